@@ -1,0 +1,163 @@
+"""The whole compiler: text to tree to graph to plan, one phase after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.graph import mistakes
+from archlang.graph.elaborate import elaborate
+from archlang.graph.graph import Graph
+from archlang.graph.plan import Plan
+from archlang.graph.recipe import Planner, model_sizes, parts_of
+from archlang.graph.signature_check import check_signature
+from archlang.names.evaluate import Bound, Value
+from archlang.names.modules import Declaration, Loader, Module
+from archlang.names.unused import unused_names
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_setting
+from archlang.syntax.tree import Definition, Setting
+from archlang.types import Dim
+from archlang.types.statics import Interval, StaticValue, Symbol
+
+
+class _Report:
+    """Collects mistakes, each once: a block that is used twice has its mistake once."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str, int, str], Diagnostic] = {}
+
+    def __call__(self, diagnostic: Diagnostic) -> None:
+        span = diagnostic.span
+        self.found.setdefault((diagnostic.code, span.source.path, span.start, diagnostic.message), diagnostic)
+
+    def sorted(self) -> tuple[Diagnostic, ...]:
+        return tuple(sorted(self.found.values(), key=lambda d: (d.span.source.path, d.span.start, d.code)))
+
+    def stop_at_errors(self) -> None:
+        errors = [diagnostic for diagnostic in self.sorted() if diagnostic.is_error]
+        if errors:
+            raise ProgramError(errors)
+
+
+def check(path: str | Path) -> tuple[Diagnostic, ...]:
+    """Every mistake of a file: of each block and model on its own, and of each point of each recipe."""
+    report = _Report()
+    try:
+        loader = Loader()
+        module = loader.load(path)
+    except ProgramError as error:
+        return error.diagnostics
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    return _check(module, report)
+
+
+def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
+    """Every mistake of a program that is in hand; `use "./…"` looks beside `path`."""
+    report = _Report()
+    loader = Loader()
+    module = loader.load_source(Source(path, text))
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    return _check(module, report)
+
+
+def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
+    if any(diagnostic.code == "E0210" for diagnostic in report.found.values()):
+        return report.sorted()  # a circle of blocks cannot be unfolded
+    for declaration in module.own.values():
+        check_signature(declaration, report)
+        if isinstance(declaration.item, Definition):
+            ambient = model_sizes({}) if declaration.item.word == "model" else {}
+            elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
+            for diagnostic in unused_names(declaration.item):
+                report(diagnostic)
+    for recipe in module.recipes.values():
+        Planner(module, parts_of(recipe, report), report).check()
+    return report.sorted()
+
+
+def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> Plan:
+    """The first point of a recipe, with settings such as `{"model.d": "128"}` on top.
+
+    Raises:
+        ProgramError: the file has mistakes, or names no such recipe."""
+    report = _Report()
+    loader = Loader()
+    module = loader.load(path)
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    report.stop_at_errors()
+    chosen = module.recipes.get(recipe) if recipe else next(iter(module.recipes.values()), None)
+    if chosen is None:
+        start = Span(module.program.source, 0, 0)
+        if recipe and module.recipes:
+            raise ProgramError([mistakes.unknown_recipe(start, recipe, module.recipes)])
+        raise ProgramError([mistakes.no_recipe(start, str(path))])
+    settings = {name: _setting(name, text) for name, text in (sets or {}).items()}
+    planner = Planner(module, parts_of(chosen, report), report, settings)
+    report.stop_at_errors()
+    planner.check_paths()
+    point = planner.plan(planner.first_point())
+    report.stop_at_errors()
+    assert point is not None, "a plan fails without a mistake"
+    return point
+
+
+def _setting(name: str, text: str) -> Setting:
+    setting, found = parse_setting(name, text)
+    if setting is None:
+        raise ProgramError(found)
+    return setting
+
+
+def graph(path: str | Path, model: str | None = None, statics: Mapping[str, StaticValue] | None = None) -> Graph:
+    """The graph of a model without a recipe: of the one called `model`, or the first of the file. `statics` are its
+    own and the sizes that a task would give, `vocab` and `classes`.
+
+    Raises:
+        ProgramError: the file has mistakes, or no such model."""
+    report = _Report()
+    loader = Loader()
+    module = loader.load(path)
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    report.stop_at_errors()
+    declaration = _find_model(module, model, str(path))
+    given = dict(statics or {})
+    gives = {name: size for name in ("vocab", "classes") if isinstance(size := given.pop(name, None), int)}
+    bound = {name: Bound(_value(value), None) for name, value in given.items()}
+    found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
+    report.stop_at_errors()
+    assert found is not None, "a graph fails without a mistake"
+    return found
+
+
+def _find_model(module: Module, name: str | None, path: str) -> Declaration:
+    definitions = {
+        key: declaration
+        for key, declaration in module.own.items()
+        if isinstance(declaration.item, Definition) and (declaration.item.word == "model" or key == name)
+    }
+    found = definitions.get(name) if name else next(iter(definitions.values()), None)
+    if found is None:
+        from archlang.names import mistakes as name_mistakes
+
+        start = Span(module.program.source, 0, 0)
+        raise ProgramError([name_mistakes.unknown_model(start, name or path, definitions)])
+    return found
+
+
+def _value(value: StaticValue) -> Value:
+    match value:
+        case bool() | float() | Interval() | Symbol():
+            return value
+        case int():
+            return Dim.of(value)
+        case str():
+            return Symbol(value)
+        case tuple():
+            return tuple(_value(item) for item in value)
+    raise TypeError(f"a static cannot be a {type(value).__name__}")

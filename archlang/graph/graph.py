@@ -1,0 +1,125 @@
+"""The typed graph of one model: regions of nodes, and the instances whose weights the nodes use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import networkx as nx
+
+from archlang.source import Span
+from archlang.types import Dim, Type
+from archlang.types.statics import StaticValue
+
+# What a node's `op` can be.
+#   call     one extern block applied: attributes instance
+#   apply    a composed block applied, until it is inlined: attributes block, path; regions (body,)
+#   add subtract multiply divide negate   elementwise on tensors of one type, or with a `number`
+#   number   a literal: attributes value
+#   repeat   attributes count; regions (body,): states move count times, one set of weights
+#   stack    attributes count, path; regions (body,): the same with own weights each step
+#   halting  attributes limit, instance, state (index), mixture (bool); regions (body,)
+#   scan     attributes carried (how many), emits (bool); regions (body,)
+#   part     one of the results of a node with several: attributes index
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "negate")
+LOOPS = ("repeat", "stack", "halting", "scan")
+OPERATIONS = ("call", "apply", "number", "part", *ARITHMETIC, *LOOPS)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation. `inputs` are ids of earlier nodes or inputs of the same region: regions are closed.
+
+    `types` are the types of its results (one, but for apply and loops with several; read those with `part`).
+    `name` is the user's name for the value, if it has one."""
+
+    id: str
+    op: str
+    inputs: tuple[str, ...]
+    types: tuple[Type, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+    name: str = ""
+    attributes: Mapping[str, StaticValue] = field(default_factory=dict)
+    regions: tuple[Region, ...] = ()
+
+    @property
+    def type(self) -> Type:
+        """The type of the only result."""
+        (only,) = self.types
+        return only
+
+
+@dataclass(frozen=True)
+class Input:
+    """A value that comes into a region."""
+
+    id: str
+    type: Type
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Nodes in an order in which every input stands before its use; ids are unique in the whole graph.
+
+    The inputs and results of a loop's body are:
+        repeat, stack   inputs: states…, captured values…;  results: states…
+        halting         inputs: states…, the mixture if it is named, captured…;  results: states…
+        scan            inputs: the chunk, carried states…, captured…;  results: carried states…, the emitted part if any
+    The loop node's own inputs are: initial states…, captured…; for scan: the chunks, carried states…, captured….
+    Its results are the states' last values (halting: the halted state's is its mixture); for scan the carried states'
+    last values, then the whole emitted sequence. For apply: inputs and results as the block's."""
+
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[str, ...]
+
+    @cached_property
+    def flow(self) -> nx.DiGraph[str]:
+        """Who feeds whom: an edge from each producer's id to each user's id."""
+        flow: nx.DiGraph[str] = nx.DiGraph()
+        flow.add_nodes_from(one.id for one in (*self.inputs, *self.nodes))
+        flow.add_edges_from((source, node.id) for node in self.nodes for source in node.inputs)
+        return flow
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, also in loops and applied blocks; outer before inner."""
+        for node in self.nodes:
+            yield node
+            for region in node.regions:
+                yield from region.walk()
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One set of weights: an extern block with all its statics.
+
+    `path` is where its state stands in the module (`layer.attention`, `stack.*.attention`: a `*` for each stack that
+    it is copied in). `features` are the feature sizes of its inputs, by the names in its signature; a size that is not
+    known yet (no task given) is a symbol. `lengths` are the names of length sizes in the signature, in order of first
+    appearance among the inputs: its forward takes a `mask_<name>` for each. `axes` has, for each argument, the names in
+    the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
+    result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument:
+    pointwise, causal, full."""
+
+    path: str
+    block: str
+    python: str
+    statics: Mapping[str, StaticValue]
+    features: Mapping[str, Dim]
+    lengths: tuple[str, ...] = ()
+    grows: bool = False
+    pure: bool = False
+    reads: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    axes: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model: its region, whose inputs are the task's fields, and the instances by path."""
+
+    name: str
+    region: Region
+    instances: Mapping[str, Instance]

@@ -1,0 +1,491 @@
+"""From a recipe to plans: task, model and training held together, one plan for each point of `vary`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from archlang.diagnostics import Diagnostic, Label
+from archlang.graph import mistakes
+from archlang.graph.causality import find_leak
+from archlang.graph.elaborate import elaborate, plain
+from archlang.graph.graph import Graph, Node
+from archlang.graph.plan import Chosen, Plan, PublishedResult
+from archlang.graph.signature import Binding, parameter_kind, settle, static_value
+from archlang.names import library
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import BlockValue, Bound, Evaluator, Unknown, Value
+from archlang.names.modules import Declaration, Module, prelude
+from archlang.source import Span
+from archlang.syntax.tree import (
+    AtTest,
+    Call,
+    Choice,
+    Claim,
+    Definition,
+    Expression,
+    Extern,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    Recipe,
+    Setting,
+    StaticArgument,
+    StaticParameter,
+    Unary,
+    Vary,
+)
+from archlang.types import Dim, Type
+from archlang.types.statics import Interval, StaticValue
+
+Report = Callable[[Diagnostic], None]
+_MOST_POINTS = 64
+_EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
+SEED = StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type] # it stands in no program
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A recipe's parts by what they are."""
+
+    recipe: Recipe
+    task: Choice | None
+    model: Choice | None
+    train: Choice | None
+    at_test: tuple[Setting, ...]
+    vary: tuple[tuple[Name, Expression], ...]
+    claims: tuple[Claim, ...]
+
+
+def parts_of(recipe: Recipe, report: Report) -> Parts:
+    """A recipe taken apart; a part that is missing or doubled is reported."""
+    chosen: dict[str, Choice] = {}
+    at_test: list[Setting] = []
+    vary: list[tuple[Name, Expression]] = []
+    claims: list[Claim] = []
+    for part in recipe.parts:
+        match part:
+            case Choice(word=word):
+                if word in chosen:
+                    report(mistakes.part_twice(part.span, word, chosen[word].span))
+                chosen.setdefault(word, part)
+            case AtTest(settings=settings):
+                at_test.extend(settings)
+            case Vary(variations=variations):
+                vary.extend((one.path, one.values) for one in variations)
+            case Claim():
+                claims.append(part)
+    for word, example in _EXAMPLES.items():
+        if word not in chosen:
+            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
+    return Parts(
+        recipe, chosen.get("task"), chosen.get("model"), chosen.get("train"), tuple(at_test), tuple(vary), tuple(claims)
+    )
+
+
+@dataclass
+class Planner:
+    """Holds one recipe together. `report` gets what is wrong; a plan comes out only where nothing is."""
+
+    module: Module
+    parts: Parts
+    report: Report
+    sets: Mapping[str, Setting] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._chosen = {
+            "task": self._extern(self.parts.task, library.task, name_mistakes.unknown_task, library.task_names()),
+            "train": self._extern(
+                self.parts.train, library.optimizer, name_mistakes.unknown_optimizer, library.optimizer_names()
+            ),
+            "model": self._model(),
+        }
+
+    # Who is meant
+
+    def _extern(
+        self,
+        choice: Choice | None,
+        find: Callable[[str], Extern | None],
+        unknown: Callable[[Span, str, Iterable[str]], Diagnostic],
+        names: Iterable[str],
+    ) -> Declaration | None:
+        if choice is None:
+            return None
+        name = _callee(choice)
+        item = find(name.text)
+        if item is None:
+            self.report(unknown(name.span, name.text, names))
+            return None
+        return prelude(item)
+
+    def _model(self) -> Declaration | None:
+        if self.parts.model is None:
+            return None
+        name = _callee(self.parts.model)
+        found = self.module.find(name.text)
+        if found is None or not isinstance(found.item, Definition) or found.item.word != "model":
+            models = [
+                n
+                for n, d in {**self.module.used, **self.module.own}.items()
+                if isinstance(d.item, Definition) and d.item.word == "model"
+            ]
+            self.report(name_mistakes.unknown_model(name.span, name.text, models))
+            return None
+        return found
+
+    # Statics
+
+    def _given(self, word: str, overrides: Mapping[str, Setting]) -> dict[str, Bound]:
+        """The statics of the task, model or optimizer that the recipe and the overrides give."""
+        choice = {"task": self.parts.task, "model": self.parts.model, "train": self.parts.train}[word]
+        declaration = self._chosen[word]
+        if choice is None or declaration is None:
+            return {}
+        evaluator = self._evaluator()
+        statics = choice.value.statics if isinstance(choice.value, Call) else ()
+        given = settle(declaration, {}, statics, evaluator, self.report)
+        for parameter in declaration.item.signature.statics:
+            setting = overrides.get(f"{word}.{parameter.name}")
+            if setting is not None:
+                value = static_value(parameter, setting.value, evaluator, declaration.module, self.report)
+                given[parameter.name] = Bound(value, setting.value.span)
+        return given
+
+    def _evaluator(self) -> Evaluator:
+        def configure(call: Call, target: Declaration | BlockValue) -> Value:
+            block = target if isinstance(target, BlockValue) else BlockValue(target)
+            settled = settle(block.declaration, block.settled, call.statics, self._evaluator(), self.report)
+            return BlockValue(block.declaration, settled)
+
+        return Evaluator(lambda name: None, frozenset, self.module, self.report, configure)
+
+    def _binding(self, word: str, given: dict[str, Bound]) -> Binding | None:
+        declaration = self._chosen[word]
+        choice = self.parts.task if word == "task" else self.parts.train
+        if declaration is None or choice is None:
+            return None
+        binding = Binding(declaration, choice.value.span, given, self.report, lambda call, target: None)
+        binding.finish()
+        return binding
+
+    def parameters(self) -> dict[str, StaticParameter]:
+        """Every static of the recipe by its dotted path."""
+        return {
+            f"{word}.{parameter.name}": parameter
+            for word, declaration in self._chosen.items()
+            if declaration is not None
+            for parameter in declaration.item.signature.statics
+        }
+
+    # Checking everything
+
+    def check(self) -> None:
+        """Holds the recipe itself, every setting in it, and every point of `vary`, together."""
+        self.check_paths()
+        self._check_claims()
+        points = list(self._points())
+        for overrides in points[:_MOST_POINTS]:
+            self.plan(overrides)
+
+    def _known_path(self, path: Name, also: Iterable[str] = ()) -> bool:
+        parameters = {**self.parameters(), "seed": SEED}
+        word = path.parts[0]
+        if path.text in parameters or (word in self._chosen and self._chosen[word] is None) or word in also:
+            return True
+        self.report(name_mistakes.unknown_path(path.span, path.text, parameters))
+        return False
+
+    def check_paths(self) -> None:
+        for setting in (*self.sets.values(), *self.parts.at_test):
+            self._known_path(setting.path)
+        for path, values in self.parts.vary:
+            if self._known_path(path) and not isinstance(values, ListOf | Range):
+                self.report(name_mistakes.nothing_to_vary(values.span))
+            elif isinstance(values, ListOf) and not values.items:
+                self.report(name_mistakes.nothing_to_vary(values.span))
+
+    def _check_claims(self) -> None:
+        for claim in self.parts.claims:
+            if len(claim.metric.parts) != 2:
+                self.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
+            for number in filter(None, (claim.value, claim.deviation)):
+                if not isinstance(number, Number | Unary):
+                    self.report(mistakes.claim_without_number(number.span))
+            for setting in claim.at:
+                self._known_path(setting.path, also=("test", "valid"))
+
+    def _variations(self) -> list[tuple[Name, list[Expression]]]:
+        found = []
+        parameters = {**self.parameters(), "seed": SEED}
+        for path, values in self.parts.vary:
+            if path.text not in parameters:
+                continue
+            if isinstance(values, ListOf):
+                found.append((path, list(values.items)))
+            elif isinstance(values, Range):
+                interval = self._evaluator().value(values, "range")
+                if isinstance(interval, Interval):
+                    numbers = range(interval.low, interval.high + 1)
+                    found.append(
+                        (path, [Number(value=n, text=str(n), span=values.span) for n in numbers[:10_000]])
+                    )
+        return found
+
+    def _points(self) -> Iterator[dict[str, Setting]]:
+        """Each point of `vary` that changes more than the seed."""
+        varied = [(path, values) for path, values in self._variations() if path.text != "seed"]
+        for values in product(*(values for _, values in varied)):
+            yield {
+                path.text: Setting(path=path, value=value, span=value.span)
+                for (path, _), value in zip(varied, values, strict=True)
+            }
+
+    # One point
+
+    def first_point(self) -> dict[str, Setting]:
+        """What the recipe runs when nothing is asked for: its statics, and the first value of what it varies."""
+        return {
+            path.text: Setting(path=path, value=values[0], span=values[0].span)
+            for path, values in self._variations()
+            if values
+        }
+
+    def plan(self, overrides: Mapping[str, Setting]) -> Plan | None:
+        """The plan of one point; `--set` goes before what `vary` says."""
+        overrides = {**overrides, **self.sets}
+        task = self._binding("task", self._given("task", overrides))
+        train = self._binding("train", self._given("train", overrides))
+        gives = self._gives(task)
+        statics = self._given("model", overrides)
+        graph = self._graph(task, gives, statics)
+        at_test = graph
+        if self.parts.at_test:
+            later = {setting.path.text: setting for setting in self.parts.at_test}
+            changed = self._graph(task, gives, self._given("model", {**overrides, **later}))
+            if graph is not None and changed is not None and not _same_weights(graph, changed):
+                first = self.parts.at_test[0]
+                self.report(name_mistakes.test_changes_weights(first.span, first.path.text))
+            at_test = changed
+        seed = self._seed(overrides)
+        if graph is None or at_test is None or task is None or train is None or self._chosen["model"] is None:
+            return None
+        if not all(isinstance(size, int) for size in gives.values()):
+            return None
+        model = self._chosen["model"]
+        chosen = _chosen(task)
+        trained = _chosen(train)
+        settings: dict[str, StaticValue] = {f"task.{name}": value for name, value in chosen.statics.items()}
+        settings |= {f"model.{name}": value for name, value in _model_statics(model, statics, gives, self.report).items()}
+        settings |= {f"train.{name}": value for name, value in trained.statics.items()}
+        settings["seed"] = seed
+        return Plan(
+            self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained, seed,
+            settings, self._vary(), tuple(self._claims()),
+        )  # fmt: skip
+
+    def _seed(self, overrides: Mapping[str, Setting]) -> int:
+        setting = overrides.get("seed")
+        if setting is None:
+            return 1
+        value = static_value(SEED, setting.value, self._evaluator(), self.module, self.report)
+        return value.constant or 0 if isinstance(value, Dim) else 1
+
+    def _gives(self, task: Binding | None) -> dict[str, int]:
+        if task is None:
+            return {}
+        item = task.declaration.item
+        assert isinstance(item, Extern)
+        gives = {}
+        for given in item.gives:
+            value = task.evaluator.value(given.value, "int")
+            if given.name is not None and isinstance(value, Dim) and value.constant is not None:
+                gives[given.name] = value.constant
+        return gives
+
+    def _graph(self, task: Binding | None, gives: Mapping[str, int], statics: Mapping[str, Bound]) -> Graph | None:
+        model, choice = self._chosen["model"], self.parts.model
+        if model is None or choice is None:
+            return None
+        ambient = model_sizes(gives)
+        graph, result, inputs = elaborate(model, statics, ambient, choice.value.span, self.report)
+        if graph is None or result is None or task is None:
+            return None if task is not None else graph
+        if not self._fits(task, model, choice.value.span, inputs, result):
+            return None
+        leak = self._leak(task, graph, model, choice.value.span)
+        if leak is not None:
+            self.report(leak)
+            return None
+        return graph
+
+    def _fits(self, task: Binding, model: Declaration, span: Span, inputs: tuple[Type, ...], result: Type) -> bool:
+        """Whether a model takes a task's fields and gives what the task scores."""
+        item = task.declaration.item
+        problem = None
+        fields = item.signature.inputs
+        names: dict[str, str] = {}
+        if len(fields) != len(inputs):
+            listed = ", ".join(f"`{field.name}`" for field in fields)
+            problem = f"the task has the fields {listed}, and the model takes {len(inputs)}"
+        else:
+            for field_, found in zip(fields, inputs, strict=True):
+                if field_.type.name != found.name:
+                    problem = f"its field `{field_.name}` is `{field_.type.name}`, and the model takes `{found}`"
+                for size, length in zip(field_.type.dimensions, found.lengths, strict=False):
+                    if isinstance(size, Name):
+                        names[size.text] = str(length)
+        wanted = item.signature.result
+        if problem is None and wanted is not None and hasattr(wanted, "dimensions"):
+            sizes = [names.get(s.text, _given_size(task, s.text)) if isinstance(s, Name) else None for s in wanted.dimensions]
+            name = "vec" if len(sizes) == 1 else "seq"
+            shown = ", ".join(str(size) for size in sizes)
+            if result.name != name or any(s is not None and s != str(d) for s, d in zip(sizes, result.dims, strict=True)):
+                problem = f"the task scores `logits[{shown}]`, and the model gives `{result}`"
+        if problem is None:
+            return True
+        signature = model.item.signature
+        declared = signature.result.span if signature.result is not None else model.span
+        target = wanted.span if wanted is not None else item.name_span
+        self.report(mistakes.model_misfits_task(span, model.name, item.name, problem, declared, target))
+        return False
+
+    def _leak(self, task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
+        """A model that sees the future of what it is asked to predict."""
+        item = task.declaration.item
+        assert isinstance(item, Extern)
+        if not item.causal:
+            return None
+        # What is predicted is the last field: the only one, or the target.
+        origin = graph.region.inputs[-1].name
+        leak = find_leak(graph, origin)
+        if leak is None:
+            return None
+        culprit = leak.culprit
+        name = _node_name(culprit)
+        path = [origin, name, *(_node_name(node) for node in leak.carriers if node.op != "part"), "result"]
+        labels = [Label(span, f"`{item.name}` scores each position by what follows it")]
+        labels += [Label(node.span, "carried on here") for node in leak.carriers[:2] if node.span is not None and node.op in ("call", "apply")]
+        return mistakes.sees_future(culprit.span or span, model.name, item.name, f"`{name}`", _unrepeated(path), labels)
+
+    def _vary(self) -> dict[str, tuple[StaticValue, ...]]:
+        parameters = {**self.parameters(), "seed": SEED}
+        found: dict[str, tuple[StaticValue, ...]] = {}
+        for path, values in self._variations():
+            parameter = parameters[path.text]
+            known = [static_value(parameter, value, self._evaluator(), self.module, self.report) for value in values]
+            found[path.text] = tuple(one for value in known if (one := plain(value)) is not None)
+        return found
+
+    def _claims(self) -> Iterator[PublishedResult]:
+        parameters = {**self.parameters(), "seed": SEED}
+        evaluator = self._evaluator()
+        for claim in self.parts.claims:
+            value = _published(claim.value, evaluator)
+            deviation = None if claim.deviation is None else _published(claim.deviation, evaluator)
+            if value is None:
+                continue
+            index = None if claim.index is None else evaluator.value(claim.index, "int")
+            at: dict[str, StaticValue] = {}
+            for setting in claim.at:
+                parameter = parameters.get(setting.path.text)
+                found = (
+                    evaluator.value(setting.value, None)
+                    if parameter is None
+                    else static_value(parameter, setting.value, evaluator, self.module, self.report)
+                )
+                known = plain(found)
+                if known is not None:
+                    at[setting.path.text] = known
+            number = index.constant if isinstance(index, Dim) else None
+            yield PublishedResult(claim.metric.text, number, value, deviation, at, claim.origin)
+
+
+def model_sizes(gives: Mapping[str, int]) -> dict[str, Bound]:
+    """What a task gives its models; a size that is not known is a symbol."""
+    return {name: Bound(Dim.of(gives.get(name, name)), None) for name in ("vocab", "classes")}
+
+
+def _callee(choice: Choice) -> Name:
+    return choice.value.callee if isinstance(choice.value, Call) else choice.value
+
+
+def _given_size(task: Binding, name: str) -> str:
+    item = task.declaration.item
+    assert isinstance(item, Extern)
+    for given in item.gives:
+        if given.name == name:
+            value = task.evaluator.value(given.value, "int")
+            if isinstance(value, Dim):
+                return str(value)
+    return name
+
+
+def _real(value: Value) -> float | None:
+    if isinstance(value, Dim):
+        return None if value.constant is None else float(value.constant)
+    return value if isinstance(value, float) and not isinstance(value, bool) else None
+
+
+def _published(expression: Expression, evaluator: Evaluator) -> float | None:
+    """A claim's number; what is none is reported with the claims."""
+    return _real(evaluator.value(expression, "float")) if isinstance(expression, Number | Unary) else None
+
+
+def _chosen(binding: Binding) -> Chosen:
+    item = binding.declaration.item
+    assert isinstance(item, Extern)
+    statics = {name: known for name, bound in binding.given.items() if (known := plain(bound.value)) is not None}
+    ordered = {p.name: statics[p.name] for p in item.signature.statics if p.name in statics}
+    return Chosen(item.name, item.python, ordered)
+
+
+def _model_statics(
+    model: Declaration, given: Mapping[str, Bound], gives: Mapping[str, int], report: Report
+) -> dict[str, StaticValue]:
+    binding = Binding(
+        model, model.span, dict(given), lambda diagnostic: None, lambda call, target: None, model_sizes(gives)
+    )
+    statics: dict[str, StaticValue] = {}
+    for parameter in model.item.signature.statics:
+        bound = binding.lookup(parameter.name)
+        value = bound.value if isinstance(bound, Bound) else None
+        if isinstance(value, BlockValue):
+            statics[parameter.name] = value.declaration.name
+        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.module):
+            known = plain(value)
+            if known is not None:
+                statics[parameter.name] = known
+    return statics
+
+
+def _same_weights(left: Graph, right: Graph) -> bool:
+    """Whether two graphs of one model have the same weights by name."""
+
+    def weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
+        return {
+            (path, instance.block, tuple(sorted((name, str(size)) for name, size in instance.features.items())))
+            for path, instance in graph.instances.items()
+            if not instance.pure
+        }
+
+    def copies(graph: Graph) -> dict[str, StaticValue]:
+        return {
+            str(node.attributes["path"]): node.attributes["count"] for node in graph.region.walk() if node.op == "stack"
+        }
+
+    return weights(left) == weights(right) and copies(left) == copies(right)
+
+
+def _node_name(node: Node) -> str:
+    if node.op == "call":
+        return str(node.attributes["instance"]).split(".")[-1]
+    if node.op == "apply":
+        return str(node.attributes["block"])
+    return node.name or node.op
+
+
+def _unrepeated(path: list[str]) -> list[str]:
+    return [name for index, name in enumerate(path) if index == 0 or path[index - 1] != name]

@@ -1,0 +1,79 @@
+"""What can be wrong with a signature on its own, before anyone calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from archlang.diagnostics import Diagnostic
+from archlang.graph import mistakes
+from archlang.graph.signature import Binding, parameter_kind
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import KINDS, Bound
+from archlang.names.modules import Declaration
+from archlang.syntax.tree import Conditional, Expression, Extern, Name, TypeExpression, TypeName
+from archlang.syntax.walk import walk
+from archlang.types import Axis, Dim
+from archlang.types.causality import MODES
+
+Report = Callable[[Diagnostic], None]
+
+
+def check_signature(declaration: Declaration, report: Report) -> None:
+    """Reports kinds, types, sizes and reads that are wrong in themselves."""
+    item = declaration.item
+    signature = item.signature
+    names: dict[str, object] = {}
+    for parameter in (*signature.statics, *signature.inputs):
+        if parameter.name in names:
+            first = next(p.span for p in (*signature.statics, *signature.inputs) if p.name == parameter.name)
+            report(name_mistakes.bound_twice(parameter.span, parameter.name, first))
+        names[parameter.name] = parameter
+    for static in signature.statics:
+        if static.kind is not None and static.kind not in KINDS:
+            report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
+        elif static.kind is None and parameter_kind(static, declaration.module) is None:
+            report(name_mistakes.unclear_kind(static.span, static.name))
+        if item.word == "model" and static.name in ("classes", "vocab"):
+            report(mistakes.static_of_task_model(static.span, static.name, item.name))
+    if isinstance(item, Extern):
+        _check_extern(declaration, item, report)
+
+
+def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
+    inputs = {parameter.name for parameter in item.signature.inputs}
+    for reads in item.reads:
+        if reads.input not in inputs:
+            report(mistakes.reads_unknown_input(reads.span, reads.input, item.name, inputs))
+        for mode in _modes(reads.mode):
+            if not isinstance(mode, Name) or mode.text not in MODES:
+                report(mistakes.unknown_mode(mode.span, mode.text if isinstance(mode, Name) else mode.span.text))
+    binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
+    sizes: set[str] = set()
+    for parameter in item.signature.inputs:
+        for axis in Axis:
+            for name in binding.sizes_by_axis(parameter, axis):
+                sizes.add(name)
+                binding.sizes.setdefault(name, Bound(Dim.of(name), parameter.span))
+        binding.written(parameter.type)
+        if parameter.type.name == "data":
+            binding.family = ("seq", (Dim.of("n"),))
+    result = item.signature.result
+    if result is not None and item.word == "block":
+        for written in _types(result):
+            binding.type(written, features=[Dim.of("d")])
+        takes = any(parameter.type.name == "address" for parameter in item.signature.inputs)
+        gives = [written for written in _types(result) if written.name != "address"]
+        if takes and gives and not item.python.startswith("archlang."):
+            report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
+
+
+def _modes(mode: Expression) -> list[Expression]:
+    if isinstance(mode, Conditional):
+        return [*_modes(mode.then), *_modes(mode.otherwise)]
+    return [mode]
+
+
+def _types(written: TypeExpression) -> list[TypeName]:
+    return [node for node in walk(written) if isinstance(node, TypeName)]
+
+

@@ -1,0 +1,1 @@
+"""Scopes, imports, statics."""

@@ -1,0 +1,476 @@
+"""What a static expression comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from archlang.diagnostics import Diagnostic
+from archlang.names import mistakes
+from archlang.names.modules import Declaration, Module
+from archlang.source import Span
+from archlang.syntax.tree import (
+    Binary,
+    Boolean,
+    Call,
+    Conditional,
+    Expression,
+    ListOf,
+    Name,
+    Node,
+    Number,
+    Range,
+    String,
+    Unary,
+)
+from archlang.types import Dim
+from archlang.types.statics import Interval, Symbol
+
+KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path")
+_LARGEST = 2**53
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A static of a known kind whose value is not known: a block is checked on its own, without a call."""
+
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class BlockValue:
+    """A block as a static, with the statics that are settled already."""
+
+    declaration: Declaration
+    settled: Mapping[str, Bound] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class InstanceValue:
+    """An instance named by `let`: calls of it share the weights at `path`."""
+
+    name: str
+    block: BlockValue
+    path: str
+    span: Span
+    features: dict[str, Dim] = field(default_factory=dict)
+
+
+# Whole numbers are sizes (`Dim`), so that they may be symbolic. None: a mistake was already reported.
+Value = Dim | float | bool | str | Symbol | Interval | tuple["Value", ...] | BlockValue | InstanceValue | Unknown | None
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A static with its value and the place that gave it."""
+
+    value: Value
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Data:
+    """A name that flows at run time, as seen from between brackets."""
+
+    span: Span
+
+
+Lookup = Callable[[str], Bound | Data | None]
+
+
+@dataclass
+class Evaluator:
+    """Evaluates static expressions where `lookup` gives the names in sight and `module` the blocks.
+
+    `configure` turns `attention[heads = 4]` into a block with settled statics; the binder of calls gives it."""
+
+    lookup: Lookup
+    names: Callable[[], frozenset[str]]
+    module: Module
+    report: Callable[[Diagnostic], None]
+    configure: Callable[[Call, Declaration | BlockValue], Value]
+
+    def value(self, expression: Expression, kind: str | None) -> Value:
+        """The value of an expression where a static of `kind` stands (None: any)."""
+        match expression:
+            case Number(value=number):
+                return self._number(number, expression)
+            case Boolean(value=truth):
+                return truth
+            case String(value=text):
+                return text
+            case Name():
+                return self._name(expression, kind)
+            case ListOf(items=items):
+                return tuple(self.value(item, None) for item in items)
+            case Range(low=low, high=high):
+                return self._range(expression, self.value(low, "int"), self.value(high, "int"))
+            case Unary(operator="-", operand=operand):
+                return self._negative(self.value(operand, kind), expression)
+            case Unary(operand=operand):
+                truth = self.truth(operand)
+                return Unknown("bool") if truth is None else not truth
+            case Binary():
+                return self._binary(expression)
+            case Conditional(then=then, test=test, otherwise=otherwise):
+                truth = self.truth(test)
+                if truth is None:
+                    return Unknown(kind or "int")
+                return self.value(then if truth else otherwise, kind)
+            case Call(callee=callee, arguments=None):
+                return self._configured(expression, callee)
+        self.report(
+            mistakes.not_computable(
+                expression.span, "this is computed at run time", "between brackets stands what is fixed at compile time"
+            )
+        )
+        return None
+
+    def truth(self, expression: Expression) -> bool | None:
+        """Whether a condition holds; None if that is not known, or is a mistake that was reported."""
+        value = self.value(expression, "bool")
+        if isinstance(value, bool) or value is None or isinstance(value, Unknown):
+            return value if isinstance(value, bool) else None
+        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
+        return None
+
+    def _number(self, number: int | float, node: Node) -> Value:
+        if isinstance(number, float):
+            return number
+        if abs(number) > _LARGEST:
+            self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
+            return None
+        return Dim.of(number)
+
+    def _name(self, name: Name, kind: str | None) -> Value:
+        if kind == "path":
+            return Symbol(name.text)
+        found = self.lookup(name.parts[0])
+        if isinstance(found, Data):
+            if kind == "symbol":
+                return Symbol(name.text)
+            self.report(mistakes.data_in_static(name.span, name.text, found.span))
+            return None
+        if found is not None:
+            if len(name.parts) == 1:
+                return found.value
+            return self._attribute(name, found.value)
+        if kind == "symbol":
+            return Symbol(name.text)
+        declaration = self.module.find(name.text)
+        if declaration is not None:
+            return BlockValue(declaration)
+        if kind is None:
+            return Symbol(name.text)
+        if kind == "block":
+            self.report(mistakes.unknown_block(name.span, name.text, self.module.names()))
+        else:
+            self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
+        return None
+
+    def _attribute(self, name: Name, owner: Value) -> Value:
+        """`table.vocab`: a feature size of an instance."""
+        if isinstance(owner, Unknown) or owner is None:
+            return Unknown("int") if owner else None
+        if isinstance(owner, InstanceValue) and len(name.parts) == 2:
+            size = owner.features.get(name.parts[1])
+            if size is not None:
+                return size
+            if not owner.features:
+                self.report(
+                    mistakes.not_computable(
+                        name.span,
+                        f"the sizes of `{owner.name}` are not known before its first call",
+                        f"apply `{owner.name}` to a value first",
+                    )
+                )
+                return None
+            self.report(mistakes.unknown_static_name(name.span, name.text, owner.features))
+            return None
+        self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
+        return None
+
+    def _configured(self, call: Call, callee: Name) -> Value:
+        found = self.lookup(callee.text)
+        if isinstance(found, Bound):
+            if isinstance(found.value, BlockValue):
+                return self.configure(call, found.value)
+            if isinstance(found.value, Unknown) or found.value is None:
+                return found.value
+            self.report(mistakes.not_a_block(callee.span, callee.text, describe(found.value)))
+            return None
+        declaration = self.module.find(callee.text)
+        if declaration is None:
+            self.report(mistakes.unknown_block(callee.span, callee.text, self.module.names()))
+            return None
+        return self.configure(call, declaration)
+
+    def _range(self, node: Range, low: Value, high: Value) -> Value:
+        if isinstance(low, Dim) and isinstance(high, Dim):
+            first, last = low.constant, high.constant
+            if first is None or last is None:
+                return Unknown("range")
+            if first > last:
+                self.report(
+                    mistakes.not_computable(
+                        node.span, f"the range {first}..{last} is empty", f"write the smaller end first: {last}..{first}"
+                    )
+                )
+                return None
+            return Interval(first, last)
+        if low is None or high is None:
+            return None
+        if isinstance(low, Unknown) or isinstance(high, Unknown):
+            return Unknown("range")
+        bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
+        self.report(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
+        return None
+
+    def _negative(self, value: Value, node: Node) -> Value:
+        if isinstance(value, Dim):
+            return -value
+        if isinstance(value, float):
+            return -value
+        if isinstance(value, Unknown) or value is None:
+            return value
+        self.report(mistakes.not_computable(node.span, f"{describe(value)} has no negative", "only numbers have one"))
+        return None
+
+    def _binary(self, node: Binary) -> Value:
+        operator = node.operator
+        if operator in ("and", "or"):
+            left, right = self.truth(node.left), self.truth(node.right)
+            decided = operator == "or"
+            if left is decided or right is decided:
+                return decided
+            return Unknown("bool") if left is None or right is None else not decided
+        if operator in ("==", "!=", "in"):
+            return self._compare_any(node)
+        left, right = self.value(node.left, "float"), self.value(node.right, "float")
+        if left is None or right is None:
+            return None
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return Unknown("bool" if operator in ("<", "<=", ">", ">=") else "float")
+        if isinstance(left, Dim) and isinstance(right, Dim):
+            return self._whole(node, left, right)
+        first, second = _as_float(left), _as_float(right)
+        if first is None or second is None:
+            bad = node.left if _as_float(left) is None else node.right
+            value = left if _as_float(left) is None else right
+            if isinstance(value, Dim):
+                return Unknown("float")
+            self.report(
+                mistakes.not_computable(
+                    bad.span, f"`{operator}` takes numbers, and this is {describe(value)}", "write a number"
+                )
+            )
+            return None
+        return self._real(node, first, second)
+
+    def _whole(self, node: Binary, left: Dim, right: Dim) -> Value:
+        result: Value = None
+        a, b = left.constant, right.constant
+        match node.operator:
+            case "+":
+                result = left + right
+            case "-":
+                result = left - right
+            case "*":
+                result = left * right
+            case "/" | "%" if b == 0:
+                self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
+            case "/" | "%" if a is None or b is None:
+                return Unknown("int")
+            case "%" if a is not None and b is not None:
+                result = Dim.of(a % b)
+            case "/" if a is not None and b is not None:
+                result = Dim.of(a // b) if a % b == 0 else a / b
+            case _:
+                difference = (left - right).constant
+                if difference is None:
+                    return Unknown("bool")
+                return _order(node.operator, difference)
+        if isinstance(result, Dim):
+            size = result.constant
+            if size is not None and abs(size) > _LARGEST:
+                self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
+                return None
+        return result
+
+    def _real(self, node: Binary, left: float, right: float) -> Value:
+        match node.operator:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                return left * right
+            case "/" | "%" if right == 0:
+                self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
+                return None
+            case "/":
+                return left / right
+            case "%":
+                return left % right
+        return _order(node.operator, left - right)
+
+    def _compare_any(self, node: Binary) -> Value:
+        kind = "symbol" if self._is_symbol(node.left) or self._is_symbol(node.right) else None
+        left = self.value(node.left, kind)
+        if node.operator == "in" and isinstance(node.right, ListOf):
+            right: Value = tuple(self.value(item, kind) for item in node.right.items)
+        else:
+            right = self.value(node.right, kind)
+        if left is None or right is None:
+            return None
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return Unknown("bool")
+        if node.operator != "in":
+            same = _equal(left, right)
+            if same is None:
+                return Unknown("bool")
+            return same if node.operator == "==" else not same
+        if isinstance(right, Interval) and isinstance(left, Dim):
+            number = left.constant
+            return Unknown("bool") if number is None else right.low <= number <= right.high
+        if isinstance(right, tuple):
+            found = [_equal(left, item) for item in right]
+            if True in found:
+                return True
+            return Unknown("bool") if None in found else False
+        self.report(
+            mistakes.not_computable(node.right.span, "`in` takes a list or a range here", "write `[a, b]` or `1..5`")
+        )
+        return None
+
+    def _is_symbol(self, expression: Expression) -> bool:
+        """Whether a comparison is between symbols, so that unknown names in it are symbols."""
+        if not isinstance(expression, Name) or len(expression.parts) != 1:
+            return False
+        found = self.lookup(expression.parts[0])
+        if not isinstance(found, Bound):
+            return False
+        return isinstance(found.value, Symbol) or (isinstance(found.value, Unknown) and found.value.kind == "symbol")
+
+
+def _order(operator: str, difference: float) -> bool:
+    match operator:
+        case "<":
+            return difference < 0
+        case "<=":
+            return difference <= 0
+        case ">":
+            return difference > 0
+    return difference >= 0
+
+
+def _equal(left: Value, right: Value) -> bool | None:
+    if isinstance(left, Dim) and isinstance(right, Dim):
+        difference = (left - right).constant
+        return None if difference is None else difference == 0
+    first, second = _as_float(left), _as_float(right)
+    if first is not None and second is not None:
+        return first == second
+    if isinstance(left, Dim) or isinstance(right, Dim):
+        return None if {type(left), type(right)} <= {Dim, float} else False
+    return type(left) is type(right) and left == right
+
+
+def _as_float(value: Value) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return value
+    if isinstance(value, Dim) and value.constant is not None:
+        return float(value.constant)
+    return None
+
+
+def describe(value: Value) -> str:
+    """A value in the user's words, for messages."""
+    match value:
+        case bool():
+            return f"`{str(value).lower()}`"
+        case Dim():
+            number = value.constant
+            return f"the whole number `{value}`" if number is not None else f"the size `{value}`"
+        case float():
+            return f"the number `{value}`"
+        case str():
+            return "a text"
+        case Symbol():
+            return f"the word `{value}`"
+        case Interval():
+            return f"the range `{value}`"
+        case tuple():
+            return "a list"
+        case BlockValue():
+            return f"the block `{value.declaration.name}`"
+        case InstanceValue():
+            return f"the instance `{value.name}`"
+        case Unknown():
+            return f"a static of kind `{value.kind}`"
+    return "nothing"
+
+
+def show(value: Value) -> str:
+    """A value as it would be written in a program."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return f"[{', '.join(show(item) for item in value)}]"
+        case BlockValue():
+            return value.declaration.name
+        case InstanceValue():
+            return value.name
+        case Unknown():
+            return "…"
+    return str(value)
+
+
+def coerce(value: Value, kind: str) -> Value | Unknown:
+    """The value as one of `kind`; `Unknown("")` if it is of another kind."""
+    match kind, value:
+        case (_, None) | (_, Unknown()):
+            return value
+        case "int", Dim():
+            return value
+        case "float", float():
+            return value
+        case "float", Dim():
+            number = value.constant
+            return Unknown("float") if number is None else float(number)
+        case ("bool", bool()) | ("symbol", Symbol()) | ("path", Symbol()) | ("range", Interval()) | ("list", tuple()):
+            return value
+        case "block", BlockValue() | InstanceValue():
+            return value
+        case "range", Dim():
+            number = value.constant
+            return Unknown("range") if number is None else Interval(number, number)
+    return MISFIT
+
+
+MISFIT = Unknown("")
+
+
+def kind_of(value: Value) -> str | None:
+    """The kind that a default shows."""
+    match value:
+        case bool():
+            return "bool"
+        case Dim():
+            return "int"
+        case float():
+            return "float"
+        case Symbol():
+            return "path" if "." in value.text else "symbol"
+        case Interval():
+            return "range"
+        case tuple():
+            return "list"
+        case BlockValue() | InstanceValue():
+            return "block"
+    return None

@@ -1,0 +1,101 @@
+"""The shipped signatures: which file holds which block, task or optimizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import archlang
+from archlang.source import Source
+from archlang.syntax.parser import parse
+from archlang.syntax.tree import Definition, Extern, Program
+
+_ROOT = Path(archlang.__file__).parent
+BLOCKS = _ROOT / "blocks"
+_HEADS = re.compile(r"^(?:extern[ \t]+)?(?:block|model|task|optimizer)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+
+
+@cache
+def _program(path: Path) -> Program:
+    return parse(Source(str(path), path.read_text(encoding="utf-8")))
+
+
+@cache
+def _index(folder: Path) -> Mapping[str, Path]:
+    """Every name that the `.arch` files of a folder define, with its file: found without parsing them."""
+    files = sorted(folder.glob("*.arch"))
+    return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
+
+
+def _get(folder: Path, name: str) -> Definition | Extern | None:
+    file = _index(folder).get(name)
+    if file is None:
+        return None
+    for item in _program(file).items:
+        if isinstance(item, Definition | Extern) and item.name == name:
+            return item
+    return None
+
+
+def block_names() -> frozenset[str]:
+    """The names of the prelude."""
+    return frozenset(_index(BLOCKS))
+
+
+def block(name: str) -> Definition | Extern | None:
+    """A block of the prelude."""
+    return _get(BLOCKS, name)
+
+
+def task(name: str) -> Extern | None:
+    """The signature of a shipped task."""
+    found = _get(_ROOT / "tasks", name)
+    return found if isinstance(found, Extern) else None
+
+
+def optimizer(name: str) -> Extern | None:
+    """The signature of an optimizer."""
+    found = _get(_ROOT / "run", name)
+    return found if isinstance(found, Extern) else None
+
+
+def task_names() -> frozenset[str]:
+    return frozenset(_index(_ROOT / "tasks"))
+
+
+def optimizer_names() -> frozenset[str]:
+    return frozenset(_index(_ROOT / "run"))
+
+
+def blocks() -> Mapping[str, Definition | Extern]:
+    """Every block of the prelude by name, and those of library modules by their dotted names."""
+    found = {name: _get(BLOCKS, name) for name in sorted(block_names())}
+    for folder in sorted(path for path in BLOCKS.iterdir() if path.is_dir()):
+        for name in sorted(_index(folder)):
+            found[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
+    return {name: item for name, item in found.items() if item is not None}
+
+
+def tasks() -> Mapping[str, Extern]:
+    return {name: item for name in sorted(task_names()) if (item := task(name)) is not None}
+
+
+def optimizers() -> Mapping[str, Extern]:
+    return {name: item for name in sorted(optimizer_names()) if (item := optimizer(name)) is not None}
+
+
+def module_file(dotted: str) -> Path | None:
+    """The file of `use archlang.a.b`: `blocks/a/b.arch`."""
+    head, *rest = dotted.split(".")
+    if head != "archlang" or not rest:
+        return None
+    file = BLOCKS.joinpath(*rest).with_suffix(".arch")
+    return file if file.is_file() else None
+
+
+def module_names() -> tuple[str, ...]:
+    """Every module that `use` can bring in."""
+    files = sorted(BLOCKS.glob("**/*.arch"))
+    return tuple("archlang." + ".".join(file.relative_to(BLOCKS).with_suffix("").parts) for file in files)

@@ -1,0 +1,438 @@
+"""The wording of mistakes about names, imports and statics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.names import did_you_mean
+from archlang.source import Span
+
+
+def _near(name: str, possible: Iterable[str], otherwise: str) -> str:
+    near = did_you_mean(name, possible)
+    return f"did you mean `{near}`?" if near else otherwise
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+# Names
+
+
+def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
+    if is_block:
+        remedy = f"`{name}` is a block: apply it to a value, as in `{name}(h)`"
+    else:
+        remedy = _near(name, possible, "bind it first with `=`, or take it as an input of the block")
+    return Diagnostic("E0201", f"no value is called `{name}` here", span, "not bound", remedy=remedy)
+
+
+def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    remedy = _near(
+        name, possible, "`archlang blocks` lists the library; `use` brings in a module or a file with other blocks"
+    )
+    return Diagnostic("E0202", f"no block is called `{name}`", span, "unknown block", remedy=remedy)
+
+
+def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0204",
+        f"`{name}` is defined twice in this file",
+        span,
+        "second definition",
+        (Label(first, "first definition"),),
+        "rename one of them, or delete it",
+    )
+
+
+def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0205",
+        f"`{name}` is bound twice; a name is bound once",
+        span,
+        "bound again",
+        (Label(first, "bound here"),),
+        f"choose another name, or move a loop's state with `{name} <- …`",
+    )
+
+
+def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0206",
+        f"`{name} <-` moves a state, but no `{name}` exists outside this loop",
+        span,
+        "nothing to move",
+        remedy=_near(name, possible, f"bind the first state before the loop with `{name} = …`"),
+    )
+
+
+def move_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0207",
+        f"`{name} <-` stands outside every loop, where nothing recurs",
+        span,
+        "not in a loop",
+        (Label(first, f"`{name}` is bound here"),),
+        "bind a new name with `=`, or put the line into `repeat`, `stack` or `scan`",
+    )
+
+
+def file_not_found(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0208",
+        f"there is no file `{path}`",
+        span,
+        "not found",
+        remedy="a path is relative to the file that says `use`",
+    )
+
+
+def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0209",
+        f"these files use one another in a circle: {' -> '.join(circle)}",
+        span,
+        "closes the circle",
+        remedy="move what both need into a third file",
+    )
+
+
+def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Diagnostic:
+    labels = tuple(
+        Label(place, f"`{user}` uses `{used}` here")
+        for place, user, used in zip(spans[1:], circle[1:], circle[2:], strict=False)
+    )
+    return Diagnostic(
+        "E0210",
+        f"a block cannot contain itself: {' -> '.join(circle)}",
+        span,
+        f"`{circle[0]}` uses `{circle[1]}` here",
+        labels,
+        "use `repeat` or `stack` to apply a block many times",
+    )
+
+
+def unknown_module(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0211",
+        f"the library has no module `{name}`",
+        span,
+        "unknown module",
+        remedy=_near(name, possible, "blocks of the prelude need no `use`; a file is named in quotes"),
+    )
+
+
+def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0212",
+        f"no task is called `{name}`",
+        span,
+        "unknown task",
+        remedy=_near(name, possible, "`archlang tasks` lists those there are"),
+    )
+
+
+def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0213",
+        f"no optimizer is called `{name}`",
+        span,
+        "unknown optimizer",
+        remedy=_near(name, possible, f"there are {_listed(possible)}"),
+    )
+
+
+def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    listed = f"this file has {_listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
+    return Diagnostic(
+        "E0214", f"no model is called `{name}`", span, "unknown model", remedy=_near(name, possible, listed)
+    )
+
+
+def not_a_block(span: Span, name: str, what: str) -> Diagnostic:
+    return Diagnostic(
+        "E0215",
+        f"`{name}` is {what}, and cannot be applied",
+        span,
+        "not a block",
+        remedy="only a block, a `let` instance or a static of kind `block` is applied to values",
+    )
+
+
+def no_return(span: Span, name: str) -> Diagnostic:
+    return Diagnostic("E0216", f"`{name}` never returns a value", span, "no `return`", remedy="end the body with `return …`")
+
+
+def unreachable(span: Span, returned: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0217",
+        "nothing after `return` is computed",
+        span,
+        "never reached",
+        (Label(returned, "returns here"),),
+        "move `return` to the end, or delete what follows",
+    )
+
+
+def return_in_loop(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0218",
+        "`return` stands inside a loop",
+        span,
+        "in a loop",
+        remedy="move a state with `<-` in the loop and return it after the loop",
+    )
+
+
+def emit_outside_scan(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0219",
+        "`emit` gives a chunk's part of a scan's result, but this is no `scan`",
+        span,
+        "not directly in a `scan`",
+        remedy="put it at the end of the body of `y = scan c in …`",
+    )
+
+
+def emit_missing(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0220",
+        f"this scan gives `{name}`, but its body emits nothing",
+        span,
+        "no `emit`",
+        remedy=f"end the body with `emit …`, or drop `{name} =`",
+    )
+
+
+def emit_twice(span: Span, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0221",
+        "a scan's body emits once",
+        span,
+        "second `emit`",
+        (Label(first, "first `emit`"),),
+        "join the two values with `concat`",
+    )
+
+
+def loop_without_state(span: Span, word: str) -> Diagnostic:
+    return Diagnostic(
+        "E0222",
+        f"this {word} moves no state, so nothing recurs",
+        span,
+        "no `<-` inside",
+        remedy="move a state that is bound before the loop: `h <- …`",
+    )
+
+
+def state_not_moved(span: Span, name: str, word: str) -> Diagnostic:
+    return Diagnostic(
+        "E0223",
+        f"the {word} `{name}` is never moved in the loop",
+        span,
+        "never moved",
+        remedy=f"write `{name} <- …` in the body",
+    )
+
+
+def not_carried(span: Span, name: str, scan: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0224",
+        f"`{name}` is moved in a scan that does not carry it",
+        span,
+        "moved here",
+        (Label(scan, "this scan"),),
+        f"add it to the scan: `carry {name}`",
+    )
+
+
+def unused_name(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "W0201",
+        f"`{name}` is never used",
+        span,
+        "unused",
+        remedy="delete the line, or use the value",
+    )
+
+
+def too_deep(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0225",
+        f"blocks are nested more than {limit} deep",
+        span,
+        "too deep",
+        remedy="a block that is handed to itself as a static never ends",
+    )
+
+
+# Statics
+
+
+def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
+    possible = tuple(possible)
+    has = f"`{block}` has {_listed(possible)}" if possible else f"`{block}` has none"
+    labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
+    return Diagnostic(
+        "E0301", f"`{block}` has no static called `{name}`", span, "unknown static", labels, _near(name, possible, has)
+    )
+
+
+def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0302",
+        f"`{block}` needs its static `{name}`",
+        span,
+        f"`{name}` is missing",
+        (Label(declared, "declared without a default here"),),
+        f"write `{block}[{name} = …]` with {_a(kind)}",
+    )
+
+
+def wrong_kind(span: Span, name: str, expected: str, found: str, declared: Span | None) -> Diagnostic:
+    labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
+    return Diagnostic(
+        "E0303",
+        f"`{name}` takes {_a(expected)}, and this is {found}",
+        span,
+        f"expected {_a(expected)}",
+        labels,
+        _KIND_REMEDY.get(expected, ""),
+    )
+
+
+_KIND_REMEDY = {
+    "int": "write a whole number such as `4`",
+    "float": "write a number such as `0.1`",
+    "bool": "write `true` or `false`",
+    "symbol": "write a bare word such as `none`",
+    "range": "write `1..5`, both ends included",
+    "list": "write `[a, b]`",
+    "block": "name a block, such as `attention` or `attention[heads = 4]`",
+    "path": "write a dotted name such as `valid.accuracy`",
+}
+
+
+def _a(kind: str) -> str:
+    words = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "symbol": "a bare word"}
+    return words.get(kind, f"a {kind}")
+
+
+def where_violated(
+    span: Span, condition: str, block: str, facts: Sequence[tuple[str, str, Span | None]], written: Span, near: str | None
+) -> Diagnostic:
+    values = ", ".join(f"{name} = {value}" for name, value, _ in facts)
+    labels = (Label(written, "required here"),) + tuple(
+        Label(place, f"{name} = {value}") for name, value, place in facts if place is not None and place != span
+    )
+    remedy = f"did you mean `{near}`?" if near else "change one of these values so that the condition holds"
+    return Diagnostic("E0304", f"`{block}` requires {condition}, but {values}", span, "does not hold", labels, remedy)
+
+
+def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
+    labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
+    plural = "static" if count == 1 else "statics"
+    return Diagnostic(
+        "E0305", f"`{block}` has {count} {plural}", span, "one too many", labels, "delete it, or give it by its name"
+    )
+
+
+def static_given_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0306",
+        f"`{name}` is given twice",
+        span,
+        "second value",
+        (Label(first, "first value"),),
+        "keep one of them",
+    )
+
+
+def not_computable(span: Span, reason: str, remedy: str) -> Diagnostic:
+    return Diagnostic("E0307", reason, span, "cannot be computed", remedy=remedy)
+
+
+def bad_count(span: Span, word: str, value: str) -> Diagnostic:
+    return Diagnostic(
+        "E0308",
+        f"`{word}` takes a whole number of steps from 0 to 10000, and this is {value}",
+        span,
+        "not a number of steps",
+        remedy="write the number of steps, or a static of kind `int`",
+    )
+
+
+def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0309",
+        f"`{name}` flows at run time, but a value between brackets is fixed at compile time",
+        span,
+        "not static",
+        (Label(bound, f"`{name}` is bound here"),),
+        "pass it in parentheses, or take a static of the block instead",
+    )
+
+
+def nothing_to_vary(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0310",
+        "there is nothing to vary over here",
+        span,
+        "no values",
+        remedy="write a list such as `[true, false]`, or a range such as `1..5`",
+    )
+
+
+def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0311",
+        f"no kind of static is called `{kind}`",
+        span,
+        "unknown kind",
+        remedy=_near(kind, possible, f"the kinds are {_listed(possible)}"),
+    )
+
+
+def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0312",
+        f"nothing in this recipe is called `{path}`",
+        span,
+        "unknown path",
+        remedy=_near(path, possible, "a path is `task.`, `model.` or `train.` with a static's name, or `seed`"),
+    )
+
+
+def unknown_static_name(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return Diagnostic(
+        "E0313",
+        f"no static or size is called `{name}` here",
+        span,
+        "unknown",
+        remedy=_near(name, possible, "take it as a static of the block: `block name[" + name + ": int](…)`"),
+    )
+
+
+def unclear_kind(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0314",
+        f"the kind of `{name}` cannot be seen",
+        span,
+        "no kind, no default",
+        remedy=f"write `{name}: int`, or give it a default",
+    )
+
+
+def test_changes_weights(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0315",
+        f"`{path}` changes the weights of the model, so it cannot differ at test time",
+        span,
+        "changes weights",
+        remedy="only statics that leave every weight as it is may differ, such as the steps of a `repeat`",
+    )

@@ -1,0 +1,193 @@
+"""Files that use one another: what each name of a file stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import networkx as nx
+
+from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.names import library, mistakes
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly, read
+from archlang.syntax.tree import (
+    Assign,
+    Call,
+    Definition,
+    Extern,
+    InputParameter,
+    Let,
+    Move,
+    Name,
+    Program,
+    Recipe,
+    StaticParameter,
+    Use,
+)
+from archlang.syntax.walk import walk
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One file with what its names stand for: its own items and what its `use` lines bring in."""
+
+    program: Program
+    own: Mapping[str, Declaration] = field(default_factory=dict)
+    used: Mapping[str, Declaration] = field(default_factory=dict)
+
+    def find(self, name: str) -> Declaration | None:
+        """The block or model behind a name, also of the prelude."""
+        found = self.own.get(name) or self.used.get(name)
+        if found is None and "." not in name and (item := library.block(name)) is not None:
+            return prelude(item)
+        return found
+
+    def names(self) -> frozenset[str]:
+        """Every block that a program of this file can name."""
+        return frozenset(self.own) | frozenset(self.used) | library.block_names()
+
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """A block or model, with the file that its names are looked up in."""
+
+    item: Definition | Extern
+    module: Module
+
+    @property
+    def name(self) -> str:
+        return self.item.name
+
+    @property
+    def span(self) -> Span:
+        return self.item.name_span
+
+
+_preludes: dict[str, Module] = {}
+
+
+def prelude(item: Definition | Extern) -> Declaration:
+    """A declaration of a library item; its other names are those of the prelude."""
+    path = item.span.source.path
+    if path not in _preludes:
+        _preludes[path] = Module(Program(items=(), source=item.span.source))
+    return Declaration(item, _preludes[path])
+
+
+@dataclass
+class Loader:
+    """Reads files with all that they use, once each, and collects what is wrong with their names."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _modules: dict[Path, Module] = field(default_factory=dict)
+    _open: list[tuple[Path, str]] = field(default_factory=list)
+
+    def load(self, path: str | Path) -> Module:
+        """The module of a file, as far as it can be understood."""
+        return self._load(Path(path), str(path))
+
+    def load_source(self, source: Source) -> Module:
+        """The module of a text that is in hand; it is named by its path, which need not exist."""
+        program, found = parse_tolerantly(source)
+        self.diagnostics.extend(found)
+        return self._resolve(program, Path(source.path))
+
+    def _load(self, path: Path, shown: str) -> Module:
+        key = path.resolve()
+        if key not in self._modules:
+            self._open.append((key, shown))
+            self._modules[key] = self.load_source(read(shown))
+            self._open.pop()
+        return self._modules[key]
+
+    def _resolve(self, program: Program, path: Path) -> Module:
+        own: dict[str, Declaration] = {}
+        used: dict[str, Declaration] = {}
+        module = Module(program, own, used)
+        first: dict[str, Span] = {}
+        for item in program.items:
+            if isinstance(item, Use):
+                self._use(item, path, used)
+                continue
+            known = first.setdefault(item.name, item.name_span)
+            if known is not item.name_span:
+                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
+            elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):
+                own[item.name] = Declaration(item, module)
+        self.diagnostics.extend(_block_circles(module))
+        return module
+
+    def _use(self, use: Use, path: Path, used: dict[str, Declaration]) -> None:
+        if use.is_file:
+            target = path.parent / use.path
+            shown = str(target)
+        else:
+            found = library.module_file(use.path)
+            if found is None:
+                self.diagnostics.append(mistakes.unknown_module(use.path_span, use.path, library.module_names()))
+                return
+            target, shown = found, str(found)
+        key = target.resolve()
+        waiting = [name for name, _ in self._open]
+        if key in waiting:
+            circle = [name for _, name in self._open[waiting.index(key) :]]
+            self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
+            return
+        if use.is_file and not target.is_file():
+            self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path))
+            return
+        try:
+            module = self._load(target, shown)
+        except ProgramError as error:
+            self.diagnostics.extend(error.diagnostics)
+            return
+        prefix = f"{use.alias}." if use.alias else ""
+        for name, declaration in module.own.items():
+            used[prefix + name] = declaration
+
+
+_BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)
+
+
+def _mentions(definition: Definition) -> Iterator[Name]:
+    """The names of blocks, or of what may be blocks, in a definition."""
+    for node in walk(definition):
+        if isinstance(node, Call):
+            yield node.callee
+        elif isinstance(node, Name):
+            yield node
+
+
+def _block_circles(module: Module) -> Iterator[Diagnostic]:
+    """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
+    uses: nx.DiGraph[str] = nx.DiGraph()
+    places: dict[tuple[str, str], Span] = {}
+    for user, declaration in module.own.items():
+        if not isinstance(declaration.item, Definition):
+            continue
+        bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
+        for name in _mentions(declaration.item):
+            used = name.text
+            if used in module.own and used not in bound and isinstance(module.own[used].item, Definition):
+                uses.add_edge(user, used)
+                places.setdefault((user, used), name.span)
+    for component in nx.strongly_connected_components(uses):
+        circle = _circle_in(uses.subgraph(component))
+        if circle:
+            pairs = list(zip(circle, circle[1:], strict=False))
+            spans = [places[pair] for pair in pairs]
+            yield mistakes.block_circle(spans[0], circle, spans)
+
+
+def _circle_in(component: nx.DiGraph[str]) -> list[str]:
+    start = min(component.nodes, default="")
+    if not start or (len(component) == 1 and not component.has_edge(start, start)):
+        return []
+    edges = nx.find_cycle(component, start)
+    return [edges[0][0], *(edge[1] for edge in edges)]

@@ -1,0 +1,402 @@
+"""The tree of a program: frozen values, equal when the text means the same, each with its span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from archlang.source import Source, Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Anything in the tree."""
+
+    span: Span = field(compare=False, repr=False)
+
+
+# Expressions. One grammar serves statics (in brackets) and data (in parentheses and bodies).
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Node):
+    """`14`, `30_000`, `1.5e-4`: the value, and the text as written."""
+
+    value: int | float
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boolean(Node):
+    value: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class String(Node):
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name(Node):
+    """`h`, `mine.layer`, `valid.accuracy`: one or more identifiers joined by dots."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOf(Node):
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range(Node):
+    """`low..high`, both included."""
+
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unary(Node):
+    """`-x` or `not x`."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary(Node):
+    """`+ - * / %`, `== != < <= > >= in`, `and or`; the operator's own place is `operator_span`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditional(Node):
+    """`then when test else otherwise`; `test` is static."""
+
+    then: Expression
+    test: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticArgument(Node):
+    """`14` or `heads = 4` between brackets."""
+
+    name: str | None
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Node):
+    """`callee[statics](arguments)`; without parentheses (`arguments is None`) it names a configured block."""
+
+    callee: Name
+    statics: tuple[StaticArgument, ...] = ()
+    arguments: tuple[Expression, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipe(Node):
+    """`value |> stage`; the stage is a Name or a Call without arguments (or with further ones, after the value)."""
+
+    value: Expression
+    stage: Name | Call
+
+
+Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe
+
+
+# Types and signatures.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeName(Node):
+    """`seq[n, d]`, `prob`."""
+
+    name: str
+    dimensions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionalType(Node):
+    """`then when test else otherwise`."""
+
+    then: TypeExpression
+    test: Expression
+    otherwise: TypeExpression
+
+
+TypeExpression = TypeName | ConditionalType
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticParameter(Node):
+    """`heads: int = 4`; `kind` is None when only the default is written."""
+
+    name: str
+    kind: str | None = None
+    default: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputParameter(Node):
+    """`kv: seq[m, e] = q` (defaults to another input); `xs: data[d]...` takes one or more."""
+
+    name: str
+    type: TypeName
+    default: str | None = None
+    variadic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reads(Node):
+    """`kv causal when causal else full`: what position i of the result may depend on in one input.
+    `mode` is a Name among pointwise, causal, full, or a Conditional of such."""
+
+    input: str
+    mode: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature(Node):
+    statics: tuple[StaticParameter, ...] = ()
+    inputs: tuple[InputParameter, ...] = ()
+    result: TypeExpression | None = None
+    where: tuple[Expression, ...] = ()
+
+
+# Statements. `leading` are the comment lines above, `trailing` the one at the end of its line, `blank` an empty line
+# before it; none of them changes what a program means.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commented(Node):
+    leading: tuple[str, ...] = field(default=(), compare=False)
+    trailing: str = field(default="", compare=False)
+    blank: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body(Node):
+    """The statements between braces; `closing` are comment lines before the closing brace."""
+
+    statements: tuple[Statement, ...]
+    closing: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Let(Commented):
+    """`let f = feedforward[512]`: names one instance, so that its calls share weights."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Name | Call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assign(Commented):
+    """`a = norm(h)`: a new name."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move(Commented):
+    """`h <- …`: moves a state that exists outside this loop."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Return(Commented):
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emit(Commented):
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class If(Commented):
+    """`if test { … } else { … }`, `test` static. `else if` is an otherwise of a single If."""
+
+    test: Expression
+    then: Body
+    otherwise: Body | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(Commented):
+    """`repeat 14 { … }`: depth-wise, one set of weights."""
+
+    count: Expression
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack(Commented):
+    """`stack 6 { … }`: depth-wise, own weights each step."""
+
+    count: Expression
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halting(Commented):
+    """`repeat 20 halting h as s by token_halt[0.999] { … }`; `mixture` is the `s`, or None."""
+
+    count: Expression
+    state: str
+    state_span: Span = field(compare=False, repr=False)
+    mixture: str | None = None
+    mixture_span: Span | None = field(default=None, compare=False, repr=False)
+    by: Name | Call
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Commented):
+    """`y = scan c in chunks[10](h) carry m { … emit c }`; `target` is the `y`, or None."""
+
+    target: str | None
+    target_span: Span | None = field(default=None, compare=False, repr=False)
+    variable: str
+    variable_span: Span = field(compare=False, repr=False)
+    over: Expression
+    carry: tuple[Name, ...] = ()
+    body: Body
+
+
+Statement = Let | Assign | Move | Return | Emit | If | Repeat | Stack | Halting | Scan
+
+
+# Items.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item(Commented):
+    """Anything at the top of a file. `documentation` are its `##` lines without the marks."""
+
+    documentation: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use(Item):
+    """`use archlang.attention` (`path` dotted) or `use "./mine.arch" as mine` (`is_file`)."""
+
+    path: str
+    is_file: bool = False
+    path_span: Span = field(compare=False, repr=False)
+    alias: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition(Item):
+    """`block …` or `model …` with a body; `word` is which."""
+
+    word: str
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    signature: Signature
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extern(Item):
+    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python.
+
+    `reads` belongs to blocks, `pure` too (no weights, no randomness); `gives` (`vocab = 21, classes = 8`) and `causal`
+    (its models must not see the future) belong to tasks. `python` is "module:Class"."""
+
+    word: str
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    signature: Signature
+    reads: tuple[Reads, ...] = ()
+    pure: bool = False
+    gives: tuple[StaticArgument, ...] = ()
+    causal: bool = False
+    python: str = ""
+    python_span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipePart(Commented):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(RecipePart):
+    """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is which."""
+
+    word: str
+    value: Name | Call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Node):
+    """`model.steps = 24`."""
+
+    path: Name
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtTest(RecipePart):
+    """`test model.steps = 24, …`: statics that differ at test time."""
+
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variation(Node):
+    """`seed in 1..5`, `model.gated in [true, false]`."""
+
+    path: Name
+    values: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vary(RecipePart):
+    variations: tuple[Variation, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(RecipePart):
+    """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`."""
+
+    metric: Name
+    index: Expression | None = None
+    value: Expression
+    deviation: Expression | None = None
+    at: tuple[Setting, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Item):
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    parts: tuple[Choice | AtTest | Vary | Claim, ...]
+    closing: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One file: its items in order; `closing` are comment lines after the last one."""
+
+    items: tuple[Use | Definition | Extern | Recipe, ...]
+    source: Source = field(compare=False, repr=False)
+    closing: tuple[str, ...] = field(default=(), compare=False)

@@ -1,0 +1,273 @@
+"""Compositional table lookup: apply a row of functions, each a table over a few symbols, to one symbol.
+
+Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). The length of an
+item is the number of its functions. Backward order writes the function that is applied last first, so `c a 001` means
+c(a(001)), which is 101 by the published tables; forward order is the mirror image of the same items.
+
+>>> task = Ctl(order="backward")
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][17]), spell(task, train.targets[17:18])
+('[B] c 001 [E]', '101')
+>>> task = Ctl(order="forward", functions=3, train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 6))
+>>> test = task.generate("test", seed=0)
+>>> spell(task, test.inputs["x"][0]), spell(task, test.targets[0:1])
+''
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Fingerprints, Seen, table_fingerprints, within
+from archlang.types.statics import Interval
+
+__all__ = ["Ctl", "spell"]
+
+PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 8), Interval(9, 10)
+# Digit s of a row is the image of symbol s. Rows a to i enter compositions, j and k are the published new functions.
+PUBLISHED_TABLES = (
+    *("61570423", "65732041", "15730462", "42150736", "75640321", "46032571"),
+    *("51042673", "23014567", "65042371", "74253106", "46213057"),
+)
+# In the published train set each application of a new function occurs 30 times more.
+NEW_REPEATS = 30
+# 8,000 of the 61,136 distinct compositions that were drawn became the in-distribution sets.
+HELD_OUT = 8_000 / 61_136
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LONGEST = 64
+_BATCH = 1 << 14
+_PATIENCE = 200
+# Up to here items are counted by writing them all down.
+_COUNTABLE = 1 << 19
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ctl:
+    """Rows of a drawn table: the argument, then the functions in the order in which they are applied, then -1."""
+
+    order: str = "backward"
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: Interval = PUBLISHED_TEST
+    symbols: int = 8
+    functions: int = 9
+    new_functions: int = 2
+    train_size: int = 53_704
+    iid_size: int = 4_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+    balanced: bool = False
+    reserved: int = 200
+    begin_end: bool = True
+
+    breakdown = "length"
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.order not in ("forward", "backward"):
+            raise mistakes.unknown_choice("ctl", "order", self.order, ("forward", "backward"))
+        for name, value, low, high in (
+            ("symbols", self.symbols, 2, 64),
+            ("functions", self.functions, 2, len(_LETTERS)),
+            ("new_functions", self.new_functions, 0, len(_LETTERS) - self.functions),
+            ("reserved", self.reserved, 0, 10_000),
+        ):
+            if not low <= value <= high:
+                raise mistakes.outside("ctl", name, value, low, high)
+        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
+        for name, chosen in ranges.items():
+            if not 1 <= chosen.low <= chosen.high <= _LONGEST:
+                raise mistakes.range_out_of_bounds("ctl", name, chosen, 1, _LONGEST)
+        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
+            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
+                raise mistakes.ranges_overlap("ctl", first, ranges[first], second, ranges[second])
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        widen = "take more `functions` or `symbols`, or longer compositions"
+        for name in ("train_size", "iid_size", "valid_size", "test_size"):
+            if getattr(self, name) < 0:
+                raise mistakes.outside("ctl", name, getattr(self, name), 0, None)
+        singles = len(self._singles())
+        if self.train_size < singles:
+            raise mistakes.too_few_for_singles("ctl", self.train_size, singles)
+        composed = _from_two(self.train)
+        available = {
+            "train_size": singles + (self._available(composed, HELD_OUT, 1.0) if composed else 0),
+            "iid_size": self._available(composed, 0.0, HELD_OUT) if composed else 0,
+            "valid_size": self._available(self.valid, 0.0, 1.0),
+            "test_size": self._available(self.test, 0.0, 1.0),
+        }
+        for name, most in available.items():
+            asked = getattr(self, name)
+            if asked > most:
+                raise mistakes.too_many_items("ctl", name, asked, most, widen)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        width = max((self.symbols - 1).bit_length(), 1)
+        symbols = tuple(f"{symbol:0{width}b}" for symbol in range(self.symbols))
+        functions = tuple(_LETTERS[: self.functions + self.new_functions])
+        return (*symbols, *functions, *(("[E]", "[B]") if self.begin_end else ()))
+
+    @property
+    def tables(self) -> Integers:
+        """The image of every symbol under every function, [functions + new_functions, symbols]."""
+        rows = []
+        for index in range(self.functions + self.new_functions):
+            if self.symbols == 8 and index < len(PUBLISHED_TABLES):
+                rows.append(np.array([int(digit) for digit in PUBLISHED_TABLES[index]], dtype=np.int64))
+            else:
+                rows.append(Chance("ctl table", self.symbols, index).order(self.symbols))
+        return np.stack(rows)
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "iid", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        chance = Chance("ctl", split, seed)
+        match split:
+            case "train":
+                rows = self._train_rows(chance)
+            case "iid":
+                rows = self._draw(chance, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
+            case "valid":
+                rows = self._draw(chance, self.valid, self.valid_size, "valid_size")
+            case "test":
+                rows = self._draw(chance, self.test, self.test_size, "test_size")
+            case _:
+                raise mistakes.unknown_split("ctl", split, self.split_names())
+        return self._split(rows)
+
+    def _split(self, rows: Integers) -> Split:
+        tables, result = self.tables, rows[:, 0]
+        for functions in rows[:, 1:].T:
+            result = np.where(functions >= 0, tables[functions, result], result)
+        tokens = np.where(rows >= 0, rows + self.symbols, -1)
+        tokens[:, 0] = rows[:, 0]
+        if self.order == "backward":
+            tokens = tokens[:, ::-1]
+        real = tokens >= 0
+        x = Ragged(tokens[real].astype(np.uint8), offsets_of(real.sum(axis=1)))
+        if self.begin_end:
+            end = self.symbols + self.functions + self.new_functions
+            x = enclose(x, begin=end + 1, end=end)
+        return Split({"x": x}, result, groups={"length": real.sum(axis=1) - 1})
+
+    def _train_rows(self, chance: Chance) -> Integers:
+        singles = self._singles()
+        composed = _from_two(self.train)
+        wanted = self.train_size - len(singles)
+        if composed is None:
+            return singles
+        if not self.balanced:
+            rows = self._draw(chance, composed, wanted, "train_size", HELD_OUT, 1.0)
+        else:
+            lengths = [Interval(length, length) for length in range(composed.low, composed.high + 1)]
+            shares = _even([self._available(length, HELD_OUT, 1.0) for length in lengths], wanted)
+            rows = np.concatenate(
+                [
+                    _widen(self._draw(chance, length, share, "train_size", HELD_OUT, 1.0), composed.high)
+                    for length, share in zip(lengths, shares, strict=True)
+                ]
+            )
+        return np.concatenate([_widen(singles, composed.high), rows])
+
+    def _singles(self) -> Integers:
+        """All single applications, those of new functions repeated; none if `train` begins at 2."""
+        if self.train.low > 1:
+            return np.zeros((0, 2), dtype=np.int64)
+        every = _product(self.symbols, self.functions + self.new_functions)
+        new = every[every[:, 1] >= self.functions]
+        return np.concatenate([every, np.tile(new, (NEW_REPEATS, 1))])
+
+    def _draw(
+        self, chance: Chance, lengths: Interval | None, wanted: int, static: str, low: float = 0.0, high: float = 1.0
+    ) -> Integers:
+        """Distinct rows of the share [low, high) of all items, each length equally likely in every draw. Short
+        lengths run out of items, so that they are rarer in the end, as they are in the published sets."""
+        if lengths is None or wanted == 0:
+            return np.zeros((0, 2), dtype=np.int64)
+        reserved, seen, found, idle = self._reserved(lengths), Seen(), [np.zeros((0, lengths.high + 1), np.int64)], 0
+        missing = wanted
+        while missing:
+            count = chance.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
+            rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
+            rows[:, 0] = chance.below(self.symbols, _BATCH)
+            rows[:, 1:] = chance.below(self.functions, (_BATCH, lengths.high))
+            rows[:, 1:][np.arange(lengths.high) >= count[:, None]] = -1
+            rows = rows[self._allowed(rows, reserved, low, high)]
+            rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
+            found.append(rows)
+            missing -= len(rows)
+            idle = 0 if len(rows) else idle + 1
+            if idle == _PATIENCE:
+                raise mistakes.items_too_rare("ctl", static, wanted, wanted - missing, "take more `functions`")
+        return np.concatenate(found)
+
+    def _allowed(self, rows: Integers, reserved: Fingerprints, low: float, high: float) -> Truths:
+        """Whether rows belong to the share [low, high), and to no reserved composition if the share is not all."""
+        allowed = within(table_fingerprints(rows), low, high)
+        if len(reserved) and (low, high) != (0.0, 1.0):
+            allowed &= ~np.isin(table_fingerprints(rows[:, 1:]), reserved)
+        return allowed
+
+    def _reserved(self, lengths: Interval) -> Fingerprints:
+        """The compositions that the train set never holds: a quarter of each length, `reserved` at most."""
+        found = []
+        for length in range(lengths.low, lengths.high + 1):
+            chance, seen = Chance("ctl reserved", self.functions, length), Seen()
+            wanted = min(self.reserved, -(-(self.functions**length) // 4))
+            while wanted:
+                prints = table_fingerprints(chance.below(self.functions, (2 * wanted, length)))
+                prints = prints[seen.fresh(prints)][:wanted]
+                found.append(prints)
+                wanted -= len(prints)
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
+
+    def _available(self, lengths: Interval, low: float, high: float) -> int:
+        """How many items a share holds; estimated where they are too many to be counted."""
+        total = 0
+        for length in range(lengths.low, lengths.high + 1):
+            items = self.symbols * self.functions**length
+            one = Interval(length, length)
+            if (low, high) == (0.0, 1.0):
+                total += items
+            elif items > _COUNTABLE:
+                total += int((items - self.symbols * self.reserved) * (high - low) * 0.99)
+            else:
+                rows = _product(self.symbols, *(self.functions,) * length)
+                total += int(self._allowed(rows, self._reserved(one), low, high).sum())
+        return total
+
+
+def _from_two(lengths: Interval) -> Interval | None:
+    """The lengths of the range that are compositions of at least two functions."""
+    return Interval(max(lengths.low, 2), lengths.high) if lengths.high >= 2 else None
+
+
+def _product(*sizes: int) -> Integers:
+    """Every row of numbers below these sizes."""
+    return np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
+
+
+def _widen(rows: Integers, length: int) -> Integers:
+    """The rows with room for `length` functions."""
+    return np.pad(rows, ((0, 0), (0, length + 1 - rows.shape[1])), constant_values=-1)
+
+
+def _even(available: list[int], wanted: int) -> list[int]:
+    """Shares of `wanted` that are as even as what is available lets them be."""
+    shares = [0] * len(available)
+    order = sorted(range(len(available)), key=lambda index: available[index])
+    for position, index in enumerate(order):
+        shares[index] = min(available[index], wanted // (len(order) - position))
+        wanted -= shares[index]
+    return shares

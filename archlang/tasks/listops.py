@@ -1,0 +1,317 @@
+"""ListOps: what does a nested list of MAX, MIN, MED and SM (the sum modulo 10) over digits come to?
+
+MED rounds down where it falls between two numbers. Two sources: `depth` splits by dependency depth (Neural Data Router,
+Csordás et al., ICLR 2022, section 3.3); `original` has the distribution of Nangia & Bowman (2018) and splits by length
+(after Havrylov et al., 2019) and by the number of arguments (after Ray Chowdhury & Caragea, 2023).
+
+>>> task = ListOps(train_size=40)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][3]), int(train.targets[3]), int(train.groups["depth"][3])
+''
+>>> spell(task, train.inputs["x"][4]), int(train.targets[4]), int(train.groups["depth"][4])
+''
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Seen, fingerprints, within
+from archlang.tasks.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
+from archlang.types.statics import Interval
+
+__all__ = ["ListOps", "spell"]
+
+PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
+PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
+PUBLISHED_LENGTHS = (Interval(200, 300), Interval(500, 600), Interval(900, 1000))
+PUBLISHED_ARGUMENTS = (10, 15)
+PUBLISHED_TEST_SIZE = 2_000
+# Lengths of the argument splits; those up to `max_length` are left to the train set.
+ARGUMENT_LENGTHS = Interval(100, 1000)
+DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
+ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
+_MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 10_000
+_BATCH = 1 << 15
+_PATIENCE = 300
+
+# The share of all items, by fingerprint, that a split may hold. For `depth`, only train and iid have to share.
+DEPTH_SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
+# For `original` as published: of 100,000 trees 10,000 are for test and 1,000 for validation. Trees that are too long
+# for the train set go to the splits that hold such trees only.
+ORIGINAL_SHARES = {
+    "valid": (0.0, 0.01),
+    "iid": (0.01, 0.11),
+    "train": (0.11, 1.0),
+    "test": (0.11, 0.55),
+    "arguments": (0.55, 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Trees as tokens, with their values and dependency depths."""
+
+    x: Ragged
+    values: Integers
+    depths: Integers
+
+    def select(self, chosen: Truths | Integers) -> _Written:
+        return _Written(self.x.select(chosen), self.values[chosen], self.depths[chosen])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOps:
+    """`train`, `valid`, `test` and `nominal_length` matter to the source `depth`; `max_length`, `pool`, `test_lengths`
+    and `test_arguments` to `original`. A size of 0 is the published one."""
+
+    source: str = "depth"
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: Interval = PUBLISHED_TEST
+    nominal_length: int = 50
+    max_length: int = 100
+    pool: int = 100_000
+    test_lengths: tuple[Interval, ...] = PUBLISHED_LENGTHS
+    test_arguments: tuple[int, ...] = PUBLISHED_ARGUMENTS
+    arguments: int = 5
+    train_size: int = 0
+    iid_size: int = 0
+    valid_size: int = 0
+    test_size: int = 0
+    begin_end: bool = True
+
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.source not in ("depth", "original"):
+            raise mistakes.unknown_choice("listops", "source", self.source, ("depth", "original"))
+        for name in ("train_size", "iid_size", "valid_size", "test_size"):
+            if getattr(self, name) < 0:
+                raise mistakes.outside("listops", name, getattr(self, name), 0, None)
+        if not 3 <= self.arguments <= _MOST_ARGUMENTS:
+            raise mistakes.outside("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
+        if self.source == "depth":
+            self._check_depths()
+        else:
+            self._check_lengths()
+
+    def _check_depths(self) -> None:
+        # The smallest tree of a depth has two arguments an operator, and an operator counts 3.
+        highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
+        if highest < 1:
+            raise mistakes.outside("listops", "nominal_length", self.nominal_length, 5, None)
+        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
+        for name, chosen in ranges.items():
+            if not 1 <= chosen.low <= chosen.high <= highest:
+                raise mistakes.range_out_of_bounds("listops", name, chosen, 1, highest)
+        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
+            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
+                raise mistakes.ranges_overlap("listops", first, ranges[first], second, ranges[second])
+
+    def _check_lengths(self) -> None:
+        for name, value in (("max_length", self.max_length), ("pool", self.pool)):
+            if value < 1:
+                raise mistakes.outside("listops", name, value, 1, None)
+        for lengths in self.test_lengths:
+            if not isinstance(lengths, Interval):
+                raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
+            if lengths.low <= self.max_length:
+                raise mistakes.ranges_overlap("listops", "max_length", self.max_length, "test_lengths", lengths)
+            if lengths.high > _LONGEST:
+                raise mistakes.range_out_of_bounds("listops", "test_lengths", lengths, self.max_length + 1, _LONGEST)
+        for arguments in self.test_arguments:
+            if not isinstance(arguments, int):
+                raise mistakes.not_of_kind("test_arguments", arguments, "whole number such as 10")
+            if not 2 <= arguments <= _MOST_ARGUMENTS:
+                raise mistakes.outside("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
+        if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
+            raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
+
+    @property
+    def breakdown(self) -> str:
+        return "depth" if self.source == "depth" else "length"
+
+    def split_names(self) -> tuple[str, ...]:
+        if self.source == "depth":
+            return ("train", "iid", "valid", "test")
+        held_out = (("test",) if self.test_lengths else ()) + (("arguments",) if self.test_arguments else ())
+        return ("train", "valid", "iid", *held_out)
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("listops", split, self.split_names())
+        if self.source == "depth":
+            return self._by_depth(split, seed)
+        if split == "test":
+            return self._by_length(seed)
+        return self._by_arguments(seed) if split == "arguments" else self._from_pool(split, seed)
+
+    def _split(self, trees: _Written, lengths: Integers, arguments: Integers) -> Split:
+        end = len(VOCABULARY)
+        x = enclose(trees.x, begin=end + 1, end=end) if self.begin_end else trees.x
+        return Split({"x": x}, trees.values, groups={"depth": trees.depths, "length": lengths, "arguments": arguments})
+
+    # Source `depth`.
+
+    def _by_depth(self, split: str, seed: int) -> Split:
+        """Trees drawn until each depth has its even share of the split."""
+        chance = Chance("listops depth", split, seed)
+        depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
+        wanted = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
+        bins = depths.high - depths.low + 1
+        room = np.zeros(depths.high + 2, dtype=np.int64)
+        room[depths.low : depths.high + 1] = wanted // bins
+        room[depths.low : depths.low + wanted % bins] += 1
+        seen, found, idle = Seen(), [], 0
+        while room.any():
+            accepted = 0
+            for forest in self._trees_of_depths(chance, depths):
+                trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
+                room -= np.bincount(trees.depths, minlength=len(room))
+                accepted += len(trees.x)
+                found.append(trees)
+            idle = 0 if accepted else idle + 1
+            if idle == _PATIENCE:
+                static, missing = f"{split}_size", int(room.sum())
+                raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "raise `nominal_length`")
+        trees = _join(found).select(chance.order(wanted))
+        return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
+
+    def _trees_of_depths(self, chance: Chance, depths: Interval) -> Iterator[Forest]:
+        """A batch of trees that are high enough; those that grew too low become arguments of further operators."""
+        growth = Growth(
+            probability=DEPTH_PROBABILITY,
+            height=depths.high,
+            arguments=self.arguments,
+            limit=self.nominal_length,
+            cost=3,
+        )
+        forest = grow(chance, _BATCH, growth)
+        while len(forest):
+            forest = forest.select(forest.sizes <= growth.limit)
+            high = forest.heights >= depths.low
+            yield forest.select(high)
+            forest = graft(chance, forest.select(~high), growth)
+
+    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> _Written:
+        """The new trees of the forest that belong to the share, as many of each depth as there is room for."""
+        # A tree is at least as high as its dependency depth: most trees are too low once the low depths are full.
+        forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
+        values, depths = evaluate(forest)
+        open_to = room[depths] > 0
+        forest, values, depths = forest.select(open_to), values[open_to], depths[open_to]
+        trees = _Written(write(forest), values, depths)
+        prints = fingerprints(trees.x)
+        trees = trees.select(within(prints, *share) & seen.fresh(prints))
+        places = np.zeros(len(trees.depths), dtype=np.int64)
+        for depth in np.unique(trees.depths):
+            same = trees.depths == depth
+            places[same] = np.arange(same.sum())
+        return trees.select(places < room[trees.depths])
+
+    # Source `original`.
+
+    def _from_pool(self, split: str, seed: int) -> Split:
+        """The trees of the pool that fall to this split. All splits see one pool of distinct trees, so that the short
+        trees, which run out, are as rare in a small split as in a large one."""
+        growth = Growth(
+            probability=ORIGINAL_PROBABILITY, height=ORIGINAL_HEIGHT, arguments=self.arguments, limit=_LONGEST
+        )
+        chance, seen, found, idle = Chance("listops pool", seed), Seen(), [], 0
+        while len(seen) < self.pool:
+            forest = grow(chance, _BATCH, growth)
+            forest = forest.select(forest.sizes <= growth.limit)
+            missing = self.pool - len(seen)
+            trees = _Written(write(forest), *evaluate(forest))
+            fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
+            found.append(trees.select(fresh))
+            idle = 0 if len(fresh) else idle + 1
+            if idle == _PATIENCE:
+                raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
+        trees = _join(found)
+        keep = within(fingerprints(trees.x), *ORIGINAL_SHARES[split])
+        if split == "train":
+            keep &= trees.x.lengths <= self.max_length
+        trees = trees.select(keep)
+        available, wanted = len(trees.x), getattr(self, f"{split}_size")
+        if wanted > available:
+            raise mistakes.too_many_items("listops", f"{split}_size", wanted, available, "draw a larger `pool`")
+        trees = trees.select(chance.order(available)[: wanted or available])
+        hundreds = trees.x.lengths // 100 * 100
+        return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
+
+    def _by_length(self, seed: int) -> Split:
+        """For each range of lengths as many trees; long trees are found by growing many."""
+        chance = Chance("listops lengths", seed)
+        longest = max(lengths.high for lengths in self.test_lengths)
+        growth = Growth(
+            probability=ORIGINAL_PROBABILITY, height=ORIGINAL_HEIGHT, arguments=self.arguments, limit=longest
+        )
+        found = self._of_lengths(chance, growth, self.test_lengths, "test")
+        labels = np.concatenate([np.full(len(part.x), lengths.low) for part, lengths in found])
+        trees = _join([part for part, _ in found])
+        return self._split(trees, labels, np.full(len(labels), self.arguments))
+
+    def _by_arguments(self, seed: int) -> Split:
+        """For each bound on the number of arguments as many trees."""
+        lengths = Interval(max(ARGUMENT_LENGTHS.low, self.max_length + 1), ARGUMENT_LENGTHS.high)
+        parts = []
+        for arguments in self.test_arguments:
+            growth = Growth(
+                probability=ORIGINAL_PROBABILITY, height=ARGUMENTS_HEIGHT, arguments=arguments, limit=lengths.high
+            )
+            chance = Chance("listops arguments", arguments, seed)
+            parts.append(self._of_lengths(chance, growth, (lengths,), "arguments")[0][0])
+        labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), [len(part.x) for part in parts])
+        trees = _join(parts)
+        return self._split(trees, trees.x.lengths // 100 * 100, labels)
+
+    def _of_lengths(
+        self, chance: Chance, growth: Growth, ranges: tuple[Interval, ...], split: str
+    ) -> list[tuple[_Written, Interval]]:
+        """Distinct trees for each range of lengths, `test_size` of each."""
+        wanted = self.test_size or PUBLISHED_TEST_SIZE
+        shortest = min(lengths.low for lengths in ranges)
+        seen, idle = Seen(), 0
+        found: list[list[_Written]] = [[] for _ in ranges]
+        missing = [wanted] * len(ranges)
+        while any(missing):
+            forest = grow(chance, _BATCH, growth)
+            forest = forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
+            trees = _Written(write(forest), *evaluate(forest))
+            prints = fingerprints(trees.x)
+            trees = trees.select(within(prints, *ORIGINAL_SHARES[split]) & seen.fresh(prints))
+            sizes, accepted = trees.x.lengths, 0
+            free = np.ones(len(sizes), dtype=np.bool_)
+            for index, lengths in enumerate(ranges):
+                chosen = np.flatnonzero(free & (sizes >= lengths.low) & (sizes <= lengths.high))[: missing[index]]
+                free[chosen] = False
+                found[index].append(trees.select(chosen))
+                missing[index] -= len(chosen)
+                accepted += len(chosen)
+            idle = 0 if accepted else idle + 1
+            if idle == _PATIENCE:
+                got = len(ranges) * wanted - sum(missing)
+                raise mistakes.items_too_rare("listops", "test_size", len(ranges) * wanted, got, "ask for shorter ones")
+        return [(_join(parts), lengths) for parts, lengths in zip(found, ranges, strict=True)]
+
+
+def _join(parts: list[_Written]) -> _Written:
+    return _Written(
+        join([part.x for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.depths for part in parts]),
+    )

@@ -1,0 +1,71 @@
+"""Functions of every number by itself."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Elementwise(nn.Module):
+    """A function that does not ask how many features there are."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+
+class Relu(Elementwise):
+    """max(x, 0)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.relu(x)
+
+
+class Gelu(Elementwise):
+    """x Φ(x), Φ the normal distribution function. Hendrycks, Gimpel, "Gaussian error linear units", 2016."""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.gelu(x)
+
+
+class Silu(Elementwise):
+    """x σ(x)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.silu(x)
+
+
+class Tanh(Elementwise):
+    """tanh(x)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.tanh(x)
+
+
+class Sigmoid(Elementwise):
+    """1 / (1 + exp(-x))"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.sigmoid(x)
+
+
+class Softplus(Elementwise):
+    """ln(1 + exp(x))"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.softplus(x)
+
+
+class Exp(Elementwise):
+    """exp(x)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.exp(x)
+
+
+class Abs(Elementwise):
+    """|x|"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.abs(x)

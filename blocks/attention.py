@@ -1,0 +1,169 @@
+"""Softmax attention with several heads."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.blocks.positions import counted, sinusoid
+
+
+def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
+    """The channels of each head by themselves; those of one head stand together."""
+    b, n, width = x.shape
+    return x.reshape(b, n, heads, width // heads).transpose(1, 2)
+
+
+def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
+    return x.transpose(1, 2).flatten(-2)
+
+
+def rotate(
+    x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], base: float = 10000.0
+) -> Float[Tensor, "b h n c"]:
+    """Turns the pair of channels (2i, 2i+1) at position p by the angle p base^(-2i/c)."""
+    c = x.shape[-1]
+    frequency = base ** (-torch.arange(0, c, 2, dtype=positions.dtype, device=x.device) / c)
+    angle = positions[:, None] * frequency
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2)
+
+
+def decay(positions: Float[Tensor, " n"], c: int, scale: float, floor: float) -> Float[Tensor, "n c"]:
+    """ζ_i^(p / scale) for the pair of channels i at position p, ζ_i = (2i/c + floor) / (1 + floor)."""
+    pairs = torch.arange(0, c, 2, dtype=positions.dtype, device=positions.device)
+    zeta = (pairs / c + floor) / (1 + floor)
+    return (zeta ** (positions[:, None] / scale)).repeat_interleave(2, dim=-1)
+
+
+class Attention(nn.Module):
+    """Softmax attention with several heads.
+
+        A_ij = softmax_j(q_i · k_j / sqrt(c)),    y_i = Wo concat_heads(Σ_j A_ij v_j)
+
+    q, k and v are linear in the inputs, without biases; c is the width of a head. With positions:
+        absolute    q and kv have sinusoids added before the projections
+        rotary      q_i <- R(i θ) q_i and k_j <- R(j θ) k_j, R turning channels in pairs, θ_i = 10000^(-2i/c)
+        xpos        besides, q_i <- ζ^(i/512) q_i and k_j <- ζ^(-j/512) k_j, ζ_i = (2i/c + 0.4) / 1.4
+
+    Vaswani et al., "Attention is all you need", 2017, section 3.2; Su et al., "RoFormer", 2021; Sun et al., "A
+    length-extrapolatable Transformer", 2023. xpos has its decay signed, as in Dynamic Halt: keys after the query are
+    amplified. A query without any key to attend to, and a padded one, has the result zero."""
+
+    def __init__(
+        self,
+        *,
+        heads: int,
+        position: str,
+        causal: bool,
+        dropout: float,
+        output_dropout: float,
+        head_dim: int,
+        causal_rule: str,
+        init: str,
+        d: int,
+        e: int,
+        base: float = 10000.0,
+        decay_scale: float = 512.0,
+        decay_floor: float = 0.4,
+    ) -> None:
+        super().__init__()
+        width = heads * (head_dim or d // heads)
+        self.query = nn.Linear(d, width, bias=False)
+        self.key = nn.Linear(e, width, bias=False)
+        self.value = nn.Linear(e, width, bias=False)
+        self.output = nn.Linear(width, d, bias=False)
+        self.heads = heads
+        self.position = position
+        self.causal = causal
+        self.only_if_equal = causal_rule == "equal_lengths"
+        self.dropout = dropout
+        self.output_dropout = output_dropout
+        self.base = base
+        self.decay_scale = decay_scale
+        self.decay_floor = decay_floor
+        self._initialise(init)
+
+    def _initialise(self, init: str) -> None:
+        projections = (self.query, self.key, self.value)
+        if init in ("xavier", "scaled"):
+            for projection in projections:
+                nn.init.xavier_uniform_(projection.weight, sqrt(0.5) if init == "scaled" else 1.0)
+            nn.init.xavier_uniform_(self.output.weight)
+        elif init == "fused":
+            nn.init.xavier_uniform_(self.query.weight)
+            width, e = self.key.weight.shape
+            bound = sqrt(6 / (2 * width + e))
+            nn.init.uniform_(self.key.weight, -bound, bound)
+            nn.init.uniform_(self.value.weight, -bound, bound)
+
+    def _project(
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]
+    ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        n, m = q.shape[1], kv.shape[1]
+        if self.position == "absolute":
+            q = q + sinusoid(counted(n, q), q.shape[2], self.base).to(q.dtype)
+            kv = kv + sinusoid(counted(m, kv), kv.shape[2], self.base).to(kv.dtype)
+        query = split_heads(self.query(q), self.heads)
+        key = split_heads(self.key(kv), self.heads)
+        value = split_heads(self.value(kv), self.heads)
+        if self.position in ("rotary", "xpos"):
+            # Only differences of positions matter; around 0 the powers of ζ stay smallest.
+            rows, columns = counted(n, q, start=-(m // 2)), counted(m, q, start=-(m // 2))
+            query, key = rotate(query, rows, self.base), rotate(key, columns, self.base)
+            if self.position == "xpos":
+                c = query.shape[-1]
+                query = query * decay(rows, c, self.decay_scale, self.decay_floor).to(query.dtype)
+                key = key * decay(-columns, c, self.decay_scale, self.decay_floor).to(key.dtype)
+        return query, key, value
+
+    def _looks_back(self, n: int, m: int) -> bool:
+        return self.causal and (n == m or not self.only_if_equal)
+
+    def weights(
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
+    ) -> Float[Tensor, "b h n m"]:
+        """A, for looking at."""
+        query, key, _ = self._project(q, kv)
+        logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
+        n, m = logits.shape[-2:]
+        allowed = torch.ones(n, m, dtype=torch.bool, device=q.device)
+        if self._looks_back(n, m):
+            allowed = allowed.tril()
+        if mask_m is not None:
+            allowed = allowed & mask_m[:, None, None, :]
+        return logits.masked_fill(~allowed, -torch.inf).softmax(-1).nan_to_num(0.0)
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b n d"]:
+        query, key, value = self._project(q, kv)
+        n, m = q.shape[1], kv.shape[1]
+        causal = self._looks_back(n, m)
+        allowed = None
+        if mask_m is not None:
+            allowed = mask_m[:, None, None, :].expand(-1, 1, n, m)
+            if causal:
+                allowed = allowed & torch.ones(n, m, dtype=torch.bool, device=q.device).tril()
+        heads = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=allowed,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=causal and allowed is None,
+        )
+        y: Tensor = self.output(join_heads(heads))
+        if mask_n is not None:
+            y = y.masked_fill(~mask_n[..., None], 0.0)
+        return F.dropout(y, self.output_dropout, self.training)

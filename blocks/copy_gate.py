@@ -1,0 +1,28 @@
+"""Columns that are updated as far as their gate is open."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class CopyGate(nn.Module):
+    """Updates each channel of a column as far as its gate is open, and copies the rest from the state.
+
+        h' = g * u + (1 - g) * h
+
+    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eq. 4. In training the whole gate of a column
+    is closed with probability `column_dropout`, which is in the paper's program only."""
+
+    def __init__(self, *, column_dropout: float, d: int) -> None:
+        super().__init__()
+        self.column_dropout = column_dropout
+
+    def forward(
+        self, g: Float[Tensor, "*b d"], u: Float[Tensor, "*b d"], h: Float[Tensor, "*b d"]
+    ) -> Float[Tensor, "*b d"]:
+        if self.training and self.column_dropout > 0:
+            closed = torch.rand(g.shape[:-1], device=g.device) < self.column_dropout
+            g = g.masked_fill(closed[..., None], 0.0)
+        return g * u + (1 - g) * h

@@ -1,0 +1,20 @@
+"""Noise that zeroes numbers in training."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Dropout(nn.Module):
+    """In training, sets every number to 0 with probability `rate` and divides the others by 1 - rate.
+
+    Srivastava et al., "Dropout", 2014."""
+
+    def __init__(self, *, rate: float, d: int) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.dropout(x, self.rate, self.training)

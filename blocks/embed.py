@@ -1,0 +1,38 @@
+"""Tokens as learned vectors."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class Embed(nn.Module):
+    """Looks every token up in a learned table.
+
+        h_i = s E[x_i], then dropout
+
+    s is sqrt(d) with token upscaling, else 1. E starts as `init` says; a frozen row gets no gradient.
+
+    Csordás, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021, section 3.1. Kaiming's N(0, 2/d) is what its
+    program draws for position downscaling; the paper prints N(0, 1/d)."""
+
+    def __init__(
+        self, *, d: int, init: str, scaling: str, dropout: float, frozen: int, vocab: int, small: float = 0.02
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(vocab, d))
+        if init == "small":
+            nn.init.normal_(self.weight, std=small)
+        elif init == "kaiming":
+            nn.init.kaiming_normal_(self.weight)
+        elif init == "xavier":
+            nn.init.xavier_uniform_(self.weight)
+        self.scale = d**0.5 if scaling == "token_upscaling" else 1.0
+        self.dropout = dropout
+        self.frozen = None if frozen < 0 else frozen
+
+    def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+        h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen)
+        return F.dropout(h, self.dropout, self.training)

@@ -1,0 +1,34 @@
+"""The gate of the Gated Universal Transformer."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from archlang.blocks.feedforward import Feedforward
+
+
+class Gate(Feedforward):
+    """How far each channel of a column is updated.
+
+        g = σ(drop(W2 gelu(drop(W1 u + b1)) + b2))
+
+    "Investigating Recurrent Transformers with Dynamic Halt", Eq. 10. The paper does not say that dropout reaches the
+    logits, nor that there is no bias towards copying."""
+
+    def __init__(self, *, ff: int, dropout: float, init: str, d: int) -> None:
+        super().__init__(
+            ff=ff,
+            activation="gelu",
+            dropout=dropout,
+            output_dropout=dropout,
+            bias=0.0,
+            bias_init="drawn",
+            init=init,
+            gain=1.0,
+            d=d,
+        )
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.sigmoid(super().forward(x))

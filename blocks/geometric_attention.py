@@ -1,0 +1,115 @@
+"""Attention to the nearest match."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.blocks.attention import join_heads, split_heads
+
+
+def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
+    """The weights A_ij = P_ij Π_k (1 - P_ik) over the keys k nearer to i than j, P = σ(logits).
+
+    Query i stands at position i + offset; at one distance the key to the right is nearer. A key that must not be seen
+    has the logit -inf, and then leaves no trace: ln(1 - P) is exactly 0.
+
+    The product is a sum of logarithms in the order of nearness, one running sum a query. NDR's program takes the
+    difference of two running sums in the order of position, which loses digits where the sums are large."""
+    n, m = logits.shape[-2:]
+    place = torch.arange(offset, offset + n, device=logits.device)[:, None]
+    key = torch.arange(m, device=logits.device)
+    order = (2 * (key - place).abs() + (key < place)).argsort(-1)
+    rank = order.argsort(-1)
+    left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
+    before = F.pad(left[..., :-1].cumsum(-1), (1, 0))
+    return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
+
+
+class GeometricAttention(nn.Module):
+    """Attention to the nearest match.
+
+        P_ij = σ(α (Wq q_i + bq) · Wk h_j + β D_ij + γ),    P_ii = 0
+        D_ij = w_right · q_i + b_right if j > i,    w_left · q_i + b_left if j < i
+        A_ij = P_ij Π_k (1 - P_ik),    k nearer to i than j; at one distance the right key is nearer
+        y_i  = Wo concat_heads(Σ_j A_ij Wv h_j)
+
+    α, β, γ are numbers shared by the heads (`content_scale`, `direction_scale`, `score_bias`), bq is [heads, c], D has
+    its own maps for each head.
+
+    Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022, Eqs. 6-10. From its program: A can be divided by
+    its sum, dropout is on the keys (the paper: on the queries), the projections start uniform within sqrt(6 / (d + c)),
+    as if there were one head. We leave out its position projection, which nothing reads."""
+
+    def __init__(
+        self,
+        *,
+        heads: int,
+        normalised: bool,
+        key_dropout: float,
+        output_dropout: float,
+        head_dim: int,
+        causal: bool,
+        offset: int,
+        d: int,
+        e: int,
+    ) -> None:
+        super().__init__()
+        c = head_dim or d // heads
+        self.query = nn.Linear(d, heads * c, bias=False)
+        self.key = nn.Linear(e, heads * c, bias=False)
+        self.value = nn.Linear(e, heads * c, bias=False)
+        self.output = nn.Linear(heads * c, d, bias=False)
+        for projection, width in ((self.query, d), (self.key, e), (self.value, e), (self.output, d)):
+            bound = sqrt(6 / (width + c))
+            nn.init.uniform_(projection.weight, -bound, bound)
+        self.query_bias = nn.Parameter(torch.zeros(heads, c))
+        self.direction = nn.Linear(d, 2 * heads)  # all heads' left, then all heads' right
+        self.content_scale = nn.Parameter(torch.full((1,), 1 / sqrt(c)))
+        self.direction_scale = nn.Parameter(torch.ones(1))
+        self.score_bias = nn.Parameter(torch.zeros(1))
+        self.heads = heads
+        self.normalised = normalised
+        self.key_dropout = key_dropout
+        self.output_dropout = output_dropout
+        self.causal = causal
+        self.offset = offset
+
+    def weights(
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
+    ) -> Float[Tensor, "b h n m"]:
+        """A_ij"""
+        n, m = q.shape[1], kv.shape[1]
+        query = split_heads(self.query(q), self.heads) + self.query_bias[:, None]
+        key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
+        place = torch.arange(self.offset, self.offset + n, device=q.device)[:, None]
+        other = torch.arange(m, device=q.device)
+        left, right = self.direction(q).transpose(1, 2)[..., None].chunk(2, dim=1)
+        direction = torch.where(other > place, right, left)
+        logits = (
+            self.content_scale * (query @ key.transpose(-1, -2)) + self.direction_scale * direction + self.score_bias
+        )
+        hidden = other >= place if self.causal else other == place
+        if mask_m is not None:
+            hidden = hidden | ~mask_m[:, None, None, :]
+        # The running sums want at least single precision.
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
+        weights = nearest_match(logits, self.offset)
+        return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b n d"]:
+        value = split_heads(self.value(kv), self.heads)
+        weights = self.weights(q, kv, mask_m=mask_m).to(value.dtype)
+        y: Tensor = self.output(join_heads(weights @ value))
+        return F.dropout(y, self.output_dropout, self.training)

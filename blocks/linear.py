@@ -1,0 +1,22 @@
+"""A linear map of the features."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    """A linear map of the features.
+
+        y = x Wᵀ + b
+
+    W and b start as torch's, U(±1/sqrt(d)), or W uniform within sqrt(6 / (d + out)) with `init = xavier`."""
+
+    def __init__(self, *, out: int, bias: bool, init: str, d: int) -> None:
+        super().__init__(d, out, bias=bias)
+        if init == "xavier":
+            nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
+        return super().forward(x)

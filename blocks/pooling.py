@@ -1,0 +1,53 @@
+"""One vector of a sequence."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+class Pooling(nn.Module):
+    """A vector for each sample that no padding has a part in."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+
+class First(Pooling):
+    """y = x_0; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[2])
+        return x[:, 0] if mask_n is None else x[:, 0].masked_fill(~mask_n[:, :1], 0.0)
+
+
+class Last(Pooling):
+    """y = x_i, i the last real position; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[2])
+        if mask_n is None:
+            return x[:, -1]
+        place = (mask_n * torch.arange(x.shape[1], device=x.device)).amax(1)
+        y = x[torch.arange(len(x), device=x.device), place]
+        return y.masked_fill(~mask_n.any(1, keepdim=True), 0.0)
+
+
+class Sum(Pooling):
+    """y = Σ_i x_i over the real positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        return x.sum(1) if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0).sum(1)
+
+
+class Mean(Pooling):
+    """y = Σ_i x_i / n over the n real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        if mask_n is None:
+            return x.sum(1) / max(1, x.shape[1])
+        count = mask_n.sum(1, keepdim=True).clamp(min=1)
+        return x.masked_fill(~mask_n[..., None], 0.0).sum(1) / count

@@ -1,0 +1,71 @@
+"""What tells a column where it stands."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
+    """p[2c] = sin(i w_c) and p[2c+1] = cos(i w_c) with w_c = base^(-2c/d), for each position i, also a negative one."""
+    frequency = base ** (-torch.arange(0, d, 2, dtype=positions.dtype, device=positions.device) / d)
+    angle = positions[:, None] * frequency
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[:, :d]
+
+
+def counted(n: int, like: Tensor, start: int = 0) -> Float[Tensor, " n"]:
+    """The positions start, start + 1, … as numbers on the device of `like`, precise enough to be turned into angles."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return torch.arange(start, start + n, dtype=dtype, device=like.device)
+
+
+class AbsolutePositions(nn.Module):
+    """Adds to every column a sinusoid that tells its position.
+
+        y_i = drop(x_i + s p_i),    p_i[2c] = sin(i w_c),    p_i[2c+1] = cos(i w_c),    w_c = 10000^(-2c/d)
+
+    s is 1/sqrt(d) with position downscaling, else 1.
+
+    Vaswani et al., "Attention is all you need", 2017, section 3.5; Devil, section 3.1."""
+
+    def __init__(self, *, scaling: str, dropout: float, d: int, base: float = 10000.0) -> None:
+        super().__init__()
+        self.scale = d**-0.5 if scaling == "position_downscaling" else 1.0
+        self.dropout = dropout
+        self.base = base
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        places = sinusoid(counted(x.shape[1], x), x.shape[2], self.base).to(x.dtype)
+        return F.dropout(x + self.scale * places, self.dropout, self.training)
+
+
+class StartEnd(nn.Module):
+    """Puts a learned START before the first position and a learned END right after the last real one.
+
+        y = [START; x_1; …; x_n; END]
+
+    "Investigating Recurrent Transformers with Dynamic Halt", section 6. Both start at N(0, 1), as in its program.
+    Padding stands at the end."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.randn(d))
+        self.end = nn.Parameter(torch.randn(d))
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> tuple[Float[Tensor, "b n+2 d"], Bool[Tensor, "b n+2"] | None]:
+        b, n, d = x.shape
+        start = self.start.to(x.dtype).expand(b, 1, d)
+        end = self.end.to(x.dtype).expand(b, 1, d)
+        if mask_n is None:
+            return torch.cat((start, x, end), dim=1), None
+        place = torch.arange(n + 2, device=x.device)
+        length = mask_n.sum(1, keepdim=True)
+        y = torch.cat((start, x, end), dim=1)
+        y = torch.where((place == length + 1)[..., None], end, y)
+        return y, place < length + 2

@@ -1,0 +1,21 @@
+"""Sequences of nothing."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class Zeros(nn.Module):
+    """y_i = 0, as many as there are tokens."""
+
+    zero: Tensor
+
+    def __init__(self, *, d: int, vocab: int) -> None:
+        super().__init__()
+        # A buffer, so that it has the device and dtype of the model.
+        self.register_buffer("zero", torch.zeros(d), persistent=False)
+
+    def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+        return self.zero.expand(*x.shape, -1)
