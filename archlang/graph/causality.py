@@ -170,14 +170,12 @@ class _Analysis:
             return []
         for result in body.results:
             if self.known.get(result) is FULL:
-                found = self._start(body, result)
-                if found:
-                    return found
+                return self._start(body)
         return []
 
-    def _start(self, body: Region, result: str) -> list[Node]:
-        """The node of a body that turns a causal value into one that depends on everything, and its followers."""
-        nodes = {node.id: node for node in body.nodes}
+    def _start(self, body: Region) -> list[Node]:
+        """The node of a body that turns a causal value into one that depends on everything, and what it stands in;
+        empty if there is none, as in a loop that looks ahead only in order to halt."""
         for node in body.nodes:
             turned = node.op == "call" and self.known[node.id] is FULL
             if turned and self._plain(node, [Dependence.CAUSAL] * len(node.inputs)) is FULL:
@@ -186,7 +184,7 @@ class _Analysis:
                 found = self._inside(node, ())
                 if found:
                     return [*found, node]
-        return [nodes[result]] if result in nodes else []
+        return []
 
 
 def _join(values: Sequence[Dependence]) -> Dependence:

@@ -948,7 +948,7 @@ class _Bound:
         grows = any(length.names & given for length in own)
         return kind, Instance(
             path, item.name, item.python, statics, {name: size for name, size in sizes.items() if isinstance(size, Dim)},
-            tuple(lengths), grows, item.pure, self._reads(item), span,
+            tuple(lengths), grows, item.pure, self._reads(item), span, self._axes(item),
         )  # fmt: skip
 
     def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:
@@ -963,6 +963,12 @@ class _Bound:
                 return None
             statics[parameter.name] = plain_value
         return statics
+
+    def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
+        """For each argument the names of its lengths in the signature, "" for one that is a static."""
+        inputs = item.signature.inputs
+        named = [self.binding.length_names(parameter) for parameter in inputs]
+        return tuple(named[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
 
     def _reads(self, item: Extern) -> tuple[str, ...]:
         """How each argument is read; what a signature does not say is read fully."""

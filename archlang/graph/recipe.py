@@ -480,7 +480,7 @@ def _same_weights(left: Graph, right: Graph) -> bool:
 
 
 def _node_name(node: Node) -> str:
-    if node.op == "call":
+    if node.op in ("call", "halting"):
         return str(node.attributes["instance"]).split(".")[-1]
     if node.op == "apply":
         return str(node.attributes["block"])

@@ -335,6 +335,16 @@ class Binding:
             return (*written.dimensions, Name(parts=("vocab",), span=written.span))
         return written.dimensions
 
+    def length_names(self, parameter: InputParameter) -> tuple[str, ...]:
+        """The names of a parameter's lengths in order, "" for one that is a static or a number."""
+        written = self.written(parameter.type)
+        if parameter.variadic or parameter.type.name == "data" or written is None:
+            return ()
+        axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
+        own = self.sizes_by_axis(parameter, Axis.LENGTH)
+        lengths = [size for size, axis in zip(written, axes, strict=True) if axis is Axis.LENGTH]
+        return tuple(size.text if isinstance(size, Name) and size.text in own else "" for size in lengths)
+
     def sizes_by_axis(self, parameter: InputParameter, axis: Axis) -> list[str]:
         """The names that a parameter's type gives to its sizes of one sort."""
         written = self.written(parameter.type)

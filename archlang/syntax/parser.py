@@ -3,74 +3,57 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
-
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.source import Source, Span
-from archlang.syntax import tree as t
 from archlang.syntax.build import Build
+from archlang.syntax.comments import Comments
+from archlang.syntax.grammar import grammar
+from archlang.syntax.tree import Name, Program, Setting
 
-_GRAMMAR = Path(__file__).with_name("arch.lark")
-_COMMENT = re.compile(r'"[^"\n]*"|(#[^\n]*)')
-_ITEM = re.compile(r"^(?:use|block|extern|model|recipe)\b", re.MULTILINE)
-
-
-@cache
-def _lark() -> Lark:
-    return Lark(
-        _GRAMMAR.read_text(encoding="utf-8"),
-        parser="lalr",
-        start=["program", "expression"],
-        maybe_placeholders=True,
-        propagate_positions=True,
-    )
+_COMMENT = re.compile(r'"[^"\n]*"|(#[^\r\n]*)')
 
 
 def read(path: str | Path) -> Source:
     return Source(str(path), Path(path).read_text(encoding="utf-8"))
 
 
-def parse(source: Source) -> t.Program:
+def parse(source: Source) -> Program:
     program, found = parse_tolerantly(source)
     if found:
         raise ProgramError(found)
     return program
 
 
-def parse_tolerantly(source: Source) -> tuple[t.Program, tuple[Diagnostic, ...]]:
+def _run(source: Source, start: str) -> tuple[Any, Build, tuple[Diagnostic, ...]]:
+    from lark import UnexpectedInput
+
+    comments = Comments(source.text)
+    for m in _COMMENT.finditer(source.text):
+        if m.group(1):
+            comments.add(m.start(), m.group())
+    build = Build(source, comments)
+    lark = grammar()
+    run = lark.parse_interactive(source.text, start=start)
+    run.parser_state.parse_conf.callbacks = lark._parse_tree_builder.create_callback(build)
     try:
-        program = Build(source).transform(_lark().parse(source.text, start="program"))
+        return run.resume_parse(), build, ()
     except UnexpectedInput as error:
-        raise ProgramError([_wrong(error, source)]) from None
-    return _documented(program, source), ()
+        place = getattr(error, "pos_in_stream", None) or 0
+        return None, build, (Diagnostic("E0101", f"unexpected text: {str(error).splitlines()[0]}", Span(source, place, place + 1)),)
 
 
-def parse_setting(name: str, text: str) -> tuple[t.Setting | None, tuple[Diagnostic, ...]]:
+def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+    items, build, found = _run(source, "start")
+    return build.program(items or ()), found + tuple(build.mistakes)
+
+
+def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
     source = Source(f"--set {name}", text)
+    value, build, found = _run(source, "expression")
     whole = Span(source, 0, len(text))
-    value = Build(source).transform(_lark().parse(text, start="expression"))
-    return t.Setting(path=t.Name(parts=tuple(name.split(".")), span=whole), value=value, span=whole), ()
-
-
-def _wrong(error: UnexpectedInput, source: Source) -> Diagnostic:
-    start = getattr(error, "pos_in_stream", None) or 0
-    return Diagnostic("E0101", f"unexpected text: {str(error).splitlines()[0]}", Span(source, start, start + 1))
-
-
-def _documented(program: t.Program, source: Source) -> t.Program:
-    from dataclasses import replace
-    items = []
-    for item in program.items:
-        lines = source.text[: item.span.start].split("\n")
-        lines.pop()
-        docs: list[str] = []
-        while lines and (lines[-1].startswith("##") or (not lines[-1].strip() and not docs)):
-            line = lines.pop()
-            if line.strip():
-                docs.insert(0, line[2:].removeprefix(" "))
-        items.append(replace(item, documentation=tuple(docs)))
-    return replace(program, items=tuple(items))
+    if found:
+        return None, found
+    return Setting(path=Name(parts=tuple(name.split(".")), span=whole), value=value, span=whole), ()

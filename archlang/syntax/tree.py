@@ -72,6 +72,7 @@ class Binary(Node):
     """`+ - * / %`, `== != < <= > >= in`, `and or`; the operator's own place is `operator_span`."""
 
     operator: str
+    operator_span: Span = field(compare=False, repr=False)
     left: Expression
     right: Expression
 
@@ -287,9 +288,11 @@ Statement = Let | Assign | Move | Return | Emit | If | Repeat | Stack | Halting 
 
 @dataclass(frozen=True, kw_only=True)
 class Item(Commented):
-    """Anything at the top of a file. `documentation` are its `##` lines without the marks."""
+    """Anything at the top of a file. `documentation` are its `##` lines without the marks, `apart` an empty line between
+    them and the item."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
+    apart: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ Csordás et al., ICLR 2022, section 3.3); `original` has the distribution of Nan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from archlang.tasks import mistakes
 from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, spell
 from archlang.tasks.chance import Chance
 from archlang.tasks.distinct import Seen, fingerprints, within
+from archlang.tasks.sized_trees import LengthTable, grow_to
 from archlang.tasks.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.types.statics import Interval
 
@@ -37,7 +38,7 @@ PUBLISHED_TEST_SIZE = 2_000
 ARGUMENT_LENGTHS = Interval(100, 1000)
 DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
-_MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 10_000
+_MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
 _BATCH = 1 << 15
 _PATIENCE = 300
 
@@ -126,7 +127,7 @@ class ListOps:
                 raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
             if lengths.low <= self.max_length:
                 raise mistakes.ranges_overlap("listops", "max_length", self.max_length, "test_lengths", lengths)
-            if lengths.high > _LONGEST:
+            if lengths.low > lengths.high or lengths.high > _LONGEST:
                 raise mistakes.range_out_of_bounds("listops", "test_lengths", lengths, self.max_length + 1, _LONGEST)
         for arguments in self.test_arguments:
             if not isinstance(arguments, int):
@@ -227,15 +228,13 @@ class ListOps:
     def _from_pool(self, split: str, seed: int) -> Split:
         """The trees of the pool that fall to this split. All splits see one pool of distinct trees, so that the short
         trees, which run out, are as rare in a small split as in a large one."""
-        growth = Growth(
-            probability=ORIGINAL_PROBABILITY, height=ORIGINAL_HEIGHT, arguments=self.arguments, limit=_LONGEST
-        )
+        growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
         chance, seen, found, idle = Chance("listops pool", seed), Seen(), [], 0
         while len(seen) < self.pool:
             forest = grow(chance, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
             missing = self.pool - len(seen)
-            trees = _Written(write(forest), *evaluate(forest))
+            trees = _written(forest)
             fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
             found.append(trees.select(fresh))
             idle = 0 if len(fresh) else idle + 1
@@ -254,59 +253,60 @@ class ListOps:
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
     def _by_length(self, seed: int) -> Split:
-        """For each range of lengths as many trees; long trees are found by growing many."""
-        chance = Chance("listops lengths", seed)
+        """For each range of lengths as many trees."""
+        wanted = self.test_size or PUBLISHED_TEST_SIZE
         longest = max(lengths.high for lengths in self.test_lengths)
-        growth = Growth(
-            probability=ORIGINAL_PROBABILITY, height=ORIGINAL_HEIGHT, arguments=self.arguments, limit=longest
-        )
-        found = self._of_lengths(chance, growth, self.test_lengths, "test")
-        labels = np.concatenate([np.full(len(part.x), lengths.low) for part, lengths in found])
-        trees = _join([part for part, _ in found])
-        return self._split(trees, labels, np.full(len(labels), self.arguments))
+        table = LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
+        seen, parts = Seen(), []
+        for lengths in self.test_lengths:
+            chance = Chance("listops lengths", lengths.low, lengths.high, seed)
+
+            def trees(chance: Chance = chance, lengths: Interval = lengths) -> Forest:
+                return grow_to(chance, table, table.lengths(chance, lengths.low, lengths.high, wanted))
+
+            parts.append(self._until(wanted, trees, "test", seen))
+        labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
+        return self._split(_join(parts), labels, np.full(len(labels), self.arguments))
 
     def _by_arguments(self, seed: int) -> Split:
         """For each bound on the number of arguments as many trees."""
-        lengths = Interval(max(ARGUMENT_LENGTHS.low, self.max_length + 1), ARGUMENT_LENGTHS.high)
-        parts = []
-        for arguments in self.test_arguments:
-            growth = Growth(
-                probability=ORIGINAL_PROBABILITY, height=ARGUMENTS_HEIGHT, arguments=arguments, limit=lengths.high
-            )
-            chance = Chance("listops arguments", arguments, seed)
-            parts.append(self._of_lengths(chance, growth, (lengths,), "arguments")[0][0])
-        labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), [len(part.x) for part in parts])
-        trees = _join(parts)
-        return self._split(trees, trees.x.lengths // 100 * 100, labels)
-
-    def _of_lengths(
-        self, chance: Chance, growth: Growth, ranges: tuple[Interval, ...], split: str
-    ) -> list[tuple[_Written, Interval]]:
-        """Distinct trees for each range of lengths, `test_size` of each."""
         wanted = self.test_size or PUBLISHED_TEST_SIZE
-        shortest = min(lengths.low for lengths in ranges)
-        seen, idle = Seen(), 0
-        found: list[list[_Written]] = [[] for _ in ranges]
-        missing = [wanted] * len(ranges)
-        while any(missing):
-            forest = grow(chance, _BATCH, growth)
-            forest = forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
-            trees = _Written(write(forest), *evaluate(forest))
-            prints = fingerprints(trees.x)
-            trees = trees.select(within(prints, *ORIGINAL_SHARES[split]) & seen.fresh(prints))
-            sizes, accepted = trees.x.lengths, 0
-            free = np.ones(len(sizes), dtype=np.bool_)
-            for index, lengths in enumerate(ranges):
-                chosen = np.flatnonzero(free & (sizes >= lengths.low) & (sizes <= lengths.high))[: missing[index]]
-                free[chosen] = False
-                found[index].append(trees.select(chosen))
-                missing[index] -= len(chosen)
-                accepted += len(chosen)
-            idle = 0 if accepted else idle + 1
+        shortest = max(ARGUMENT_LENGTHS.low, self.max_length + 1)
+        seen, parts = Seen(), []
+        for arguments in self.test_arguments:
+            chance = Chance("listops arguments", arguments, seed)
+            growth = self._growth(ARGUMENTS_HEIGHT, arguments, ARGUMENT_LENGTHS.high)
+
+            def trees(chance: Chance = chance, growth: Growth = growth) -> Forest:
+                forest = grow(chance, _BATCH, growth)
+                return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
+
+            parts.append(self._until(wanted, trees, "arguments", seen))
+        labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), wanted)
+        joined = _join(parts)
+        return self._split(joined, joined.x.lengths // 100 * 100, labels)
+
+    def _until(self, wanted: int, trees: Callable[[], Forest], split: str, seen: Seen) -> _Written:
+        """`wanted` distinct trees of a split."""
+        found: list[_Written] = []
+        missing, idle = wanted, 0
+        while missing:
+            some = _written(trees())
+            prints = fingerprints(some.x)
+            some = some.select(np.flatnonzero(within(prints, *ORIGINAL_SHARES[split]) & seen.fresh(prints))[:missing])
+            found.append(some)
+            missing -= len(some.x)
+            idle = 0 if len(some.x) else idle + 1
             if idle == _PATIENCE:
-                got = len(ranges) * wanted - sum(missing)
-                raise mistakes.items_too_rare("listops", "test_size", len(ranges) * wanted, got, "ask for shorter ones")
-        return [(_join(parts), lengths) for parts, lengths in zip(found, ranges, strict=True)]
+                raise mistakes.items_too_rare("listops", "test_size", wanted, wanted - missing, "allow other lengths")
+        return _join(found)
+
+    def _growth(self, height: int, arguments: int, limit: int) -> Growth:
+        return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
+
+
+def _written(forest: Forest) -> _Written:
+    return _Written(write(forest), *evaluate(forest))
 
 
 def _join(parts: list[_Written]) -> _Written:

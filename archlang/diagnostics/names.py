@@ -1,0 +1,23 @@
+"""The name that a misspelt one was probably meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+# Comparing takes time that grows with the square of the length, and nobody misspells a name that long.
+_LONGEST = 80
+_LIKENESS = 0.65
+
+
+def did_you_mean(name: str, possible: Iterable[str]) -> str | None:
+    """The nearest of the possible names, or None if none is near."""
+    if not 1 < len(name) <= _LONGEST:
+        return None
+    # Sorted, so that sets give the same answer in every process; `Norm` is nearer to `norm` than to `Form`.
+    candidates = sorted(set(possible) - {name})
+    for candidate in candidates:
+        if candidate.lower() == name.lower():
+            return candidate
+    near = get_close_matches(name, candidates, n=1, cutoff=_LIKENESS)
+    return near[0] if near else None

@@ -1,0 +1,30 @@
+"""Where the captured values stand among the inputs of a loop and of its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archlang.graph.graph import Node
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`states` states stand at `outer` and after it in a loop node's inputs, and at `inner` and after it in its body's;
+    the captured values begin at `outer_captured` and `inner_captured`."""
+
+    states: int
+    outer: int
+    inner: int
+    outer_captured: int
+    inner_captured: int
+
+
+def layout(node: Node) -> Layout:
+    """The layout of a loop."""
+    if node.op == "scan":
+        carried = node.attributes["carried"]
+        assert isinstance(carried, int)
+        return Layout(carried, 1, 1, 1 + carried, 1 + carried)
+    states = len(node.types)
+    mixture = node.op == "halting" and node.attributes["mixture"] is True
+    return Layout(states, 0, 0, states, states + mixture)

@@ -1,0 +1,269 @@
+"""Holds a graph against the rules of `graph.py`: whatever breaks one is a bug of archlang, not of its user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from archlang.graph.graph import ARITHMETIC, LOOPS, OPERATIONS, Graph, Input, Instance, Node, Region
+from archlang.graph.scope import scope_of, scopes_around
+from archlang.types import CONSTRUCTORS, Type
+from archlang.types.statics import InstanceOf, StaticValue
+
+_NUMBER = Type("number")
+
+# The attributes of each operation, with their types in Python.
+_ATTRIBUTES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "call": {"instance": str},
+    "apply": {"block": str, "path": str},
+    "number": {"value": (int, float)},
+    "part": {"index": int},
+    "repeat": {"count": int},
+    "stack": {"count": int, "path": str},
+    "halting": {"limit": int, "instance": str, "state": int, "mixture": bool},
+    "scan": {"carried": int, "emits": bool},
+}
+
+
+class MalformedGraph(Exception):
+    """A graph breaks a rule: archlang has a bug."""
+
+
+def verify(graph: Graph) -> None:
+    """Does nothing for a sound graph.
+
+    Raises:
+        MalformedGraph: it is not, and why."""
+    _Verification(graph).run()
+
+
+@dataclass
+class _Verification:
+    """One run over a graph; remembers the ids that were seen anywhere, and how often each stack is copied."""
+
+    graph: Graph
+
+    def __post_init__(self) -> None:
+        self.seen: set[str] = set()
+        self.counts: dict[str, StaticValue] = {}
+
+    def run(self) -> None:
+        for path, instance in self.graph.instances.items():
+            self._instance(path, instance)
+        self._region(self.graph.region, "")
+
+    def _instance(self, path: str, instance: Instance) -> None:
+        where = f"instance @{path}"
+        _require(instance.path == path, f"{where} says that its path is {instance.path}")
+        for static in _flat(instance.statics.values()):
+            if isinstance(static, InstanceOf):
+                _require(static.path in self.graph.instances, f"{where} uses @{static.path}, which does not exist")
+        named = tuple(dict.fromkeys(name for axes in instance.axes for name in axes if name))
+        _require(named == instance.lengths, f"{where} has lengths {instance.lengths} but its axes name {named}")
+        _require(
+            not instance.reads or not instance.axes or len(instance.reads) == len(instance.axes),
+            f"{where} reads {len(instance.reads)} arguments but has axes for {len(instance.axes)}",
+        )
+
+    # Regions
+
+    def _region(self, region: Region, scope: str) -> None:
+        values: dict[str, Input | Node] = {}
+        for value in region.inputs:
+            self._identity(value.id)
+            self._type(value.id, value.type)
+            values[value.id] = value
+        for node in region.nodes:
+            self._identity(node.id)
+            for source in node.inputs:
+                self._use(f"{node.op} {node.id}", source, values, node.op == "part")
+            self._node(node, values, scope)
+            values[node.id] = node
+        for result in region.results:
+            self._use("the results", result, values, False)
+
+    def _identity(self, identity: str) -> None:
+        _require(identity not in self.seen, f"two values are called {identity}")
+        self.seen.add(identity)
+
+    def _use(self, user: str, source: str, values: Mapping[str, Input | Node], part: bool) -> None:
+        if source not in values:
+            made = "in another region" if source in self.seen else "nowhere before"
+            raise MalformedGraph(f"{user} uses {source}, which is made {made}")
+        value = values[source]
+        if not part and isinstance(value, Node):
+            _require(
+                len(value.types) == 1, f"{user} uses {source}, which has {len(value.types)} results, not one of them"
+            )
+
+    def _type(self, where: str, kind: Type) -> None:
+        axes = CONSTRUCTORS.get(kind.name)
+        _require(axes is not None, f"{where} has the unknown type {kind.name}")
+        _require(len(kind.dims) == len(axes or ()), f"{where} has type {kind}, with the wrong number of sizes")
+
+    # Nodes
+
+    def _node(self, node: Node, values: Mapping[str, Input | Node], scope: str) -> None:
+        where = f"{node.op} {node.id}"
+        _require(node.op in OPERATIONS, f"{where} is no operation")
+        expected = _ATTRIBUTES.get(node.op, {})
+        _require(
+            node.attributes.keys() == expected.keys(),
+            f"{where} has attributes {sorted(node.attributes)}, not {sorted(expected)}",
+        )
+        for name, kind in expected.items():
+            value = node.attributes[name]
+            fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+            _require(fits, f"{where} has {name} = {value!r}")
+        for kind_ in node.types:
+            self._type(where, kind_)
+        _require(
+            len(node.regions) == (node.op in LOOPS or node.op == "apply"), f"{where} has {len(node.regions)} regions"
+        )
+        if node.op == "part":
+            self._part(node, values[node.inputs[0]] if len(node.inputs) == 1 else None)
+            return
+        types = [values[source].type for source in node.inputs]
+        if node.op in ("call", "number", *ARITHMETIC):
+            _require(len(node.types) == 1, f"{where} has {len(node.types)} results")
+        if node.op == "call":
+            self._call(node, types, scope)
+        elif node.op == "number":
+            _require(not types and node.type == _NUMBER, f"{where} is no number")
+        elif node.op in ARITHMETIC:
+            self._arithmetic(node, types)
+        else:
+            self._inner(node, types, scope)
+
+    def _part(self, node: Node, whole: Input | Node | None) -> None:
+        where, index = f"part {node.id}", node.attributes["index"]
+        assert isinstance(index, int)
+        _require(isinstance(whole, Node) and len(whole.types) != 1, f"{where} is not of a node with several results")
+        assert isinstance(whole, Node)
+        _require(0 <= index < len(whole.types), f"{where} is number {index} of {len(whole.types)} results")
+        _require(node.types == (whole.types[index],), f"{where} is {_show(node.types)}, not {whole.types[index]}")
+
+    def _find_instance(self, where: str, path: StaticValue, scope: str) -> Instance:
+        assert isinstance(path, str)
+        instance = self.graph.instances.get(path)
+        if instance is None:
+            raise MalformedGraph(f"{where} uses @{path}, which does not exist")
+        _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
+        return instance
+
+    def _call(self, node: Node, types: Sequence[Type], scope: str) -> None:
+        where = f"call {node.id}"
+        instance = self._find_instance(where, node.attributes["instance"], scope)
+        for what, names in (("reads", instance.reads), ("has axes for", instance.axes)):
+            fits = not names or len(names) == len(types)
+            _require(fits, f"{where} has {len(types)} arguments, but @{instance.path} {what} {len(names)}")
+        for axes, kind in zip(instance.axes, types, strict=False):
+            _require(
+                len(axes) in (0, len(kind.lengths)),
+                f"{where} gives @{instance.path} a {kind}, not one with axes {axes}",
+            )
+
+    def _arithmetic(self, node: Node, types: Sequence[Type]) -> None:
+        where = f"{node.op} {node.id}"
+        _require(len(types) == (1 if node.op == "negate" else 2), f"{where} has {len(types)} arguments")
+        tensors = {kind for kind in types if kind != _NUMBER} or {_NUMBER}
+        _require(len(tensors) == 1, f"{where} mixes {_show(types)}")
+        _require(node.type in tensors, f"{where} of {_show(types)} is {node.type}")
+
+    # Nodes with regions
+
+    def _inner(self, node: Node, types: Sequence[Type], scope: str) -> None:
+        where, body = f"{node.op} {node.id}", node.regions[0]
+        inside, results = [value.type for value in body.inputs], node.types
+        carried = len(node.types)
+        for name in ("count", "limit"):
+            times = node.attributes.get(name, 0)
+            _require(isinstance(times, int) and times >= 0, f"{where} has {name} = {times}")
+        match node.op:
+            case "apply":
+                _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
+            case "repeat" | "stack":
+                self._states(where, node.types, types, inside)
+            case "halting":
+                self._halting(node, types, inside, scope)
+            case "scan":
+                carried = self._scan(node, types, inside)
+                results = (*node.types[:carried], *([inside[0]] if node.attributes["emits"] else []))
+        if node.op == "stack":
+            scope = self._stack(node, scope)
+        self._region(body, scope)
+        made = _result_types(body)
+        _require(len(made) == len(results), f"the body of {where} has {len(made)} results, not {len(results)}")
+        _require(
+            made[:carried] == list(results[:carried]), f"the body of {where} makes {_show(made)}, not {_show(results)}"
+        )
+        if node.op == "scan" and node.attributes["emits"]:
+            self._emission(node, made[-1], inside[0], types[0])
+
+    def _states(self, where: str, states: Sequence[Type], given: Sequence[Type], inside: Sequence[Type]) -> None:
+        first = list(given[: len(states)])
+        _require(first == list(states), f"{where} begins with {_show(first)} and ends with {_show(states)}")
+        _require(list(inside) == list(given), f"{where} gives {_show(given)} to a body of {_show(inside)}")
+
+    def _halting(self, node: Node, given: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
+        where, state = f"halting {node.id}", node.attributes["state"]
+        assert isinstance(state, int)
+        self._find_instance(where, node.attributes["instance"], scope)
+        _require(0 <= state < len(node.types), f"{where} halts state {state} of {len(node.types)}")
+        if node.attributes["mixture"]:
+            count = len(node.types)
+            _require(
+                list(inside[count : count + 1]) == [node.types[state]], f"{where} has no mixture of its state's type"
+            )
+            inside = [*inside[:count], *inside[count + 1 :]]
+        self._states(where, node.types, given, inside)
+
+    def _scan(self, node: Node, given: Sequence[Type], inside: Sequence[Type]) -> int:
+        where, carried, emits = f"scan {node.id}", node.attributes["carried"], node.attributes["emits"]
+        assert isinstance(carried, int)
+        _require(bool(given) and given[0].name == "chunks", f"{where} does not walk chunks")
+        _require(
+            0 <= carried == len(node.types) - bool(emits),
+            f"{where} carries {carried} but has {len(node.types)} results",
+        )
+        fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == given[0].feature
+        _require(fits, f"{where} walks {given[0]} with a body of {_show(inside)}")
+        self._states(where, node.types[:carried], given[1:], inside[1:])
+        return carried
+
+    def _emission(self, node: Node, emitted: Type, chunk: Type, chunks: Type) -> None:
+        fits = emitted.name == "seq" and emitted.lengths == chunk.lengths
+        _require(fits, f"scan {node.id} emits {emitted} for a chunk {chunk}")
+        whole = Type("seq", (chunks.dims[0], emitted.dims[1]))
+        _require(node.types[-1] == whole, f"scan {node.id} emits {emitted} but is {node.types[-1]}, not {whole}")
+
+    def _stack(self, node: Node, scope: str) -> str:
+        where, path, count = f"stack {node.id}", node.attributes["path"], node.attributes["count"]
+        assert isinstance(path, str)
+        _require(scope_of(path) in scopes_around(scope), f"{where} has the path {path} outside of its stack")
+        known = self.counts.setdefault(path, count)
+        _require(known == count, f"two stacks at {path} have {known} and {count} steps")
+        return f"{path}.*"
+
+
+def _result_types(region: Region) -> list[Type]:
+    types = {value.id: value.type for value in region.inputs}
+    types.update({node.id: node.type for node in region.nodes if len(node.types) == 1})
+    return [types[result] for result in region.results]
+
+
+def _flat(values: Iterable[StaticValue]) -> Iterator[StaticValue]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _show(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
+
+
+def _require(truth: bool, message: str) -> None:
+    if not truth:
+        raise MalformedGraph(message)

@@ -1,0 +1,123 @@
+"""Removes what no result needs: values, captured values, states of loops, and the instances that only they used.
+
+A loop none of whose results is used is dead, with what it would have added to the loss. `inline` must have run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import compress
+
+from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
+from archlang.graph.layout import layout
+from archlang.passes.rename import rename, rename_inputs
+from archlang.types.statics import InstanceOf, StaticValue
+
+
+def remove_dead(graph: Graph) -> Graph:
+    """The graph with only what its results need."""
+    region = _prune(graph.region)
+    needed = set(_needed_instances(region, graph.instances))
+    return Graph(graph.name, region, {path: one for path, one in graph.instances.items() if path in needed})
+
+
+def _prune(region: Region) -> Region:
+    """The region with only what its results need; its inputs all stay."""
+    wanted = set(region.results)
+    parts: dict[str, set[int]] = {}  # which results of a node with several are wanted
+    kept: list[Node] = []
+    moved: dict[str, list[int]] = {}  # which results a shrunken loop still has
+    for node in reversed(region.nodes):
+        if node.op == "part":
+            if node.id in wanted:
+                parts.setdefault(node.inputs[0], set()).add(_index(node))
+                kept.append(node)
+            continue
+        used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in wanted else set()
+        if not used:
+            continue
+        if node.op in LOOPS:
+            node, moved[node.id] = _shrink(node, used)
+        wanted.update(node.inputs)
+        kept.append(node)
+    return _renumber(replace(region, nodes=tuple(reversed(kept))), moved)
+
+
+def _index(part: Node) -> int:
+    index = part.attributes["index"]
+    assert isinstance(index, int)
+    return index
+
+
+def _shrink(loop: Node, used: set[int]) -> tuple[Node, list[int]]:
+    """A loop with only what its used results need, and which of its results those are."""
+    shape, body = layout(loop), loop.regions[0]
+    attributes = dict(loop.attributes)
+    emits = loop.op == "scan" and shape.states in used
+    live = {index for index in used if index < shape.states}
+    halted = attributes.get("state")
+    if isinstance(halted, int):
+        live.add(halted)
+    while True:  # a live state may read another, which is live then
+        results = [index for index in range(len(body.results)) if index in live or (emits and index == shape.states)]
+        pruned = _prune(replace(body, results=tuple(body.results[index] for index in results)))
+        read = {*pruned.results, *(source for node in pruned.nodes for source in node.inputs)}
+        found = {index for index in range(shape.states) if body.inputs[shape.inner + index].id in read}
+        if found <= live:
+            break
+        live |= found
+    captured = [value.id in read for value in body.inputs[shape.inner_captured :]]
+    states = [index in live for index in range(shape.states)]
+    mixture = [value.id in read for value in body.inputs[shape.states : shape.inner_captured]]
+    if loop.op == "scan":
+        attributes.update(carried=len(live), emits=emits)
+        outside, inside = [True, *states, *captured], [True, *states, *captured]
+    else:
+        outside, inside = [*states, *captured], [*states, *mixture, *captured]
+    if isinstance(halted, int):
+        attributes.update(state=sorted(live).index(halted), mixture=any(mixture))
+    shrunken = replace(
+        loop,
+        inputs=tuple(compress(loop.inputs, outside)),
+        types=tuple(loop.types[index] for index in results),
+        attributes=attributes,
+        regions=(replace(pruned, inputs=tuple(compress(body.inputs, inside))),),
+    )
+    return shrunken, results
+
+
+def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
+    """Parts of shrunken loops under their new numbers; the part of a loop with one result is the loop itself."""
+    nodes: list[Node] = []
+    names: dict[str, str] = {}
+    places: dict[str, int] = {}
+    for original in region.nodes:
+        node = rename_inputs(original, names)
+        places[node.id] = len(nodes)
+        if node.op == "part" and (results := moved.get(node.inputs[0])) is not None:
+            loop = nodes[places[node.inputs[0]]]
+            if len(results) == 1:
+                names[node.id] = loop.id
+                nodes[places[loop.id]] = replace(loop, name=loop.name or node.name)
+                continue
+            node = replace(node, attributes={"index": results.index(_index(node))})
+        nodes.append(node)
+    return Region(region.inputs, tuple(nodes), rename(region.results, names))
+
+
+def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> Iterator[str]:
+    """The instances that nodes use, and those that these hold as statics."""
+    for node in region.walk():
+        path = node.attributes.get("instance")
+        if isinstance(path, str):
+            yield path
+            yield from _held(instances[path].statics.values(), instances)
+
+
+def _held(statics: Iterable[StaticValue], instances: Mapping[str, Instance]) -> Iterator[str]:
+    for static in statics:
+        if isinstance(static, InstanceOf):
+            yield static.path
+            yield from _held(instances[static.path].statics.values(), instances)
+        elif isinstance(static, tuple):
+            yield from _held(static, instances)

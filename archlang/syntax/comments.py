@@ -1,0 +1,88 @@
+"""Which statement, item or brace each comment of a file belongs to."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Protocol
+
+
+class Word(Protocol):
+    """What the lexer found, and where."""
+
+    @property
+    def start_pos(self) -> int | None: ...
+
+
+_SPACE = " \t\r\f\ufeff"
+_BLANK = _SPACE + "\n"
+
+
+class Comments:
+    """The comments of one text as the lexer meets them; whoever a comment belongs to takes it away."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts: list[int] = []
+        self._lines: list[str] = []
+        self._taken: list[bool] = []
+
+    def add(self, start: int, line: str) -> None:
+        # A place may be read twice while a mistake is being examined.
+        if not self._starts or start > self._starts[-1]:
+            self._starts.append(start)
+            self._lines.append(line)
+            self._taken.append(False)
+
+    def above(self, start: int) -> tuple[tuple[str, ...], bool]:
+        """Takes the comment lines right above `start`, with `""` for empty lines after them; also whether an empty line
+        stands before it all."""
+        lines: list[str] = []
+        index = bisect_left(self._starts, start) - 1
+        while index >= 0 and not self._taken[index]:
+            before, newlines = self._code_before(start)
+            if before > self._starts[index] + len(self._lines[index]):
+                break
+            own_line = self._code_before(self._starts[index], _SPACE)[0]
+            after_brace = own_line > 0 and self._text[own_line - 1] == "{"
+            if not (own_line == 0 or self._text[own_line - 1] == "\n" or after_brace):
+                break
+            if newlines > 1:
+                lines.append("")
+            lines.append(self._take(index))
+            start = self._starts[index]
+            index -= 1
+            if after_brace:
+                break
+        before, newlines = self._code_before(start)
+        return tuple(reversed(lines)), newlines > 1 and before > 0
+
+    def beside(self, end: int) -> str:
+        """Takes the comment that follows `end` on its line, or gives `""`."""
+        index = bisect_left(self._starts, end)
+        if index == len(self._starts) or self._taken[index]:
+            return ""
+        while self._text[end] in " \t":
+            end += 1
+        return self._take(index) if end == self._starts[index] else ""
+
+    def within(self, start: int, end: int) -> tuple[str, ...]:
+        """Takes what is left between two places, with `""` for the empty lines between."""
+        lines: list[str] = []
+        for index in range(bisect_left(self._starts, start), bisect_left(self._starts, end)):
+            if not self._taken[index]:
+                if lines and self._code_before(self._starts[index])[1] > 1:
+                    lines.append("")
+                lines.append(self._take(index))
+        return tuple(lines)
+
+    def _take(self, index: int) -> str:
+        self._taken[index] = True
+        return self._lines[index].rstrip()
+
+    def _code_before(self, place: int, skipped: str = _BLANK) -> tuple[int, int]:
+        """The end of what stands before a place, and the newlines between."""
+        newlines = 0
+        while place > 0 and self._text[place - 1] in skipped:
+            place -= 1
+            newlines += self._text[place] == "\n"
+        return place, newlines

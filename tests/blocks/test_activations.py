@@ -1,0 +1,43 @@
+"""Every activation against its formula in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from archlang.blocks import activations
+
+FORMULAS: list[tuple[type[activations.Elementwise], Callable[[float], float]]] = [
+    (activations.Relu, lambda x: max(x, 0.0)),
+    (activations.Gelu, lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2),
+    (activations.Silu, lambda x: x / (1 + math.exp(-x))),
+    (activations.Tanh, lambda x: (math.exp(x) - math.exp(-x)) / (math.exp(x) + math.exp(-x))),
+    (activations.Sigmoid, lambda x: 1 / (1 + math.exp(-x))),
+    (activations.Softplus, lambda x: math.log(1 + math.exp(x))),
+    (activations.Exp, math.exp),
+    (activations.Abs, abs),
+]
+
+
+@pytest.mark.parametrize(("kind", "formula"), FORMULAS, ids=[kind.__name__ for kind, _ in FORMULAS])
+def test_an_activation_is_its_formula(
+    kind: type[activations.Elementwise], formula: Callable[[float], float]
+) -> None:
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    y = kind(d=4)(x)
+    values = [formula(one) for one in x.flatten().tolist()]
+    torch.testing.assert_close(y, torch.tensor(values, dtype=torch.float64).reshape(2, 3, 4), atol=1e-10, rtol=1e-10)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    step = 1e-6
+    slopes = [(formula(one + step) - formula(one - step)) / (2 * step) for one in x.flatten().tolist()]
+    torch.testing.assert_close(
+        gradient, torch.tensor(slopes, dtype=torch.float64).reshape(2, 3, 4), atol=1e-8, rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in FORMULAS])
+def test_an_activation_has_no_weights(kind: type[activations.Elementwise]) -> None:
+    assert list(kind(d=4).state_dict()) == []

@@ -1,0 +1,242 @@
+"""Softmax attention against loops over heads, queries and keys; masks, causality and places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.attention import Attention
+from archlang.blocks.positions import AbsolutePositions
+
+
+def attention(
+    *,
+    heads: int = 2,
+    position: str = "none",
+    causal: bool = False,
+    dropout: float = 0.0,
+    output_dropout: float = 0.0,
+    head_dim: int = 0,
+    causal_rule: str = "always",
+    init: str = "xavier",
+    d: int = 8,
+    e: int = 8,
+) -> Attention:
+    return Attention(
+        heads=heads,
+        position=position,
+        causal=causal,
+        dropout=dropout,
+        output_dropout=output_dropout,
+        head_dim=head_dim,
+        causal_rule=causal_rule,
+        init=init,
+        d=d,
+        e=e,
+    )
+
+
+def sinusoids(length: int, d: int) -> Tensor:
+    table = torch.zeros(length, d, dtype=torch.float64)
+    for i in range(length):
+        for c in range(d):
+            angle = i / 10000 ** (2 * (c // 2) / d)
+            table[i, c] = math.cos(angle) if c % 2 else math.sin(angle)
+    return table
+
+
+def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
+    """Channels in pairs as complex numbers, turned and, for xpos, scaled."""
+    c = len(vector)
+    parts = []
+    for i in range(c // 2):
+        angle = place * 10000 ** (-2 * i / c)
+        zeta = (2 * i + 0.4 * c) / (1.4 * c)
+        size = zeta ** (sign * place / 512) if xpos else 1.0
+        a, b = vector[2 * i], vector[2 * i + 1]
+        parts += [size * (a * math.cos(angle) - b * math.sin(angle)), size * (a * math.sin(angle) + b * math.cos(angle))]
+    return torch.stack(parts)
+
+
+def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
+    def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
+        if block.position == "absolute":
+            q, kv = q + sinusoids(q.shape[1], q.shape[2]), kv + sinusoids(kv.shape[1], kv.shape[2])
+        samples = []
+        for b in range(len(q)):
+            rows = []
+            for i in range(q.shape[1]):
+                heads = []
+                for h in range(block.heads):
+                    part = slice(h * c, (h + 1) * c)
+                    query = block.query.weight[part] @ q[b, i]
+                    logits, values = [], []
+                    for j in range(kv.shape[1]):
+                        if (mask_m is not None and not mask_m[b, j]) or (block.causal and j > i):
+                            continue
+                        key = block.key.weight[part] @ kv[b, j]
+                        first, second = query, key
+                        if block.position in ("rotary", "xpos"):
+                            first = turned(query, i, block.position == "xpos", 1)
+                            second = turned(key, j, block.position == "xpos", -1)
+                        logits.append(first @ second / sqrt(c))
+                        values.append(block.value.weight[part] @ kv[b, j])
+                    powers = [torch.exp(one) for one in logits]
+                    total = sum(powers, torch.zeros(()))
+                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
+                y = block.output.weight @ torch.cat(heads)
+                rows.append(y if mask_n is None or mask_n[b, i] else torch.zeros_like(y))
+            samples.append(torch.stack(rows))
+        return torch.stack(samples)
+
+    return slow
+
+
+REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
+
+
+@pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [0, 6])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_self_attention_is_the_softmax_over_real_keys(
+    position: str, causal: bool, head_dim: int, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    block = attention(position=position, causal=causal, head_dim=head_dim).double()
+    slow = slow_attention(block, head_dim or 4)
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    agree(block, slow, x, x.clone(), mask_n=mask, mask_m=mask)
+
+
+def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
+    block = attention(e=6).double()
+    q, kv = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 6, dtype=torch.float64)
+    agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_weights_to_look_at_are_those_that_are_used(causal: bool) -> None:
+    block = attention(causal=causal, position="xpos").double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    weights = block.weights(x, x, mask_m=REAL)
+    values = block.value(x).reshape(2, 5, 2, 4).transpose(1, 2)
+    expected = block.output((weights @ values).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(block(x, x, mask_m=REAL), expected)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
+def test_padding_never_changes_a_real_position(position: str) -> None:
+    block = attention(position=position).double()
+    x = torch.randn(1, 3, 8, dtype=torch.float64)
+    padded = torch.cat((x, torch.randn(1, 4, 8, dtype=torch.float64)), dim=1)
+    mask = torch.arange(7)[None] < 3
+    alone, beside = block(x, x), block(padded, padded, mask_n=mask, mask_m=mask)
+    torch.testing.assert_close(beside[:, :3], alone, atol=1e-12, rtol=1e-12)
+    assert beside[:, 3:].eq(0).all()
+
+
+def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -> None:
+    block = attention()
+    x = torch.randn(2, 4, 8, requires_grad=True)
+    mask = torch.tensor([[False] * 4, [True] * 4])
+    y = block(x, x, mask_m=mask)
+    assert y[0].eq(0).all()
+    y.square().sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["whole", "ragged"])
+def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
+    block = attention(causal=True, position="xpos")
+    x = torch.randn(1, 6, 8)
+    other = x.clone()
+    other[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x, mask_m=mask), block(other, other, mask_m=mask)
+    assert before[:, :3].equal(after[:, :3])
+    assert before[:, 3:].ne(after[:, 3:]).any()
+
+
+def test_equal_lengths_is_causal_only_where_lengths_are_equal() -> None:
+    block, always, never = (
+        attention(causal=causal, causal_rule=rule)
+        for causal, rule in ((True, "equal_lengths"), (True, "always"), (False, "always"))
+    )
+    for one in (always, never):
+        one.load_state_dict(block.state_dict())
+    q, same, longer = torch.randn(2, 4, 8), torch.randn(2, 4, 8), torch.randn(2, 5, 8)
+    assert block(q, same).equal(always(q, same))
+    assert block(q, longer).equal(never(q, longer))
+
+
+def test_absolute_positions_are_those_added_to_both_inputs() -> None:
+    inside, outside = attention(position="absolute"), attention()
+    outside.load_state_dict(inside.state_dict())
+    q, kv = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
+    place = AbsolutePositions(scaling="none", dropout=0.0, d=8)
+    torch.testing.assert_close(inside(q, kv), outside(place(q), place(kv)))
+
+
+@pytest.mark.parametrize("position", ["rotary", "xpos"])
+def test_only_differences_of_positions_matter(position: str) -> None:
+    block = attention(position=position).double()
+    x = torch.randn(1, 4, 8, dtype=torch.float64)
+    shifted = torch.cat((torch.randn(1, 9, 8, dtype=torch.float64), x), dim=1)
+    mask = torch.arange(13)[None] >= 9
+    torch.testing.assert_close(block(shifted, shifted, mask_m=mask)[:, 9:], block(x, x), atol=1e-12, rtol=1e-12)
+
+
+def test_without_positions_the_keys_have_no_order() -> None:
+    block = attention().double()
+    q, kv = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
+    torch.testing.assert_close(block(q, kv[:, torch.randperm(5)]), block(q, kv), atol=1e-12, rtol=1e-12)
+
+
+def test_xpos_stays_finite_far_beyond_training_lengths() -> None:
+    block = attention(position="xpos", heads=1)
+    x = torch.randn(1, 8192, 8)
+    query, key, _ = block._project(x, x)
+    assert query.isfinite().all()
+    assert key.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("init", "query", "key", "output"),
+    [
+        ("xavier", sqrt(6 / 480), sqrt(6 / 400), sqrt(6 / 480)),
+        ("scaled", sqrt(3 / 480), sqrt(3 / 400), sqrt(6 / 480)),
+        ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
+        ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
+    ],
+)
+def test_projections_start_uniform_within_their_bounds(init: str, query: float, key: float, output: float) -> None:
+    block = attention(d=240, e=160, heads=4, init=init)
+    for projection, bound in (
+        (block.query, query),
+        (block.key, key),
+        (block.value, key),
+        (block.output, output),
+    ):
+        assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
+        assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
+
+
+def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:
+    inside = attention(dropout=0.5, heads=1)
+    x = torch.randn(1, 1, 8).expand(500, 1, 8)
+    assert inside(x, x).eq(0).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    outside = attention(output_dropout=0.5)
+    assert outside(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
+    block = attention(position="xpos").to(dtype)
+    x = torch.randn(2, 5, 8, dtype=dtype)
+    assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype

@@ -1,0 +1,58 @@
+"""Embed against its table, its initial values and its frozen row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.embed import Embed
+
+
+def embed(
+    *, d: int = 6, init: str = "normal", scaling: str = "none", dropout: float = 0.0, frozen: int = -1, vocab: int = 9
+) -> Embed:
+    return Embed(d=d, init=init, scaling=scaling, dropout=dropout, frozen=frozen, vocab=vocab)
+
+
+@pytest.mark.parametrize("scaling", ["none", "token_upscaling", "position_downscaling"])
+def test_a_token_is_its_scaled_row(scaling: str, agree: Callable[..., None]) -> None:
+    block = embed(scaling=scaling)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        scale = sqrt(6) if scaling == "token_upscaling" else 1.0
+        return torch.stack([torch.stack([scale * block.weight[token] for token in row]) for row in x])
+
+    agree(block, slow, torch.tensor([[3, 0, 8], [3, 3, 1]]), mask_n=None)
+
+
+@pytest.mark.parametrize(
+    ("init", "deviation"), [("normal", 1.0), ("small", 0.02), ("kaiming", sqrt(2 / 200)), ("xavier", sqrt(2 / 1200))]
+)
+def test_the_table_starts_as_init_says(init: str, deviation: float) -> None:
+    weight = embed(d=200, vocab=1000, init=init).weight
+    assert weight.std().item() == pytest.approx(deviation, rel=0.01)
+    assert weight.mean().item() == pytest.approx(0, abs=deviation / 100)
+
+
+def test_a_xavier_table_is_uniform() -> None:
+    weight = embed(d=200, vocab=1000, init="xavier").weight
+    assert weight.abs().max().item() == pytest.approx(sqrt(6 / 1200), rel=1e-3)
+
+
+def test_a_frozen_row_gets_no_gradient() -> None:
+    block = embed(frozen=3)
+    block(torch.tensor([[3, 1]])).sum().backward()
+    assert block.weight.grad is not None
+    assert block.weight.grad[3].eq(0).all()
+    assert block.weight.grad[1].eq(1).all()
+
+
+def test_dropout_acts_in_training_only() -> None:
+    block = embed(dropout=0.5)
+    x = torch.zeros(1, 400, dtype=torch.int64)
+    assert block(x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+    assert block.eval()(x).ne(0).all()

@@ -1,0 +1,116 @@
+"""Feedforward and the gate made of it, against loops, and how they start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.feedforward import Feedforward
+
+
+def feedforward(
+    *,
+    ff: int = 5,
+    activation: str = "relu",
+    dropout: float = 0.0,
+    output_dropout: float = 0.0,
+    bias: float = 0.0,
+    bias_init: str = "drawn",
+    init: str = "relu",
+    gain: float = 1.0,
+    d: int = 4,
+) -> Feedforward:
+    return Feedforward(
+        ff=ff,
+        activation=activation,
+        dropout=dropout,
+        output_dropout=output_dropout,
+        bias=bias,
+        bias_init=bias_init,
+        init=init,
+        gain=gain,
+        d=d,
+    )
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "gelu": lambda x: x * (1 + torch.erf(x / math.sqrt(2))) / 2,
+    "silu": lambda x: x / (1 + torch.exp(-x)),
+    "tanh": lambda x: 1 - 2 / (1 + torch.exp(2 * x)),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
+def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+    block = feedforward(activation=activation)
+
+    def slow(x: Tensor) -> Tensor:
+        rows = []
+        for column in x.reshape(-1, 4):
+            hidden = [ACTIVATIONS[activation](block.hidden.weight[i] @ column + block.hidden.bias[i]) for i in range(5)]
+            rows.append(
+                torch.stack(
+                    [
+                        sum((block.output.weight[o, i] * hidden[i] for i in range(5)), block.output.bias[o])
+                        for o in range(4)
+                    ]
+                )
+            )
+        return torch.stack(rows).reshape(shape)
+
+    agree(block, slow, torch.randn(shape, dtype=torch.float64))
+
+
+def xavier(gain: float, inputs: int, outputs: int) -> float:
+    return gain * sqrt(6 / (inputs + outputs))
+
+
+@pytest.mark.parametrize(
+    ("init", "hidden", "output"),
+    [
+        ("relu", xavier(sqrt(2), 200, 300), xavier(5 / 3, 200, 300)),
+        ("relu_hidden", xavier(sqrt(2), 200, 300), 1 / sqrt(300)),
+        ("xavier", xavier(1, 200, 300), xavier(5 / 3, 200, 300)),
+        ("torch", 1 / sqrt(200), 1 / sqrt(300)),
+    ],
+)
+def test_weights_start_uniform_within_their_bounds(init: str, hidden: float, output: float) -> None:
+    block = feedforward(ff=300, d=200, init=init, gain=5 / 3)
+    for weight, bound in ((block.hidden.weight, hidden), (block.output.weight, output)):
+        assert weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
+        assert weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
+
+
+@pytest.mark.parametrize("init", ["relu", "relu_hidden", "torch"])
+def test_biases_start_as_in_torch(init: str) -> None:
+    block = feedforward(ff=300, d=200, init=init)
+    assert block.hidden.bias.abs().max().item() == pytest.approx(1 / sqrt(200), rel=0.05)
+    assert block.output.bias.abs().max().item() == pytest.approx(1 / sqrt(300), rel=0.05)
+
+
+def test_biases_of_xavier_start_near_zero() -> None:
+    block = feedforward(ff=300, d=200, init="xavier")
+    for bias in (block.hidden.bias, block.output.bias):
+        assert bias.std().item() == pytest.approx(1e-6, rel=0.2)
+
+
+def test_a_constant_bias_is_in_every_channel() -> None:
+    block = feedforward(bias=-3.0, bias_init="constant")
+    assert block.output.bias.eq(-3).all()
+    assert block.hidden.bias.ne(-3).all()
+
+
+def test_dropout_is_inside_and_output_dropout_on_the_result() -> None:
+    inside = feedforward(dropout=0.5, ff=1, d=300)
+    inside.hidden.bias.data.fill_(1.0)
+    y = inside(torch.zeros(200, 300))
+    assert y.eq(inside.output.bias).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    outside = feedforward(output_dropout=0.5, ff=1, d=300)
+    assert outside(torch.zeros(200, 300)).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.02)

@@ -1,0 +1,44 @@
+"""The gate against its formula, and how open it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.gate import Gate
+
+
+def test_a_gate_is_the_sigmoid_of_two_maps(agree: Callable[..., None]) -> None:
+    block = Gate(ff=5, dropout=0.0, init="torch", d=4)
+
+    def slow(u: Tensor) -> Tensor:
+        columns = []
+        for column in u.reshape(-1, 4):
+            hidden = block.hidden.weight @ column + block.hidden.bias
+            hidden = torch.stack([one * (1 + torch.erf(one / sqrt(2))) / 2 for one in hidden])
+            logit = block.output.weight @ hidden + block.output.bias
+            columns.append(1 / (1 + torch.exp(-logit)))
+        return torch.stack(columns).reshape(u.shape)
+
+    agree(block, slow, torch.randn(2, 3, 4, dtype=torch.float64))
+
+
+def test_a_gate_starts_half_open() -> None:
+    gate = Gate(ff=64, dropout=0.0, init="xavier", d=32)(torch.zeros(1, 1, 32))
+    torch.testing.assert_close(gate, torch.full_like(gate, 0.5), atol=1e-5, rtol=0)
+
+
+def test_dropout_reaches_the_logits() -> None:
+    block = Gate(ff=1, dropout=0.5, init="torch", d=300)
+    gate = block(torch.zeros(100, 300))
+    assert gate.eq(0.5).float().mean().item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_torch_start_has_torch_bounds() -> None:
+    block = Gate(ff=300, dropout=0.0, init="torch", d=200)
+    assert block.hidden.weight.abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)
+    assert block.hidden.bias.abs().max().item() == pytest.approx(1 / sqrt(200), rel=0.05)

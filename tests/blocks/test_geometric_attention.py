@@ -1,0 +1,223 @@
+"""Geometric attention against products taken one by one, and what the paper says that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
+
+
+def geometric(
+    *,
+    heads: int = 2,
+    normalised: bool = False,
+    key_dropout: float = 0.0,
+    output_dropout: float = 0.0,
+    head_dim: int = 0,
+    causal: bool = False,
+    offset: int = 0,
+    d: int = 8,
+    e: int = 8,
+) -> GeometricAttention:
+    block = GeometricAttention(
+        heads=heads,
+        normalised=normalised,
+        key_dropout=key_dropout,
+        output_dropout=output_dropout,
+        head_dim=head_dim,
+        causal=causal,
+        offset=offset,
+        d=d,
+        e=e,
+    )
+    # Away from the start, where a missing term would not show.
+    for parameter in (block.query_bias, block.content_scale, block.direction_scale, block.score_bias):
+        nn.init.normal_(parameter)
+    return block
+
+
+def match(p: list[Tensor | float], i: int, j: int) -> Tensor:
+    """Eqs. 7 and 8 for a query at i, with the probabilities of all keys."""
+    weight = torch.as_tensor(p[j], dtype=torch.float64)
+    for k in range(len(p)):
+        nearer = abs(i - k) < abs(i - j) if j > i else abs(i - k) <= abs(i - j)
+        if k not in (i, j) and nearer:
+            weight = weight * (1 - p[k])
+    return weight if i != j else weight * 0
+
+
+def slow_geometric(block: GeometricAttention, c: int) -> Callable[..., Tensor]:
+    def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
+        samples = []
+        for b in range(len(q)):
+            rows = []
+            for row in range(q.shape[1]):
+                i = row + block.offset
+                heads = []
+                for h in range(block.heads):
+                    part = slice(h * c, (h + 1) * c)
+                    query = block.query.weight[part] @ q[b, row] + block.query_bias[h]
+                    left = block.direction.weight[h] @ q[b, row] + block.direction.bias[h]
+                    right = block.direction.weight[block.heads + h] @ q[b, row] + block.direction.bias[block.heads + h]
+                    p: list[Tensor | float] = []
+                    for j in range(kv.shape[1]):
+                        if j == i or (mask_m is not None and not mask_m[b, j]) or (block.causal and j > i):
+                            p.append(0.0)
+                            continue
+                        content = query @ (block.key.weight[part] @ kv[b, j])
+                        direction = right if j > i else left
+                        logit = block.content_scale * content + block.direction_scale * direction + block.score_bias
+                        p.append((1 / (1 + torch.exp(-logit)))[0])
+                    weights = [match(p, i, j) for j in range(kv.shape[1])]
+                    if block.normalised:
+                        total = sum(weights, torch.zeros(())).clamp(min=1e-12)
+                        weights = [one / total for one in weights]
+                    values = [block.value.weight[part] @ one for one in kv[b]]
+                    heads.append(sum((w * v for w, v in zip(weights, values, strict=True)), torch.zeros(c)))
+                rows.append(block.output.weight @ torch.cat(heads))
+            samples.append(torch.stack(rows))
+        return torch.stack(samples)
+
+    return slow
+
+
+REAL = torch.tensor([[True] * 6, [True, True, True, False, False, False]])
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_a_key_takes_what_nearer_keys_have_left(
+    normalised: bool, causal: bool, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    block = geometric(normalised=normalised, causal=causal).double()
+    x = torch.randn(2, 6, 8, dtype=torch.float64)
+    agree(block, slow_geometric(block, 4), x, x.clone(), mask_n=mask, mask_m=mask)
+
+
+def test_keys_may_have_another_width_and_heads_another_size(agree: Callable[..., None]) -> None:
+    block = geometric(e=5, head_dim=3, heads=3).double()
+    q, kv = torch.randn(2, 4, 8, dtype=torch.float64), torch.randn(2, 6, 5, dtype=torch.float64)
+    agree(block, slow_geometric(block, 3), q, kv, mask_n=None, mask_m=REAL)
+
+
+def test_an_offset_places_the_queries_among_the_keys(agree: Callable[..., None]) -> None:
+    block, whole = geometric(offset=4).double(), geometric().double()
+    whole.load_state_dict(block.state_dict())
+    x = torch.randn(2, 6, 8, dtype=torch.float64)
+    torch.testing.assert_close(block(x[:, 4:], x), whole(x, x)[:, 4:], atol=1e-12, rtol=1e-12)
+    agree(block, slow_geometric(block, 4), x[:, 4:].clone(), x.clone(), mask_n=None, mask_m=None)
+
+
+def test_the_nearest_match_wins() -> None:
+    logits = torch.full((9, 9), -30.0)
+    logits[:, [1, 6, 8]] = 30.0
+    weights = nearest_match(logits.fill_diagonal_(-torch.inf))
+    assert weights.argmax(-1).tolist() == [1, 6, 1, 1, 6, 6, 8, 8, 6]
+    torch.testing.assert_close(weights.amax(-1), torch.ones(9))
+
+
+def test_of_two_keys_at_one_distance_the_right_one_wins() -> None:
+    weights = nearest_match(torch.full((5, 5), 30.0).fill_diagonal_(-torch.inf))
+    assert weights.argmax(-1).tolist() == [1, 2, 3, 4, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("spread", [1.0, 50.0])
+def test_weights_sum_to_at_most_one(dtype: torch.dtype, spread: float) -> None:
+    logits = spread * torch.randn(4, 64, 64, dtype=dtype)
+    total = nearest_match(logits).sum(-1)
+    assert total.max().item() <= 1 + 1e-5
+
+
+def test_large_logits_keep_their_digits() -> None:
+    logits = 50 * torch.randn(2, 512, 512, dtype=torch.float64)
+    single = nearest_match(logits.float())
+    torch.testing.assert_close(single.double(), nearest_match(logits.float().double()), atol=5e-6, rtol=0)
+
+
+def test_a_query_without_another_key_attends_to_nothing() -> None:
+    block = geometric()
+    x = torch.randn(2, 1, 8, requires_grad=True)
+    y = block(x, x)
+    assert y.eq(0).all()
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_sample_without_real_keys_attends_to_nothing(normalised: bool) -> None:
+    block = geometric(normalised=normalised)
+    x = torch.randn(2, 4, 8, requires_grad=True)
+    y = block(x, x, mask_m=torch.tensor([[False] * 4, [True] * 4]))
+    assert y[0].eq(0).all()
+    y.square().sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
+def test_padding_never_changes_a_real_position() -> None:
+    block = geometric().double()
+    x = torch.randn(1, 3, 8, dtype=torch.float64)
+    padded = torch.cat((x, torch.randn(1, 4, 8, dtype=torch.float64)), dim=1)
+    mask = torch.arange(7)[None] < 3
+    beside = block(padded, padded, mask_n=mask, mask_m=mask)
+    torch.testing.assert_close(beside[:, :3], block(x, x), atol=1e-12, rtol=1e-12)
+
+
+def test_a_causal_query_does_not_see_later_keys() -> None:
+    block = geometric(causal=True)
+    x = torch.randn(1, 6, 8)
+    other = x.clone()
+    other[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x), block(other, other)
+    assert before[:, :3].equal(after[:, :3])
+    assert before[:, 3:].ne(after[:, 3:]).any()
+
+
+def test_weights_start_as_in_the_paper() -> None:
+    block = GeometricAttention(
+        heads=4,
+        normalised=False,
+        key_dropout=0.0,
+        output_dropout=0.0,
+        head_dim=0,
+        causal=False,
+        offset=0,
+        d=256,
+        e=256,
+    )
+    for projection in (block.query, block.key, block.value, block.output):
+        assert projection.weight.abs().max().item() == pytest.approx(sqrt(6 / 320), rel=1e-3)
+        assert projection.weight.std().item() == pytest.approx(sqrt(2 / 320), rel=0.01)
+    assert block.direction.weight.abs().max().item() == pytest.approx(1 / 16, rel=0.01)
+    assert block.direction.bias.ne(0).all()
+    assert block.query_bias.eq(0).all()
+    assert (block.content_scale.item(), block.direction_scale.item(), block.score_bias.item()) == (1 / 8, 1, 0)
+
+
+def test_dropout_is_on_the_keys_and_not_on_the_weights() -> None:
+    block = geometric(key_dropout=0.5, heads=1).double()
+    x = torch.randn(1, 2, 8, dtype=torch.float64)
+    key = block.key(x)[0, 1]
+    query = (block.query(x)[0, 0] + block.query_bias[0])
+    direction = block.direction(x)[0, 0, 1]
+    seen = {round(block.weights(x, x)[0, 0, 0, 1].item(), 9) for _ in range(200)}
+    masks = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)
+    logits = block.content_scale * (masks * key) @ query + block.direction_scale * direction + block.score_bias
+    possible = {round(one, 9) for one in torch.sigmoid(logits).tolist()}
+    assert len(seen) > 20
+    assert seen <= possible
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
+    block = geometric().to(dtype)
+    x = torch.randn(2, 6, 8, dtype=dtype)
+    assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype

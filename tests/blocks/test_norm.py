@@ -1,0 +1,35 @@
+"""Norm against mean and variance taken by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.norm import Norm
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
+def test_each_column_is_normalised_by_itself(shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+    block = Norm(epsilon=1e-3, d=4)
+    nn.init.normal_(block.weight)
+    nn.init.normal_(block.bias)
+
+    def slow(x: Tensor) -> Tensor:
+        rows = []
+        for column in x.reshape(-1, 4):
+            mean = sum(column.unbind(), torch.zeros(())) / 4
+            variance = sum(((one - mean) ** 2 for one in column.unbind()), torch.zeros(())) / 4
+            rows.append((column - mean) / (variance + 1e-3) ** 0.5 * block.weight + block.bias)
+        return torch.stack(rows).reshape(shape)
+
+    agree(block, slow, torch.randn(shape, dtype=torch.float64))
+
+
+def test_it_starts_as_the_plain_normalisation() -> None:
+    block = Norm(epsilon=1e-5, d=64)
+    y = block(3 + 2 * torch.randn(5, 64))
+    torch.testing.assert_close(y.mean(-1), torch.zeros(5), atol=1e-5, rtol=0)
+    torch.testing.assert_close(y.var(-1, unbiased=False), torch.ones(5), atol=1e-3, rtol=0)

@@ -1,0 +1,46 @@
+"""One vector of a sequence, taken by loops over the real positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.pooling import First, Last, Mean, Pooling, Sum
+
+ON_REAL: dict[type[Pooling], Callable[[list[Tensor]], Tensor]] = {
+    First: lambda columns: columns[0],
+    Last: lambda columns: columns[-1],
+    Sum: lambda columns: sum(columns[1:], columns[0]),
+    Mean: lambda columns: sum(columns[1:], columns[0]) / len(columns),
+}
+RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [True, False, False, False], [False] * 4])
+
+
+@pytest.mark.parametrize("kind", ON_REAL)
+@pytest.mark.parametrize("mask", [None, RAGGED], ids=["whole", "ragged"])
+def test_only_real_positions_count(kind: type[Pooling], mask: Tensor | None, agree: Callable[..., None]) -> None:
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = []
+        for b in range(len(x)):
+            columns = [x[b, i] for i in range(x.shape[1]) if mask_n is None or mask_n[b, i]]
+            rows.append(ON_REAL[kind](columns) if columns else torch.zeros_like(x[b, 0]))
+        return torch.stack(rows)
+
+    agree(kind(d=3), slow, torch.randn(4, 4, 3, dtype=torch.float64), mask_n=mask)
+
+
+@pytest.mark.parametrize("kind", ON_REAL)
+def test_a_batch_of_empty_sequences_has_zeros(kind: type[Pooling]) -> None:
+    block = kind(d=3)
+    assert block(torch.zeros(2, 0, 3)).equal(torch.zeros(2, 3))
+    assert block(torch.zeros(2, 0, 3), mask_n=torch.zeros(2, 0, dtype=torch.bool)).equal(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("kind", ON_REAL)
+def test_nothing_in_the_padding_is_seen(kind: type[Pooling]) -> None:
+    x = torch.randn(4, 4, 3)
+    spoilt = torch.where(RAGGED[..., None], x, torch.nan)
+    assert kind(d=3)(spoilt, mask_n=RAGGED).equal(kind(d=3)(x, mask_n=RAGGED))

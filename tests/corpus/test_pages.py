@@ -1,0 +1,65 @@
+"""Every code has a page; its program has the mistake and no other, with the exact words kept here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import archlang
+from archlang.compile import check
+from archlang.diagnostics.render import plain
+
+PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("*.md"))
+WORDS = Path(__file__).parent / "bad"
+# Mistakes of a command line or of a whole file, which no program text has.
+WITHOUT_PROGRAM = {"E0421", "E0603", "E0604", "E0608", "E0609"}
+
+
+def programs(page: Path) -> list[str]:
+    return re.findall(r"^```arch\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def in_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path, program: str) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = Path(f"{page.stem}.arch")
+    file.write_text(program, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_failing_program_of_a_page_has_exactly_that_mistake(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_programs = programs(page)
+    if page.stem in WITHOUT_PROGRAM or (page.stem.startswith("E01") and not found_programs):
+        assert not found_programs
+        return
+    found = check(in_file(tmp_path, monkeypatch, page, found_programs[0]))
+    assert {diagnostic.code for diagnostic in found} == {page.stem}
+    shown = plain(found)
+    words = WORDS / f"{page.stem}.txt"
+    if not words.exists():
+        words.write_text(shown, encoding="utf-8")
+        pytest.fail(f"{words} was not there; read it, and keep it if the words are right")
+    expected = words.read_text(encoding="utf-8")
+    root = str(Path(archlang.__file__).parent)
+    assert shown.replace(root, "<library>") == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_mended_program_of_a_page_has_no_mistake(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in programs(page)[1:]:
+        assert check(in_file(tmp_path, monkeypatch, page, program)) == ()
+
+
+def test_every_code_that_the_compiler_can_give_has_a_page() -> None:
+    source = Path(archlang.__file__).parent
+    given = {
+        code
+        for file in source.rglob("mistakes.py")
+        for code in re.findall(r'"([EW]\d{4})"', file.read_text(encoding="utf-8"))
+    }
+    assert given == {page.stem for page in PAGES}
+    assert len(given) >= 40

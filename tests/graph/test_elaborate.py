@@ -1,0 +1,124 @@
+"""Elaboration: sizes flow through blocks, loops and calls; instances are named after the source."""
+
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check_text, graph
+from archlang.graph.graph import Graph
+from archlang.graph.verifier import verify
+from archlang.types import Dim
+
+
+def built(tmp_path: Path, program: str, **statics: int) -> Graph:
+    file = tmp_path / "program.arch"
+    file.write_text(program)
+    found = graph(file, statics={"vocab": 7, "classes": 3, **statics})
+    verify(found)
+    return found
+
+
+def codes(program: str) -> list[str]:
+    return [diagnostic.code for diagnostic in check_text(program)]
+
+
+def test_call_sites_own_their_weights_and_let_shares_them(tmp_path: Path) -> None:
+    found = built(
+        tmp_path,
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { let f = linear[d]\nh = embed[d](x)\n"
+        "return linear[classes](last(linear[d](f(f(h))))) }",
+    )
+    assert [path for path, one in found.instances.items() if one.block == "linear"] == ["f", "linear", "linear_2"]
+
+
+def test_instances_of_a_stack_are_copies_and_those_of_a_repeat_are_not(tmp_path: Path) -> None:
+    found = built(
+        tmp_path,
+        "block layer(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "repeat 3 { h <- layer(h) }\nstack 2 { h <- layer(h) }\nreturn h |> last |> linear[classes] }",
+    )
+    assert {"layer.norm", "stack.*.layer.norm"} <= set(found.instances)
+
+
+def test_a_size_that_only_the_result_has_is_what_the_body_makes(tmp_path: Path) -> None:
+    found = built(
+        tmp_path,
+        "block pair(a: seq[n, d], b: seq[n, e]) -> seq[n, k] { return concat(a, b) }\n"
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "return pair(h, linear[5](h)) |> last |> linear[classes] }",
+    )
+    assert found.instances["linear_2"].features["d"] == Dim.of(13)
+
+
+def test_a_static_block_serves_every_row_of_a_table(tmp_path: Path) -> None:
+    program = (
+        "block layer[mix: block](h: seq[n, d]) -> seq[n, d] { return h + mix(h) }\n"
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "h2 = layer[attention[heads = 2, causal = true]](h)\n"
+        "return layer[norm](h2) |> last |> linear[classes] }"
+    )
+    found = built(tmp_path, program)
+    assert found.instances["layer.mix"].block == "attention"
+    assert found.instances["layer.mix"].statics["causal"] is True
+    assert found.instances["layer_2.mix"].block == "norm"
+
+
+def test_a_static_if_leaves_no_dead_branch(tmp_path: Path) -> None:
+    program = (
+        "model m[d = 8, gated = true](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "if gated { g = sigmoid(h) } else { g = relu(linear[d](h)) }\nreturn g |> last |> linear[classes] }"
+    )
+    assert "relu" not in built(tmp_path, program).instances
+    assert "sigmoid" not in built(tmp_path, program, gated=False).instances
+
+
+def test_test_time_statics_may_change_steps_but_not_weights() -> None:
+    model = (
+        "model m[d = 8, steps = 2](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "repeat steps { h <- norm(h) }\nreturn h |> last |> linear[classes] }\n"
+    )
+    recipe = "recipe r {{ task ctl model m train adamw[steps = 10] test {} }}"
+    assert codes(model + recipe.format("model.steps = 9")) == []
+    assert codes(model + recipe.format("model.d = 9")) == ["E0315"]
+
+
+def test_every_point_of_vary_is_checked() -> None:
+    model = "model m[d = 8, heads = 2](x: tokens[n]) -> logits[classes] { return embed[d](x) |> attention[heads] |> last |> linear[classes] }\n"
+    recipe = "recipe r { task ctl model m train adamw[steps = 10] vary model.heads in [1, 2, 3] }"
+    assert codes(model + recipe) == ["E0304"]
+
+
+def test_a_mistake_inside_a_block_shows_the_call_that_led_there() -> None:
+    program = (
+        "block layer[heads: int](h: seq[n, d]) -> seq[n, d] { return attention[heads](h) }\n"
+        "model m[d = 9](x: tokens[n]) -> logits[classes] { return embed[d](x) |> layer[2] |> last |> linear[classes] }"
+    )
+    (found,) = check_text(program)
+    assert found.code == "E0304"
+    assert any(label.text == "in this call" and label.span.text == "layer[2]" for label in found.labels)
+
+
+def test_both_places_of_a_size_mismatch_are_shown() -> None:
+    program = (
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
+        "return copy_gate(sigmoid(h), linear[4](h), h) |> last |> linear[classes] }"
+    )
+    (found,) = check_text(program)
+    assert found.code == "E0401"
+    assert found.span.text == "linear[4](h)"
+    assert "sigmoid(h)" in [label.span.text for label in found.labels]
+
+
+def test_all_independent_errors_are_found_in_one_run() -> None:
+    program = (
+        "block a(h: seq[n, d]) -> seq[n, d] { return nothing(h) }\n"
+        "block b(h: seq[n, d]) -> seq[n, d] { x = missing\nreturn attention[head = 2](h) }\n"
+        "model c(x: tokens[n]) -> logits[classes] { return last(x) }"
+    )
+    assert sorted(codes(program)) == ["E0201", "E0202", "E0301", "E0402", "W0201"]
+
+
+@pytest.mark.parametrize("steps", ["0", "10000"])
+def test_a_loop_may_have_few_or_many_steps(steps: str) -> None:
+    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ repeat {steps} {{ h <- norm(h) }} return h }}") == []
