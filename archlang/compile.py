@@ -17,7 +17,7 @@ from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_setting
-from archlang.syntax.tree import Definition, Setting
+from archlang.syntax.tree import Boolean, Definition, Number, Setting
 from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
@@ -106,6 +106,14 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
     return point
 
 
+def has_recipe(path: str | Path) -> bool:
+    """Whether a file has a recipe; one that cannot be read has none."""
+    try:
+        return bool(Loader().load(path).recipes)
+    except ProgramError:
+        return False
+
+
 def _setting(name: str, text: str) -> Setting:
     setting, found = parse_setting(name, text)
     if setting is None:
@@ -133,6 +141,19 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     report.stop_at_errors()
     assert found is not None, "a graph fails without a mistake"
     return found
+
+
+def statics_of(settings: Mapping[str, str]) -> dict[str, StaticValue]:
+    """Settings of a command line, such as `{"model.d": "128"}`, as statics of a model."""
+    statics: dict[str, StaticValue] = {}
+    for name, text in settings.items():
+        setting = _setting(name, text)
+        match setting.value:
+            case Number(value=value) | Boolean(value=value):
+                statics[name.removeprefix("model.")] = value
+            case _:
+                statics[name.removeprefix("model.")] = Symbol(text)
+    return statics
 
 
 def _find_model(module: Module, name: str | None, path: str) -> Declaration:

@@ -22,6 +22,24 @@ def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
     return x.transpose(1, 2).flatten(-2)
 
 
+def masked_softmax(logits: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b h n m"]:
+    """The softmax over the allowed keys; a query that has none gets zeros, and finite gradients."""
+    if allowed is None:
+        return logits.softmax(-1)
+    return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min).softmax(-1).masked_fill(~allowed, 0.0)
+
+
+def visible(
+    n: int, m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, device: torch.device
+) -> Bool[Tensor, "..."] | None:
+    """Which of m keys each of n queries may attend to; None where that is all of them."""
+    real = None if mask_m is None else mask_m[:, None, None, :]
+    if not causal:
+        return real
+    earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril()
+    return earlier if real is None else earlier & real
+
+
 def rotate(
     x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], base: float = 10000.0
 ) -> Float[Tensor, "b h n c"]:
@@ -53,7 +71,7 @@ class Attention(nn.Module):
 
     Vaswani et al., "Attention is all you need", 2017, section 3.2; Su et al., "RoFormer", 2021; Sun et al., "A
     length-extrapolatable Transformer", 2023. xpos has its decay signed, as in Dynamic Halt: keys after the query are
-    amplified. A query without any key to attend to, and a padded one, has the result zero."""
+    amplified. A query without any key to attend to has the result zero."""
 
     def __init__(
         self,
@@ -65,6 +83,7 @@ class Attention(nn.Module):
         output_dropout: float,
         head_dim: int,
         causal_rule: str,
+        padded: str,
         init: str,
         d: int,
         e: int,
@@ -82,6 +101,7 @@ class Attention(nn.Module):
         self.position = position
         self.causal = causal
         self.only_if_equal = causal_rule == "equal_lengths"
+        self.zero_padded = padded == "zero"
         self.dropout = dropout
         self.output_dropout = output_dropout
         self.base = base
@@ -132,12 +152,7 @@ class Attention(nn.Module):
         query, key, _ = self._project(q, kv)
         logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
         n, m = logits.shape[-2:]
-        allowed = torch.ones(n, m, dtype=torch.bool, device=q.device)
-        if self._looks_back(n, m):
-            allowed = allowed.tril()
-        if mask_m is not None:
-            allowed = allowed & mask_m[:, None, None, :]
-        return logits.masked_fill(~allowed, -torch.inf).softmax(-1).nan_to_num(0.0)
+        return masked_softmax(logits, visible(n, m, self._looks_back(n, m), mask_m, q.device))
 
     def forward(
         self,
@@ -152,9 +167,7 @@ class Attention(nn.Module):
         causal = self._looks_back(n, m)
         allowed = None
         if mask_m is not None:
-            allowed = mask_m[:, None, None, :].expand(-1, 1, n, m)
-            if causal:
-                allowed = allowed & torch.ones(n, m, dtype=torch.bool, device=q.device).tril()
+            allowed = visible(n, m, causal, mask_m, q.device)
         heads = F.scaled_dot_product_attention(
             query,
             key,
@@ -164,6 +177,6 @@ class Attention(nn.Module):
             is_causal=causal and allowed is None,
         )
         y: Tensor = self.output(join_heads(heads))
-        if mask_n is not None:
+        if self.zero_padded and mask_n is not None:
             y = y.masked_fill(~mask_n[..., None], 0.0)
         return F.dropout(y, self.output_dropout, self.training)

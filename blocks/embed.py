@@ -19,7 +19,16 @@ class Embed(nn.Module):
     program draws for position downscaling; the paper prints N(0, 1/d)."""
 
     def __init__(
-        self, *, d: int, init: str, scaling: str, dropout: float, frozen: int, vocab: int, small: float = 0.02
+        self,
+        *,
+        d: int,
+        init: str,
+        scaling: str,
+        dropout: float,
+        frozen: int,
+        frozen_start: str,
+        vocab: int,
+        small: float = 0.02,
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(vocab, d))
@@ -32,6 +41,8 @@ class Embed(nn.Module):
         self.scale = d**0.5 if scaling == "token_upscaling" else 1.0
         self.dropout = dropout
         self.frozen = None if frozen < 0 else frozen
+        if self.frozen is not None and frozen_start == "zero":
+            nn.init.zeros_(self.weight[self.frozen])
 
     def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
         h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen)

@@ -23,8 +23,8 @@ class Feedforward(nn.Module):
 
         y = W2 f(drop(W1 x + b1)) + b2
 
-    Vaswani et al., "Attention is all you need", 2017; NDR, Eq. 5. The dropout stands before f, as Dynamic Halt's program
-    has it; for relu that is the same as after it, where the others have it. Neither paper says how the weights start:
+    Vaswani et al., "Attention is all you need", 2017; NDR, Eq. 5. The dropout stands before f, as in Dynamic Halt's
+    program; for relu that is the same as after it, where the others have it. Neither paper says how the weights start:
     see the table in feedforward.arch."""
 
     def __init__(

@@ -12,7 +12,7 @@ from archlang.blocks.feedforward import Feedforward
 class Gate(Feedforward):
     """How far each channel of a column is updated.
 
-        g = σ(drop(W2 gelu(drop(W1 u + b1)) + b2))
+        g = σ(drop(W2 gelu(drop(W1 x + b1)) + b2))
 
     "Investigating Recurrent Transformers with Dynamic Halt", Eq. 10. The paper does not say that dropout reaches the
     logits, nor that there is no bias towards copying."""

@@ -74,9 +74,9 @@ class _Verification:
             self._type(value.id, value.type)
             values[value.id] = value
         for node in region.nodes:
-            self._identity(node.id)
             for source in node.inputs:
                 self._use(f"{node.op} {node.id}", source, values, node.op == "part")
+            self._identity(node.id)
             self._node(node, values, scope)
             values[node.id] = node
         for result in region.results:

@@ -423,7 +423,7 @@ def unclear_kind(span: Span, name: str) -> Diagnostic:
         "E0314",
         f"the kind of `{name}` cannot be seen",
         span,
-        "no kind, no default",
+        "no kind",
         remedy=f"write `{name}: int`, or give it a default",
     )
 

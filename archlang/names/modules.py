@@ -110,12 +110,13 @@ class Loader:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
         module = Module(program, own, used)
-        first: dict[str, Span] = {}
+        first: dict[tuple[bool, str], Span] = {}
         for item in program.items:
             if isinstance(item, Use):
                 self._use(item, path, used)
                 continue
-            known = first.setdefault(item.name, item.name_span)
+            # A recipe may be called like the model that it trains.
+            known = first.setdefault((isinstance(item, Recipe), item.name), item.name_span)
             if known is not item.name_span:
                 self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
             elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):

@@ -1,4 +1,4 @@
-"""Does arithmetic with literals, and drops what changes nothing: `x * 1`, `x + 0`, `-(-x)`.
+"""Does arithmetic with literals, and drops what changes nothing: `x * 1`, `x + 0`, `-(-x)`, a loop of no steps.
 
 Nothing has to run before."""
 
@@ -35,15 +35,18 @@ def _fold(region: Region) -> Region:
     names: dict[str, str] = {}
     numbers: dict[str, Number] = {}
     negated: dict[str, str] = {}
+    idle: dict[str, tuple[str, ...]] = {}  # what does nothing, with the values that are its results
     for original in region.nodes:
         node = rename_inputs(original, names)
         value = _value(node, numbers)
-        stand_in = _unchanged(node, numbers, negated)
+        results = _unchanged(node, numbers, negated, idle)
         if value is not None:
             numbers[node.id] = value
             node = replace(node, op="number", inputs=(), attributes={"value": value})
-        elif stand_in is not None:
-            names[node.id] = stand_in
+        elif results is not None:
+            idle[node.id] = results
+            if len(results) == 1:
+                names[node.id] = results[0]
             continue
         elif node.op == "negate":
             negated[node.id] = node.inputs[0]
@@ -65,16 +68,22 @@ def _value(node: Node, numbers: Mapping[str, Number]) -> Number | None:
         return None
 
 
-def _unchanged(node: Node, numbers: Mapping[str, Number], negated: Mapping[str, str]) -> str | None:
-    """The value that a node leaves as it is, if it does nothing."""
-    if node.op == "negate":
-        return negated.get(node.inputs[0])
-    if node.op not in _NEUTRAL:
-        return None
-    left, right = node.inputs
-    neutral = _NEUTRAL[node.op]
-    if numbers.get(right) == neutral:
-        return left
-    if node.op in _COMMUTES and numbers.get(left) == neutral:
-        return right
+def _unchanged(
+    node: Node, numbers: Mapping[str, Number], negated: Mapping[str, str], idle: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """The values that the results of a node are, if it does nothing."""
+    if node.op == "part" and node.inputs[0] in idle:
+        index = node.attributes["index"]
+        assert isinstance(index, int)
+        return (idle[node.inputs[0]][index],)
+    if node.op == "negate" and node.inputs[0] in negated:
+        return (negated[node.inputs[0]],)
+    if node.op in _NEUTRAL:
+        left, right = node.inputs
+        if numbers.get(right) == _NEUTRAL[node.op]:
+            return (left,)
+        if node.op in _COMMUTES and numbers.get(left) == _NEUTRAL[node.op]:
+            return (right,)
+    if node.attributes.get("count", node.attributes.get("limit")) == 0:
+        return node.inputs[: len(node.types)]
     return None

@@ -3,57 +3,91 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.source import Source, Span
-from archlang.syntax.build import Build
+from archlang.syntax import mistakes
+from archlang.syntax.build import DEEPEST, Build
 from archlang.syntax.comments import Comments
-from archlang.syntax.grammar import grammar
-from archlang.syntax.tree import Name, Program, Setting
+from archlang.syntax.outline import ITEM_WORDS
+from archlang.syntax.reading import LARGEST, read
+from archlang.syntax.recovery import Reader
+from archlang.syntax.tree import Name, Node, Program, Setting, Use
 
-_COMMENT = re.compile(r'"[^"\n]*"|(#[^\r\n]*)')
+__all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
 
-
-def read(path: str | Path) -> Source:
-    return Source(str(path), Path(path).read_text(encoding="utf-8"))
+_ITEM = re.compile(rf"^(?:{'|'.join(ITEM_WORDS)})\b", re.MULTILINE)
+_VISIBLE = re.compile(r"[^\r\n]")
+_PIECE = re.compile(
+    rf'(?P<string>"[^"\r\n]*")|(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{{}}])|(?P<item>{_ITEM.pattern})', re.MULTILINE
+)
 
 
 def parse(source: Source) -> Program:
+    """The tree of a text.
+
+    Raises:
+        ProgramError: the text has mistakes."""
     program, found = parse_tolerantly(source)
     if found:
         raise ProgramError(found)
     return program
 
 
-def _run(source: Source, start: str) -> tuple[Any, Build, tuple[Diagnostic, ...]]:
-    from lark import UnexpectedInput
-
-    comments = Comments(source.text)
-    for m in _COMMENT.finditer(source.text):
-        if m.group(1):
-            comments.add(m.start(), m.group())
-    build = Build(source, comments)
-    lark = grammar()
-    run = lark.parse_interactive(source.text, start=start)
-    run.parser_state.parse_conf.callbacks = lark._parse_tree_builder.create_callback(build)
-    try:
-        return run.resume_parse(), build, ()
-    except UnexpectedInput as error:
-        place = getattr(error, "pos_in_stream", None) or 0
-        return None, build, (Diagnostic("E0101", f"unexpected text: {str(error).splitlines()[0]}", Span(source, place, place + 1)),)
-
-
 def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    items, build, found = _run(source, "start")
-    return build.program(items or ()), found + tuple(build.mistakes)
+    """The items of a text that were understood, and all mistakes that were found."""
+    if len(source.text) > LARGEST:
+        return Program(items=(), source=source), (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
+    text, comments, found = _prepared(source)
+    build = Build(source, comments)
+    reader = Reader(source, text, build, "start")
+    items: list[Node] = reader.read() or []
+    reader.tell_brackets()
+    found += reader.mistakes + build.mistakes
+    places = reader.places + [mistake.span.start for mistake in found]
+    sound = [item for item in items if not _broken(item, places)]
+    return build.program(sound), tuple(sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code)))
 
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
+    """`name` and `text` of `--set name=text` as `name = text` of a recipe."""
     source = Source(f"--set {name}", text)
-    value, build, found = _run(source, "expression")
-    whole = Span(source, 0, len(text))
+    if len(text) > LARGEST:
+        return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
+    prepared, comments, found = _prepared(source)
+    build = Build(source, comments)
+    reader = Reader(source, prepared, build, "expression", most=1)
+    value = reader.read()
+    found += reader.mistakes + build.mistakes
     if found:
-        return None, found
+        return None, tuple(found)
+    whole = Span(source, 0, len(text))
     return Setting(path=Name(parts=tuple(name.split(".")), span=whole), value=value, span=whole), ()
+
+
+def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
+    """The text to parse with the comments that are in it; items with too many brackets in one another are blanked out."""
+    comments = Comments(source.text)
+    found: list[Diagnostic] = []
+    text = source.text
+    depth = place = item = 0
+    while piece := _PIECE.search(text, place):
+        place = piece.end()
+        if piece["comment"]:
+            comments.add(piece.start(), piece[0])
+        elif piece["item"]:
+            depth, item = 0, piece.start()
+        elif piece["bracket"]:
+            depth = depth + 1 if piece[0] in "([{" else max(0, depth - 1)
+            if depth > DEEPEST:
+                found.append(mistakes.nested_too_deep(Span(source, piece.start(), piece.end()), DEEPEST))
+                following = _ITEM.search(text, place)
+                place = following.start() if following else len(text)
+                text = text[:item] + _VISIBLE.sub(" ", text[item:place]) + text[place:]
+    return text, comments, found
+
+
+def _broken(item: Node, places: list[int]) -> bool:
+    # An item whose header was not understood was given an empty name.
+    named = isinstance(item, Use) or bool(getattr(item, "name", ""))
+    return not named or any(item.span.start <= place <= item.span.end for place in places)

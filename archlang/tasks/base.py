@@ -174,6 +174,19 @@ def enclose(sequences: Ragged, begin: int, end: int) -> Ragged:
     return Ragged(values, offsets)
 
 
+def append(sequences: Ragged, end: int) -> Ragged:
+    """`end` after each sequence."""
+    values = np.insert(sequences.values, sequences.offsets[1:], end)
+    return Ragged(values, sequences.offsets + np.arange(len(sequences.offsets)))
+
+
+def shift(targets: Ragged, begin: int) -> Ragged:
+    """What a decoder has seen when it is asked for each target: `begin`, and the targets before it. None is empty."""
+    values = np.roll(targets.values, 1)
+    values[targets.offsets[:-1]] = begin
+    return Ragged(values, targets.offsets)
+
+
 def join(parts: Sequence[Ragged]) -> Ragged:
     """The sequences of all parts after one another."""
     lengths = np.concatenate([part.lengths for part in parts]) if parts else np.zeros(0, dtype=np.int64)

@@ -23,7 +23,7 @@ import numpy as np
 from archlang.tasks import mistakes
 from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
 from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Fingerprints, Seen, table_fingerprints, within
+from archlang.tasks.distinct import Fingerprints, Patience, Seen, table_fingerprints, within
 from archlang.types.statics import Interval
 
 __all__ = ["Ctl", "spell"]
@@ -41,7 +41,7 @@ HELD_OUT = 8_000 / 61_136
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 64
 _BATCH = 1 << 14
-_PATIENCE = 200
+_WINDOW = 200
 # Up to here items are counted by writing them all down.
 _COUNTABLE = 1 << 19
 
@@ -195,8 +195,8 @@ class Ctl:
         lengths run out of items, so that they are rarer in the end, as they are in the published sets."""
         if lengths is None or wanted == 0:
             return np.zeros((0, 2), dtype=np.int64)
-        reserved, seen, found, idle = self._reserved(lengths), Seen(), [np.zeros((0, lengths.high + 1), np.int64)], 0
-        missing = wanted
+        reserved, seen, found = self._reserved(lengths), Seen(), []
+        missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
             count = chance.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
@@ -207,8 +207,7 @@ class Ctl:
             rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
             found.append(rows)
             missing -= len(rows)
-            idle = 0 if len(rows) else idle + 1
-            if idle == _PATIENCE:
+            if patience.is_over(len(rows)) and missing:
                 raise mistakes.items_too_rare("ctl", static, wanted, wanted - missing, "take more `functions`")
         return np.concatenate(found)
 

@@ -73,3 +73,21 @@ class Seen:
         # A stable sort of two sorted runs is a merge.
         self._sorted = np.sort(np.concatenate([self._sorted, np.sort(prints[new])]), kind="stable")
         return new
+
+
+class Patience:
+    """Says when drawing is hopeless: a window of batches that brings less than 1/300 of what is wanted."""
+
+    def __init__(self, wanted: int, window: int) -> None:
+        self._least, self._window = max(wanted // 300, 1), window
+        self._batches = self._brought = 0
+
+    def is_over(self, brought: int) -> bool:
+        """To be asked after each batch, with the number of items that it brought."""
+        self._batches += 1
+        self._brought += brought
+        if self._batches < self._window:
+            return False
+        over = self._brought < self._least
+        self._batches = self._brought = 0
+        return over

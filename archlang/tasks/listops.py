@@ -22,7 +22,7 @@ import numpy as np
 from archlang.tasks import mistakes
 from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, spell
 from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Seen, fingerprints, within
+from archlang.tasks.distinct import Patience, Seen, fingerprints, within
 from archlang.tasks.sized_trees import LengthTable, grow_to
 from archlang.tasks.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.types.statics import Interval
@@ -40,7 +40,7 @@ DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
 _MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
 _BATCH = 1 << 15
-_PATIENCE = 300
+_WINDOW = 100
 
 # The share of all items, by fingerprint, that a split may hold. For `depth`, only train and iid have to share.
 DEPTH_SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
@@ -176,7 +176,7 @@ class ListOps:
         room = np.zeros(depths.high + 2, dtype=np.int64)
         room[depths.low : depths.high + 1] = wanted // bins
         room[depths.low : depths.low + wanted % bins] += 1
-        seen, found, idle = Seen(), [], 0
+        seen, found, patience = Seen(), [], Patience(wanted, _WINDOW)
         while room.any():
             accepted = 0
             for forest in self._trees_of_depths(chance, depths):
@@ -184,10 +184,9 @@ class ListOps:
                 room -= np.bincount(trees.depths, minlength=len(room))
                 accepted += len(trees.x)
                 found.append(trees)
-            idle = 0 if accepted else idle + 1
-            if idle == _PATIENCE:
-                static, missing = f"{split}_size", int(room.sum())
-                raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "raise `nominal_length`")
+            if patience.is_over(accepted) and room.any():
+                static, got = f"{split}_size", wanted - int(room.sum())
+                raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
         trees = _join(found).select(chance.order(wanted))
         return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
 
@@ -229,7 +228,7 @@ class ListOps:
         """The trees of the pool that fall to this split. All splits see one pool of distinct trees, so that the short
         trees, which run out, are as rare in a small split as in a large one."""
         growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
-        chance, seen, found, idle = Chance("listops pool", seed), Seen(), [], 0
+        chance, seen, found, patience = Chance("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
         while len(seen) < self.pool:
             forest = grow(chance, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
@@ -237,8 +236,7 @@ class ListOps:
             trees = _written(forest)
             fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
             found.append(trees.select(fresh))
-            idle = 0 if len(fresh) else idle + 1
-            if idle == _PATIENCE:
+            if patience.is_over(len(fresh)):
                 raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
         trees = _join(found)
         keep = within(fingerprints(trees.x), *ORIGINAL_SHARES[split])
@@ -289,15 +287,14 @@ class ListOps:
     def _until(self, wanted: int, trees: Callable[[], Forest], split: str, seen: Seen) -> _Written:
         """`wanted` distinct trees of a split."""
         found: list[_Written] = []
-        missing, idle = wanted, 0
+        missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
             some = _written(trees())
             prints = fingerprints(some.x)
             some = some.select(np.flatnonzero(within(prints, *ORIGINAL_SHARES[split]) & seen.fresh(prints))[:missing])
             found.append(some)
             missing -= len(some.x)
-            idle = 0 if len(some.x) else idle + 1
-            if idle == _PATIENCE:
+            if patience.is_over(len(some.x)) and missing:
                 raise mistakes.items_too_rare("listops", "test_size", wanted, wanted - missing, "allow other lengths")
         return _join(found)
 

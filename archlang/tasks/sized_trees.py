@@ -5,9 +5,9 @@ p_h(n) the probability that a tree of height at most h has n tokens,
 
     p_0(n) = [n = 1]        p_h(n) = (1 - P) [n = 1] + P / (A - 1) * sum over k = 2..A of p_{h-1}^{*k}(n - 2)
 
-where P is the probability of an operator, A its most arguments and *k the k-fold convolution. A tree of n tokens is then
-drawn from its root down: the number of arguments in proportion to p_{h-1}^{*k}(n - 2), and the length of each argument
-given what is left for it and the later ones."""
+where P is the probability of an operator, A its most arguments and *k the k-fold convolution. A tree of n tokens is
+then drawn from its root down: the number of arguments in proportion to p_{h-1}^{*k}(n - 2), and the length of each
+argument given what is left for it and the later ones."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class LengthTable:
         longest = growth.limit
         single = np.zeros(longest + 1)
         single[1] = 1.0
-        powers = []
+        powers: list[tuple[Reals, ...]] = []
         for height in range(growth.height + 1):
             if height:
                 operator = np.zeros(longest + 1)
-                operator[2:] = sum(powers[-1][2:])[:-2]
+                for power in powers[-1][2:]:
+                    operator[2:] += power[:-2]
                 single = growth.probability / (growth.arguments - 1) * operator
                 single[1] += 1 - growth.probability
             none = np.zeros(longest + 1)
@@ -53,7 +54,7 @@ class LengthTable:
     def lengths(self, chance: Chance, low: int, high: int, count: int) -> Integers:
         """Lengths from low to high, as often as trees have them."""
         weights = self.powers[-1][1][low : high + 1]
-        return _choose(weights, chance.real(count)) + low
+        return np.asarray(_choose(weights, chance.real(count)) + low)
 
 
 def grow_to(chance: Chance, table: LengthTable, lengths: Integers) -> Forest:
@@ -79,7 +80,8 @@ def grow_to(chance: Chance, table: LengthTable, lengths: Integers) -> Forest:
 def _argument_counts(chance: Chance, powers: tuple[Reals, ...], inside: Integers) -> Integers:
     """How many arguments share `inside` tokens."""
     cumulative = np.cumsum([power[inside] for power in powers[2:]], axis=0)
-    return 2 + np.sum(chance.real(len(inside)) * cumulative[-1] >= cumulative[:-1], axis=0, dtype=np.int64)
+    passed = chance.real(len(inside)) * cumulative[-1] >= cumulative[:-1]
+    return np.asarray(2 + passed.sum(axis=0, dtype=np.int64))
 
 
 def _argument_sizes(chance: Chance, powers: tuple[Reals, ...], inside: Integers, arguments: Integers) -> Integers:
@@ -107,7 +109,7 @@ def _argument_sizes(chance: Chance, powers: tuple[Reals, ...], inside: Integers,
 def _choose(weights: Reals, uniform: Reals) -> Integers:
     """Indices in proportion to their weights."""
     cumulative = np.cumsum(weights)
-    return np.searchsorted(cumulative, uniform * cumulative[-1], side="right").astype(np.int64)
+    return np.asarray(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"), dtype=np.int64)
 
 
 def _convolve(first: Reals, second: Reals) -> Reals:

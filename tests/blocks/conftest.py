@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,13 +48,15 @@ def _seeded() -> None:
 def _agree(
     block: nn.Module, slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10, **masks: Tensor | None
 ) -> None:
-    """Holds a block in float64 against a slow form of it, called alike: results, and gradients of inputs and weights."""
+    """Holds a block in float64 against a slow form of it: results, and gradients of inputs and weights."""
     block = block.double()
     names = [name for name, _ in block.named_parameters()]
     leaves = [one.requires_grad_() for one in inputs if one.is_floating_point()] + list(block.parameters())
     labels = [f"input {i}" for i, one in enumerate(inputs) if one.is_floating_point()] + names
     results = [block(*inputs, **masks), slow(*inputs, **masks)]
-    torch.testing.assert_close(results[0], results[1], rtol=tolerance, atol=tolerance, msg=lambda text: f"result: {text}")
+    torch.testing.assert_close(
+        results[0], results[1], rtol=tolerance, atol=tolerance, msg=lambda text: f"result: {text}"
+    )
     if not leaves:
         return
     probe = torch.randn_like(results[1])
@@ -62,9 +65,8 @@ def _agree(
         for result in results
     )
     for label, one, other in zip(labels, fast, expected, strict=True):
-        torch.testing.assert_close(
-            one, other, rtol=tolerance, atol=tolerance, msg=lambda text, label=label: f"gradient of {label}: {text}"
-        )
+        said = partial("gradient of {}: {}".format, label)
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, msg=said)
 
 
 @pytest.fixture

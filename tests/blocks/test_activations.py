@@ -23,9 +23,7 @@ FORMULAS: list[tuple[type[activations.Elementwise], Callable[[float], float]]] =
 
 
 @pytest.mark.parametrize(("kind", "formula"), FORMULAS, ids=[kind.__name__ for kind, _ in FORMULAS])
-def test_an_activation_is_its_formula(
-    kind: type[activations.Elementwise], formula: Callable[[float], float]
-) -> None:
+def test_an_activation_is_its_formula(kind: type[activations.Elementwise], formula: Callable[[float], float]) -> None:
     x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
     y = kind(d=4)(x)
     values = [formula(one) for one in x.flatten().tolist()]

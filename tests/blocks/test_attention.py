@@ -23,6 +23,7 @@ def attention(
     output_dropout: float = 0.0,
     head_dim: int = 0,
     causal_rule: str = "always",
+    padded: str = "zero",
     init: str = "xavier",
     d: int = 8,
     e: int = 8,
@@ -35,6 +36,7 @@ def attention(
         output_dropout=output_dropout,
         head_dim=head_dim,
         causal_rule=causal_rule,
+        padded=padded,
         init=init,
         d=d,
         e=e,
@@ -59,7 +61,10 @@ def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
         zeta = (2 * i + 0.4 * c) / (1.4 * c)
         size = zeta ** (sign * place / 512) if xpos else 1.0
         a, b = vector[2 * i], vector[2 * i + 1]
-        parts += [size * (a * math.cos(angle) - b * math.sin(angle)), size * (a * math.sin(angle) + b * math.cos(angle))]
+        parts += [
+            size * (a * math.cos(angle) - b * math.sin(angle)),
+            size * (a * math.sin(angle) + b * math.cos(angle)),
+        ]
     return torch.stack(parts)
 
 
@@ -233,6 +238,12 @@ def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:
     assert inside(x, x).eq(0).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)
     outside = attention(output_dropout=0.5)
     assert outside(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_padded_query_may_be_computed_like_any_other() -> None:
+    block = attention(padded="computed")
+    x = torch.randn(2, 5, 8)
+    assert block(x, x, mask_n=REAL, mask_m=REAL).equal(block(x, x, mask_m=REAL))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -21,7 +21,13 @@ def test_fixed_chunks_have_the_asked_size() -> None:
 
 @pytest.mark.parametrize(
     ("total", "size", "expected"),
-    [(9, 4, [3, 3, 3]), (512, 100, [86] * 5 + [82]), (1024, 100, [94] * 10 + [84]), (8, 4, [4, 4]), (13, 4, [4, 4, 4, 1])],
+    [
+        (9, 4, [3, 3, 3]),
+        (512, 100, [86] * 5 + [82]),
+        (1024, 100, [94] * 10 + [84]),
+        (8, 4, [4, 4]),
+        (13, 4, [4, 4, 4, 1]),
+    ],
 )
 def test_balanced_chunks_are_those_of_torch_chunk(total: int, size: int, expected: list[int]) -> None:
     assert sizes(total, size=size, balanced=True) == expected
@@ -30,15 +36,16 @@ def test_balanced_chunks_are_those_of_torch_chunk(total: int, size: int, expecte
 
 
 @pytest.mark.parametrize(
-    ("total", "expected"), [(512, [103] * 4 + [100]), (1024, [205] * 4 + [204]), (6, [2, 2, 2]), (13, [3] * 4 + [1]), (3, [1] * 3)]
+    ("total", "expected"),
+    [(512, [103] * 4 + [100]), (1024, [205] * 4 + [204]), (6, [2, 2, 2]), (13, [3] * 4 + [1]), (3, [1] * 3)],
 )
 def test_counted_chunks_are_at_most_that_many(total: int, expected: list[int]) -> None:
     assert sizes(total, count=5) == expected
 
 
-@pytest.mark.parametrize("kind", [{"size": 4}, {"size": 4, "balanced": True}, {"count": 5}])
-def test_chunks_in_order_are_the_sequence(kind: dict[str, int]) -> None:
-    block = Chunks(**{"size": 0, "balanced": False, "count": 0, "d": 3, **kind})
+@pytest.mark.parametrize(("size", "balanced", "count"), [(4, False, 0), (4, True, 0), (0, False, 5)])
+def test_chunks_in_order_are_the_sequence(size: int, balanced: bool, count: int) -> None:
+    block = Chunks(size=size, balanced=balanced, count=count, d=3)
     for total in range(12):
         x = torch.randn(2, total, 3)
         mask = torch.rand(2, total) < 0.5

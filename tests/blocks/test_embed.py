@@ -13,9 +13,18 @@ from archlang.blocks.embed import Embed
 
 
 def embed(
-    *, d: int = 6, init: str = "normal", scaling: str = "none", dropout: float = 0.0, frozen: int = -1, vocab: int = 9
+    *,
+    d: int = 6,
+    init: str = "normal",
+    scaling: str = "none",
+    dropout: float = 0.0,
+    frozen: int = -1,
+    frozen_start: str = "drawn",
+    vocab: int = 9,
 ) -> Embed:
-    return Embed(d=d, init=init, scaling=scaling, dropout=dropout, frozen=frozen, vocab=vocab)
+    return Embed(
+        d=d, init=init, scaling=scaling, dropout=dropout, frozen=frozen, frozen_start=frozen_start, vocab=vocab
+    )
 
 
 @pytest.mark.parametrize("scaling", ["none", "token_upscaling", "position_downscaling"])
@@ -49,6 +58,10 @@ def test_a_frozen_row_gets_no_gradient() -> None:
     assert block.weight.grad is not None
     assert block.weight.grad[3].eq(0).all()
     assert block.weight.grad[1].eq(1).all()
+
+
+def test_a_frozen_row_may_start_at_zero() -> None:
+    assert embed(frozen=3, frozen_start="zero").weight.eq(0).all(-1).tolist() == [row == 3 for row in range(9)]
 
 
 def test_dropout_acts_in_training_only() -> None:

@@ -206,7 +206,7 @@ def test_dropout_is_on_the_keys_and_not_on_the_weights() -> None:
     block = geometric(key_dropout=0.5, heads=1).double()
     x = torch.randn(1, 2, 8, dtype=torch.float64)
     key = block.key(x)[0, 1]
-    query = (block.query(x)[0, 0] + block.query_bias[0])
+    query = block.query(x)[0, 0] + block.query_bias[0]
     direction = block.direction(x)[0, 0, 1]
     seen = {round(block.weights(x, x)[0, 0, 0, 1].item(), 9) for _ in range(200)}
     masks = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)

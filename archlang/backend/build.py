@@ -1,0 +1,87 @@
+"""Graph to module."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from archlang.backend import mistakes
+from archlang.backend.architecture import Architecture
+from archlang.backend.code import Code, Loop
+from archlang.backend.halting import HaltingBlock
+from archlang.backend.instances import plant
+from archlang.backend.lengths import halted_lengths
+from archlang.backend.loops import Halting, Repeat, Scan, Stack
+from archlang.backend.lower import lower
+from archlang.backend.names import relative
+from archlang.graph.graph import Graph, Node
+from archlang.passes import optimize
+
+
+def build(graph: Graph, *, plugins: bool = False) -> Architecture:
+    """The module of a model. Only Python of `archlang.blocks` is imported, unless `plugins` allows all that the graph
+    names.
+
+    Raises:
+        BuildError: sizes are not known, or a block's Python is not allowed or not there."""
+    _require_sizes(graph)
+    graph = optimize(graph)
+    program = lower(graph)
+    architecture = Architecture(program)
+    plant(architecture, graph, plugins=plugins)
+    _attach(architecture, program.code, graph)
+    return architecture
+
+
+def _require_sizes(graph: Graph) -> None:
+    """Feature sizes must be numbers now; lengths stay open."""
+    types = [value.type for value in graph.region.inputs]
+    types += [kind for node in graph.region.walk() for kind in node.types]
+    sizes = [kind.feature for kind in types]
+    sizes += [size for instance in graph.instances.values() for size in instance.features.values()]
+    unknown = {name for size in sizes if size is not None for name in size.names}
+    if unknown:
+        raise mistakes.unknown_sizes(graph.name, unknown)
+
+
+def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
+    """Gives the module that runs some code the loops in it, as plain attributes: they own no weights."""
+    for loop in code.loops:
+        runtime = _runtime(owner, loop, graph)
+        owner.__dict__[loop.name] = runtime
+        for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
+            _attach(runner, loop.body, graph)
+
+
+def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Halting | Scan:
+    node, body, extras = loop.node, loop.body.function, loop.body.extras
+    match node.op:
+        case "repeat":
+            return Repeat(owner, body, _int(node, "count"), len(node.types), extras)
+        case "stack":
+            path = relative(str(node.attributes["path"]), loop.scope)
+            return Stack(owner, body, path, len(node.types), extras)
+        case "scan":
+            return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras)
+    instance = graph.instances[str(node.attributes["instance"])]
+    length = halted_lengths(node)
+    runtime = Halting(
+        owner,
+        body,
+        relative(instance.path, loop.scope),
+        limit=_int(node, "limit"),
+        halted=_int(node, "state"),
+        mixture=node.attributes["mixture"] is True,
+        ranks=tuple(1 + len(kind.dims) for kind in node.types),
+        along=tuple(length != () and kind.lengths[:1] == length for kind in node.types),
+        extras=extras,
+        depth=loop.deep,
+    )
+    if not isinstance(runtime.block, HaltingBlock):
+        raise mistakes.not_halting(instance)
+    return runtime
+
+
+def _int(node: Node, name: str) -> int:
+    value = node.attributes[name]
+    assert isinstance(value, int)
+    return value

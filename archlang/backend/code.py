@@ -1,0 +1,71 @@
+"""The Python of one region: what `torch.fx` writes for it, and which value of the graph each line makes."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from torch import fx
+
+from archlang.graph.graph import Node
+
+_MAKES = re.compile(r"\s+(\w+) = ")
+_numbers = count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A compiled region. `function` takes the module that the region runs in, its inputs, and masks.
+
+    `origins` has the node that each line (from 1) computes. `loops` are the loops in it. `extras` counts the results
+    behind the region's own: the ponder of its halting loops, and how deep they went."""
+
+    name: str
+    source: str
+    graph: fx.Graph = field(repr=False)
+    function: Callable[..., Any]  # Any: as many tensors as the region has results
+    origins: Mapping[int, Node] = field(repr=False)
+    loops: tuple[Loop, ...]
+    extras: int
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop of a region: the attribute under which it is called, its node, and its body. `scope` is that of the module
+    that calls it; `deep` says that its depth is among its results, as no halting loop is around it."""
+
+    name: str
+    node: Node
+    scope: str
+    body: Code
+    deep: bool
+
+
+def write(
+    name: str, title: str, graph: fx.Graph, origins: Mapping[str, Node], loops: tuple[Loop, ...], extras: int
+) -> Code:
+    """Turns a graph of torch.fx into a function. `origins` are the nodes by the names that fx gave to their values."""
+    python = graph.python_code("self")
+    source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
+    filename = f"<archlang {title}, {next(_numbers)}>"
+    namespace: dict[str, Any] = dict(python.globals)  # Any: a namespace of Python
+    exec(compile(source, filename, "exec"), namespace)
+    lines = source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source), None, lines, filename)  # so that tracebacks and debuggers show it
+    made = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _MAKES.match(line))}
+    code = Code(
+        name,
+        source,
+        graph,
+        namespace[name],
+        {number: origins[value] for number, value in made.items() if value in origins},
+        loops,
+        extras,
+    )
+    weakref.finalize(code, linecache.cache.pop, filename, None)
+    return code

@@ -1,0 +1,232 @@
+"""The loops at run time. Each runs a body that was written as Python, in the module that its instances belong to.
+
+A loop is no module of its own: whatever has weights stands in the module tree once, under the instance's path. The
+extra results of a body, behind its states, are the ponder of its halting loops for each sample, [b], and how deep the
+outermost ones of them went, [b]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+
+# Takes the module, the states, captured values and masks; gives the states after one step, then the extra results.
+# Any: a value is a tensor, a mask or None for one, a number, or chunks.
+Body = Callable[..., tuple[Any, ...]]
+
+
+@dataclass(eq=False)
+class Repeat:
+    """Moves the states `count` times with one set of weights."""
+
+    owner: nn.Module = field(repr=False)
+    body: Body = field(repr=False)
+    count: int
+    states: int
+    extras: int
+
+    def __call__(self, *values: Any) -> Any:
+        owner, body = self.owner, self.body
+        states, fixed = values[: self.states], values[self.states :]
+        if not self.extras:
+            for _ in range(self.count):
+                states = body(owner, *states, *fixed)
+            return states if len(states) > 1 else states[0]
+        extras: list[tuple[Float[Tensor, " b"], ...]] = []
+        for _ in range(self.count):
+            results = body(owner, *states, *fixed)
+            states = results[: self.states]
+            extras.append(results[self.states :])
+        return (*states, *_over_steps(extras))
+
+
+@dataclass(eq=False)
+class Stack:
+    """Moves the states once for each of its steps, each with weights of its own."""
+
+    owner: nn.Module = field(repr=False)
+    body: Body = field(repr=False)
+    path: str
+    states: int
+    extras: int
+
+    def __post_init__(self) -> None:
+        self._words = self.path.split(".")
+
+    def steps(self) -> nn.ModuleList:
+        """Looked up each time, as a wrapper may have taken the place of a step."""
+        steps: nn.ModuleList = _find(self.owner, self._words)
+        return steps
+
+    def __call__(self, *values: Any) -> Any:
+        body = self.body
+        states, fixed = values[: self.states], values[self.states :]
+        if not self.extras:
+            for step in self.steps():
+                states = step(body, *states, *fixed)
+            return states if len(states) > 1 else states[0]
+        extras: list[tuple[Float[Tensor, " b"], ...]] = []
+        for step in self.steps():
+            results = step(body, *states, *fixed)
+            states = results[: self.states]
+            extras.append(results[self.states :])
+        return (*states, *_over_steps(extras))
+
+
+class Step(nn.Module):
+    """One step of a stack: the module that the stack's body runs in."""
+
+    def forward(self, body: Body, *values: Any) -> tuple[Any, ...]:
+        return body(self, *values)
+
+
+@dataclass(eq=False)
+class Halting:
+    """Moves the states until the halting block lets nothing go on, at most `limit` times.
+
+    `halted` is the state that halts, and `ranks` has the number of axes of each state; where `along` is true, a state
+    has the positions that the halted one has, and moves only at those that took the step. `watch` sees each tally."""
+
+    owner: nn.Module = field(repr=False)
+    body: Body = field(repr=False)
+    path: str
+    limit: int
+    halted: int
+    mixture: bool
+    ranks: tuple[int, ...]
+    along: tuple[bool, ...]
+    extras: int
+    depth: bool
+    watch: Callable[[Tally], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._words = self.path.split(".")
+        self._others = tuple(index for index in range(len(self.ranks)) if index != self.halted)
+
+    @property
+    def block(self) -> HaltingBlock:
+        """What the loop halts by."""
+        block: HaltingBlock = _find(self.owner, self._words)
+        return block
+
+    def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
+        owner, body, halted = self.owner, self.body, self.halted
+        block = self.block
+        count = len(self.ranks)
+        states, fixed = list(values[:count]), values[count:]
+        tally = block.start(states[halted], mask)
+        inner: Float[Tensor, " b"] | None = None
+        for step in range(self.limit):
+            states[halted] = tally.state
+            mixture = (tally.mixture,) if self.mixture else ()
+            results = body(owner, *states, *mixture, *fixed)
+            tally = block.advance(tally, results[halted], mask)
+            accepted = tally.accepted
+            for index in self._others:
+                moved = _spread(accepted, self.ranks[index], self.along[index])
+                states[index] = torch.where(moved, results[index], states[index])
+            if self.extras:
+                added = results[count].masked_fill(~_spread(accepted, 1, along=False), 0)
+                inner = added if inner is None else inner + added
+            if self.watch is not None:
+                self.watch(tally)
+            # Asking the device for an answer is slow, so not after the last step, and not before the first.
+            if step + 1 < self.limit and not tally.live.any():
+                break
+        states[halted] = tally.mixture
+        ponder = tally.ponder if inner is None else tally.ponder + inner
+        return (*states, ponder, _mean_steps(tally, mask)) if self.depth else (*states, ponder)
+
+
+@dataclass(eq=False)
+class Scan:
+    """Walks chunks in order. A sample without a real position in a chunk keeps its carried states there."""
+
+    owner: nn.Module = field(repr=False)
+    body: Body = field(repr=False)
+    carried: int
+    emits: bool
+    extras: int
+
+    def __call__(
+        self, chunks: Sequence[tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]], *values: Any
+    ) -> Any:
+        owner, body, count = self.owner, self.body, self.carried
+        states, fixed = values[:count], values[count:]
+        emitted: list[Float[Tensor, "b _c d"]] = []
+        extras: list[tuple[Float[Tensor, " b"], ...]] = []
+        reals: list[Bool[Tensor, " b"] | None] = []
+        for chunk, mask in chunks:
+            results = body(owner, chunk, mask, *states, *fixed)
+            real = mask.any(1) if mask is not None and (count or self.extras) else None
+            if real is None:
+                states = results[:count]
+            else:
+                states = tuple(
+                    torch.where(_spread(real, new.dim(), along=False), new, old)
+                    for new, old in zip(results[:count], states, strict=True)
+                )
+            if self.emits:
+                emitted.append(results[count])
+            if self.extras:
+                extras.append(results[count + self.emits :])
+                reals.append(real)
+        results = (*states, torch.cat(emitted, 1)) if self.emits else states
+        if self.extras:
+            return (*results, *_over_chunks(extras, reals))
+        return results if len(results) > 1 else results[0]
+
+
+def _find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
+    """What stands under a dotted name. Not `operator.attrgetter`, which torch.compile does not see through."""
+    found = owner
+    for word in words:
+        found = getattr(found, word)
+    return found
+
+
+def _spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:
+    """What took a step, with as many axes as a state; a state without those positions moves if any of them does."""
+    if moved.dim() > 1 and not along:
+        moved = moved.any(1)
+    return moved.reshape(*moved.shape, *[1] * (rank - moved.dim()))
+
+
+def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Float[Tensor, " b"], ...]:
+    """Ponder adds up; depth is the mean of the steps'."""
+    ponder, *depths = (_sum(values) for values in zip(*extras, strict=True))
+    return (ponder, *(depth / len(extras) for depth in depths))
+
+
+def _over_chunks(
+    extras: Sequence[tuple[Float[Tensor, " b"], ...]], reals: Sequence[Bool[Tensor, " b"] | None]
+) -> tuple[Float[Tensor, " b"], ...]:
+    """Ponder and depth are means over a sample's real chunks."""
+    if reals[0] is None:
+        return tuple(_sum(values) / len(extras) for values in zip(*extras, strict=True))
+    real = torch.stack([one for one in reals if one is not None])
+    count = real.sum(0).clamp(min=1)
+    return tuple(torch.stack(values).masked_fill(~real, 0).sum(0) / count for values in zip(*extras, strict=True))
+
+
+def _sum(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def _mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+    """The steps of each sample; where positions halt by themselves, the mean over the real ones."""
+    steps = tally.steps.float()
+    if steps.dim() == 1:
+        return steps
+    if mask is None:
+        return steps.mean(1)
+    return steps.masked_fill(~mask, 0).sum(1) / mask.sum(1).clamp(min=1)

@@ -1,0 +1,1 @@
+"""Training and evaluation of one point of a recipe."""

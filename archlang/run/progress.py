@@ -1,0 +1,112 @@
+"""What a run shows while it goes on, and the table at its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from archlang.run.score import Score
+
+# On a terminal that cannot be redrawn, a line every so many seconds is enough.
+_SECONDS = 10.0
+
+
+class Silent:
+    """Shows nothing."""
+
+    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+        pass
+
+    def scored(self, step: int, score: Score) -> None:
+        pass
+
+
+class Display:
+    """A bar with loss, accuracy, steps per second and the time left; plain lines where there is no terminal."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console = console
+        self._name = name
+        self._accuracy = ""
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._last = 0.0
+
+    @contextmanager
+    def showing(self, total: int, done: int) -> Iterator[Display]:
+        if not self._console.is_terminal:
+            yield self
+            return
+        bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        with bar:
+            self._bar = bar
+            self._task = bar.add_task(self._name, total=total, completed=done, facts="")
+            yield self
+        self._bar = None
+
+    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+        facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
+        if depth is not None:
+            facts += f"  depth {depth:.1f}"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=step, facts=facts)
+        elif time.monotonic() - self._last > _SECONDS or step == total:
+            self._last = time.monotonic()
+            left = (total - step) / rate if rate else math.nan
+            self._console.print(f"step {step}/{total}  {facts}  {left:.0f} s left", markup=False)
+
+    def scored(self, step: int, score: Score) -> None:
+        metric, value = next(iter(score.metrics.items()))
+        self._accuracy = f"  {score.split}.{metric} {value:.1%}"
+
+
+def result_table(scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Sequence[int]) -> Table:
+    """Every metric by split, and below each split by its groups; groups inside the trained range are marked."""
+    table = Table(title="Measured", title_justify="left", header_style="bold")
+    table.add_column("split")
+    table.add_column("items", justify="right")
+    for metric in metrics:
+        table.add_column(metric.replace("_", " "), justify="right")
+    for score in scores:
+        table.add_row(score.split, str(score.items), *(_percent(score.metrics.get(metric)) for metric in metrics))
+        groups = score.groups.get(breakdown, {})
+        if len(groups) < 2:
+            continue
+        for value, measured in groups.items():
+            mark = " (trained)" if value in trained else ""
+            cells = [_percent(measured.get(metric)) for metric in metrics]
+            table.add_row(f"  {breakdown} {value}{mark}", "", *cells, style="dim")
+    return table
+
+
+def claim_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What papers claim beside what was measured."""
+    table = Table(title="Claimed", title_justify="left", header_style="bold")
+    for name in ("metric", "claimed", "measured", "from"):
+        table.add_column(name)
+    for row in rows:
+        deviation = row["deviation"]
+        claimed = f"{row['value']:.3g}" + (f" ± {deviation:.2g}" if deviation is not None else "")
+        if row["at"]:
+            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in row["at"].items())
+        measured = row["measured"]
+        table.add_row(row["metric"], claimed, "not run" if measured is None else f"{measured:.3f}", row["from"])
+    return table
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.1%}"

@@ -1,0 +1,174 @@
+"""The shape of a broken text: where its brackets go wrong, and where reading can be taken up again after a mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+ITEM_WORDS = ("use", "block", "model", "extern", "recipe")
+PART_WORDS = ("task", "model", "train", "test", "vary", "claim")
+STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
+CLOSERS = {")": "(", "]": "[", "}": "{"}
+# More brackets than this are no program, and what closes them does not matter.
+_DEEPEST = 200
+
+_PIECE = re.compile(
+    r"""
+      (?P<skipped> "[^"\r\n]*" | \#[^\r\n]* | else\s+if\b )
+    | (?P<word> [A-Za-z_][A-Za-z0-9_.]* ) (?P<binder> \s* (?: =(?!=) | <- ) )?
+    | (?P<bracket> [()\[\]{}] )
+    """,
+    re.VERBOSE,
+)
+# At the first column `model` may also be a part of a recipe that is not indented; an item has inputs.
+_MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place where an item (`brace` None), or a statement, recipe part or `}` inside the brace at `brace`, begins."""
+
+    start: int
+    brace: int | None
+
+
+@dataclass(frozen=True)
+class Unclosed:
+    """A bracket without its partner, and where that is noticed: a bracket that closes an outer one, or an item."""
+
+    opener: int
+    noticed: int
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A closing bracket without its partner; `opener` is the one that waits to be closed, if any."""
+
+    closer: int
+    opener: int | None
+
+
+@dataclass
+class Outline:
+    """Everything that a single pass over the brackets and first words of a text can tell."""
+
+    text: str
+    points: list[Point] = field(default_factory=list)
+    problems: list[Unclosed | Unmatched] = field(default_factory=list)
+    # For each brace the one around it, and the braces that open a recipe.
+    around: dict[int, int | None] = field(default_factory=dict)
+    recipes: set[int] = field(default_factory=set)
+    _open: list[tuple[str, int]] = field(default_factory=list)
+    _in_recipe: bool = False
+    # Braces that are closed by one which stands further left than their own line.
+    _doubtful: list[int] = field(default_factory=list)
+
+    @staticmethod
+    def of(text: str) -> Outline:
+        outline = Outline(text)
+        outline._read()
+        return outline
+
+    def points_after(self, place: int) -> Iterator[Point]:
+        return (point for point in self.points if point.start >= place)
+
+    def _read(self) -> None:
+        for piece in _PIECE.finditer(self.text):
+            if piece["bracket"]:
+                if piece[0] in CLOSERS:
+                    self._close(piece[0], piece.start())
+                else:
+                    self._push(piece[0], piece.start())
+            elif piece["word"]:
+                self._word(piece["word"], piece["binder"] or "", piece.start())
+        if self._open:
+            self._unclosed(len(self.text))
+
+    def _push(self, opener: str, start: int) -> None:
+        if opener == "{":
+            self.around[start] = self._brace()
+            if self._in_recipe and not self._open:
+                self.recipes.add(start)
+        if len(self._open) < _DEEPEST:
+            self._open.append((opener, start))
+
+    def _close(self, closer: str, start: int) -> None:
+        opener = CLOSERS[closer]
+        waiting = [bracket for bracket, _ in self._open]
+        if closer != "}" and "{" in waiting:
+            waiting = waiting[len(waiting) - waiting[::-1].index("{") :]
+        if not waiting:
+            self.problems.append(Unmatched(start, None))
+        elif waiting[-1] == opener:
+            self._match(closer, start)
+        elif opener in waiting:
+            self.problems.append(Unclosed(self._open[-1][1], start))
+            while self._open[-1][0] != opener:
+                self._open.pop()
+            self._match(closer, start)
+        elif closer == "}":
+            # It can close nothing, and what is open above no brace is a signature: leave that alone.
+            self.problems.append(Unmatched(start, self._open[-1][1]))
+        else:
+            self.problems.append(Unmatched(start, self._open.pop()[1]))
+
+    def _match(self, closer: str, start: int) -> None:
+        if closer == "}":
+            self.points.append(Point(start, self._open[-1][1]))
+            indent = self._indent(start)
+            if indent is not None and indent < self._line_indent(self._open[-1][1]):
+                self._doubtful.append(self._open[-1][1])
+        self._open.pop()
+
+    def _word(self, word: str, binder: str, start: int) -> None:
+        first = self._indent(start) is not None
+        if word in ITEM_WORDS and first and self._begins_item(word, start):
+            if self._open:
+                self._unclosed(start)
+            self._in_recipe = word == "recipe"
+            self.points.append(Point(start, None))
+            return
+        if not self._open:
+            return
+        begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
+        bracket = self._open[-1][0]
+        if bracket == "{":
+            is_part = word in PART_WORDS and first
+            if is_part if self._brace() in self.recipes else begins:
+                self.points.append(Point(start, self._brace()))
+        elif first and begins and self._brace() is not None and self._brace() not in self.recipes:
+            # Named statics stand between brackets, so there `name =` is no sign of a statement.
+            if word in STATEMENT_WORDS or "<-" in binder or (binder and bracket == "("):
+                self.problems.append(Unclosed(self._open[-1][1], start))
+                while self._open[-1][0] != "{":
+                    self._open.pop()
+                self.points.append(Point(start, self._brace()))
+
+    def _begins_item(self, word: str, start: int) -> bool:
+        if not self._open:
+            return True
+        if self._indent(start) != 0:
+            return False
+        return word != "model" or self._brace() not in self.recipes or _MODEL_HEAD.match(self.text, start) is not None
+
+    def _unclosed(self, noticed: int) -> None:
+        first_open = self._open[0][1]
+        opener = next((brace for brace in self._doubtful if brace > first_open), self._open[-1][1])
+        self.problems.append(Unclosed(opener, noticed))
+        self._open.clear()
+
+    def _brace(self) -> int | None:
+        return next((start for bracket, start in reversed(self._open) if bracket == "{"), None)
+
+    def _indent(self, place: int) -> int | None:
+        """The column of a place if nothing but space stands before it on its line."""
+        begin = place
+        while begin > 0 and self.text[begin - 1] in " \t\ufeff":
+            begin -= 1
+        return place - begin if begin == 0 or self.text[begin - 1] in "\r\n" else None
+
+    def _line_indent(self, place: int) -> int:
+        begin = max(self.text.rfind("\n", 0, place), self.text.rfind("\r", 0, place)) + 1
+        line = self.text[begin:place]
+        return len(line) - len(line.lstrip())

@@ -1,0 +1,262 @@
+"""Reading a text with the grammar: after a mistake it goes on where the next statement or item begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.names import did_you_mean
+from archlang.source import Source, Span
+from archlang.syntax import mistakes
+from archlang.syntax.build import DEEPEST, Build, TooDeep
+from archlang.syntax.expected import Expected, expected
+from archlang.syntax.grammar import grammar, spellings
+from archlang.syntax.outline import CLOSERS, STATEMENT_WORDS, Outline, Unclosed, Unmatched
+from archlang.syntax.tree import Node
+
+if TYPE_CHECKING:
+    from lark import Token
+    from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+# Whoever has more mistakes than this in one file wants to see the first ones.
+MOST = 100
+_MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
+_WORD = re.compile(r"\w+")
+_LINE_END = re.compile(r"[\r\n]|\Z")
+# Words that stand in for a header that has a mistake, so that what is between its braces is read nevertheless.
+_RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
+_BLOCK = (("BLOCK", "block"), ("NAME", ""), ("ARROW", "->"), ("NAME", ""))
+_STATEMENT = (("IF", "if"), ("NUMBER", "0"))
+
+
+class Reader:
+    """One reading of a text: `text` is the source's, or one of the same length with parts blanked out."""
+
+    def __init__(self, source: Source, text: str, build: Build, start: str, most: int = MOST) -> None:
+        self.mistakes: list[Diagnostic] = []
+        # Where the mistakes are; what is there in the tree is not to be trusted.
+        self.places: list[int] = []
+        self._source = source
+        self._text = text
+        self._most = most
+        lark = grammar()
+        self._run: InteractiveParser = lark.parse_interactive(text, start=start)
+        # One parser serves all texts; each text has its own builder of the tree.
+        self._run.parser_state.parse_conf.callbacks = lark._parse_tree_builder.create_callback(build)
+        self._outline: Outline | None = None
+        self._resumed = -1
+        self._told: set[Unclosed | Unmatched] = set()
+
+    def read(self) -> Any:  # Any: whatever the start rule becomes
+        """What the start rule becomes of all that was understood; None if it cannot become anything."""
+        from lark import UnexpectedCharacters, UnexpectedToken
+
+        while len(self.mistakes) < self._most:
+            try:
+                return self._run.resume_parse()
+            except UnexpectedCharacters as error:
+                goes_on = self._at_character(error.pos_in_stream or 0)
+            except UnexpectedToken as error:
+                goes_on = self._at_end() if error.token.type == "$END" else self._at_token(error.token)
+            except TooDeep as error:
+                self._tell(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
+                goes_on = self._resume(error.span.end)
+            if not goes_on:
+                break
+        return None
+
+    def tell_brackets(self) -> None:
+        """Adds what is wrong with brackets and was not met while reading. Only a text with mistakes is looked at."""
+        if self._outline is not None:
+            for problem in self._outline.problems:
+                if problem not in self._told and len(self.mistakes) < self._most:
+                    self._tell_bracket(problem)
+
+    # What went wrong
+
+    def _at_character(self, place: int) -> bool:
+        character = self._text[place]
+        if character == '"':
+            line_end = _LINE_END.search(self._text, place)
+            end = line_end.start() if line_end else place + 1
+            self._tell(place, mistakes.unterminated_string(self._span(place, end)))
+            return self._resume(end)
+        if number := _MALFORMED_NUMBER.match(self._text, place):
+            self._tell(place, mistakes.malformed_number(self._span(*number.span())))
+            return self._resume(number.end())
+        word = _WORD.match(self._text, place)
+        end = word.end() if word else place + 1
+        self._tell(place, mistakes.unknown_character(self._span(place, end)))
+        # Between statements a semicolon is all that is wrong.
+        return self._go_on(end) if character == ";" else self._resume(end)
+
+    def _at_token(self, token: Token) -> bool:
+        place, end = token.start_pos or 0, token.end_pos or 0
+        if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
+            self._tell_bracket(unmatched)
+            return self._go_on(end) if unmatched.opener is None else self._resume(end)
+        if (unclosed := self._unclosed(place)) is not None:
+            # An item that is taken for a statement fails at its second word.
+            place = min(place, unclosed.noticed)
+            self._tell_bracket(unclosed, self._span(place, end))
+            return self._resume(place)
+        name = self._name_before()
+        if name is not None and token in ("=", "<-") and (missing := self._value_missing(name)) is not None:
+            self._tell(place, missing)
+            return self._resume(name.start)
+        keyword = self._keyword_before()
+        if keyword is not None and token in ("=", "<-"):
+            self._tell(keyword.start, mistakes.reserved_word(keyword))
+            return self._resume(place)
+        wanted = self._expected()
+        if name is not None and set(wanted.phrases) <= {"`=`", "`<-`"}:
+            near = did_you_mean(name.text, (*STATEMENT_WORDS, "else"))
+            if near is not None:
+                self._tell(name.start, mistakes.misspelt_keyword(name, name.text, near))
+                return self._resume(place)
+        is_reserved = token.type.isalpha() and token.type.lower() == token
+        self._tell(
+            place, mistakes.unexpected_token(self._span(place, end), token, wanted, self._bracket_around(), is_reserved)
+        )
+        return self._resume(place)
+
+    def _at_end(self) -> bool:
+        end = len(self._text.rstrip())
+        unclosed = self._unclosed(len(self._text))
+        if unclosed is not None:
+            self._tell_bracket(unclosed, self._span(end, end))
+        else:
+            self._tell(end, mistakes.unexpected_end(self._span(end, end), self._expected()))
+        return self._resume(len(self._text) + 1)
+
+    def _value_missing(self, name: Span) -> Diagnostic | None:
+        """`a =` without a value takes the next line's name for it, and fails at that line's `=`."""
+        before = self._text[: name.start].rstrip()
+        if "\n" not in self._text[len(before) : name.start]:
+            return None
+        for sign in ("<-", "="):
+            if before.endswith(sign):
+                gap = self._span(len(before) - len(sign), len(before))
+                return mistakes.value_missing(gap, sign, name)
+        return None
+
+    def _expected(self) -> Expected:
+        return expected(self._run.accepts(), spellings())
+
+    def _name_before(self) -> Span | None:
+        """The name that was read last, if it is not part of anything yet."""
+        values = self._run.parser_state.value_stack
+        last = values[-1] if values else None
+        if isinstance(last, Node):
+            return last.span if re.fullmatch(r"\w+", last.span.text) else None
+        if getattr(last, "type", None) == "NAME":
+            return self._span(last.start_pos, last.end_pos)
+        return None
+
+    def _keyword_before(self) -> Span | None:
+        values = self._run.parser_state.value_stack
+        last = values[-1] if values else None
+        if isinstance(last, str) and last.isalpha() and getattr(last, "type", None) != "NAME":
+            return self._span(last.start_pos, last.end_pos)
+        return None
+
+    def _bracket_around(self) -> str:
+        values: Sequence[object] = self._run.parser_state.value_stack
+        return next((value for value in reversed(values) if isinstance(value, str) and value in ("(", "[", "{")), "")
+
+    # Brackets
+
+    def _shape(self) -> Outline:
+        if self._outline is None:
+            self._outline = Outline.of(self._text)
+        return self._outline
+
+    def _unmatched(self, closer: int) -> Unmatched | None:
+        for problem in self._shape().problems:
+            if isinstance(problem, Unmatched) and problem.closer == closer:
+                return problem
+        return None
+
+    def _unclosed(self, place: int) -> Unclosed | None:
+        """The bracket whose missing partner explains that something at this place was not expected."""
+        for problem in self._shape().problems:
+            if isinstance(problem, Unclosed) and problem not in self._told:
+                line_end = _LINE_END.search(self._text, problem.noticed)
+                latest = line_end.start() if line_end else problem.noticed
+                earliest = problem.noticed if self._text[problem.opener] == "{" else problem.opener + 1
+                if earliest <= place <= latest:
+                    return problem
+        return None
+
+    def _tell_bracket(self, problem: Unclosed | Unmatched, noticed: Span | None = None) -> None:
+        self._told.add(problem)
+        if isinstance(problem, Unclosed):
+            opener = self._span(problem.opener, problem.opener + 1)
+            if noticed is None:
+                end = min(problem.noticed, len(self._text.rstrip()))
+                noticed = self._span(end, min(end + 1, len(self._text)))
+            self._tell(problem.opener, mistakes.unclosed_bracket(opener, noticed))
+        else:
+            waiting = None if problem.opener is None else self._span(problem.opener, problem.opener + 1)
+            closer = self._span(problem.closer, problem.closer + 1)
+            self._tell(problem.closer, mistakes.unmatched_closer(closer, waiting))
+
+    # Going on
+
+    def _tell(self, place: int, mistake: Diagnostic) -> None:
+        if place not in self.places:
+            self.places.append(place)
+            self.mistakes.append(mistake)
+
+    def _go_on(self, place: int) -> bool:
+        self._run.lexer_thread.state.line_ctr.char_pos = place
+        return True
+
+    def _resume(self, place: int) -> bool:
+        """Takes reading up at the next statement or item."""
+        for point in self._shape().points_after(max(place, self._resumed + 1)):
+            if self._stand_in(point.brace):
+                self._resumed = point.start
+                return self._go_on(point.start)
+        self._cut(0)
+        return self._go_on(len(self._text))
+
+    def _stand_in(self, brace: int | None) -> bool:
+        """Brings the parser to where a statement of this brace may begin; with words of its own, if the header was
+        not understood."""
+        from lark import Token, UnexpectedToken
+
+        if brace is None:
+            self._cut(0)
+            return True
+        values = self._run.parser_state.value_stack
+        for index in range(len(values) - 1, -1, -1):
+            if getattr(values[index], "type", None) == "LBRACE" and values[index].start_pos == brace:
+                self._cut(index + 1)
+                return True
+        shape = self._shape()
+        outer = shape.around[brace]
+        if outer in shape.recipes or not self._stand_in(outer):
+            return False
+        header = _STATEMENT if outer is not None else _RECIPE if brace in shape.recipes else _BLOCK
+        try:
+            for terminal, text in (*header, ("LBRACE", "{")):
+                self._run.parser_state.feed_token(Token(terminal, text, start_pos=brace, end_pos=brace + 1))
+        except UnexpectedToken:
+            return False
+        return True
+
+    def _cut(self, size: int) -> None:
+        """Forgets all but the first values on the parser's stack, and the complete statements or items after them."""
+        from lark import Tree
+
+        state = self._run.parser_state
+        if size < len(state.value_stack) and isinstance(state.value_stack[size], Tree):
+            size += 1
+        del state.value_stack[size:]
+        del state.state_stack[size + 1 :]
+
+    def _span(self, start: int, end: int) -> Span:
+        return Span(self._source, start, end)

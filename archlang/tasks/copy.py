@@ -1,0 +1,100 @@
+"""Copy: repeat a sequence of symbols, first in first out.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Each length of the train range is equally likely;
+items may occur twice, as short ones must. The decoder is told how long the result is, so there is no end token in it,
+unless `eos` asks for one.
+
+>>> task = Copy(train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+''
+>>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+''
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
+from archlang.tasks.chance import Chance
+from archlang.types.statics import Interval
+
+__all__ = ["Copy", "spell"]
+
+PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 9), Interval(10, 10), (20, 40, 80)
+_LONGEST = 4_096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: tuple[int, ...] = PUBLISHED_TEST
+    symbols: int = 10
+    train_size: int = 1_000_000
+    valid_size: int = 1_280
+    test_size: int = 1_280
+    eos: bool = False
+
+    name = "copy"
+    breakdown = "length"
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.symbols <= 200:
+            raise mistakes.outside(self.name, "symbols", self.symbols, 1, 200)
+        for static in ("train_size", "valid_size", "test_size"):
+            if getattr(self, static) < 0:
+                raise mistakes.outside(self.name, static, getattr(self, static), 0, None)
+        for static, lengths in (("train", self.train), ("valid", self.valid)):
+            if not 1 <= lengths.low <= lengths.high <= _LONGEST:
+                raise mistakes.range_out_of_bounds(self.name, static, lengths, 1, _LONGEST)
+        if self.train.low <= self.valid.high and self.valid.low <= self.train.high:
+            raise mistakes.ranges_overlap(self.name, "train", self.train, "valid", self.valid)
+        if not self.test:
+            raise mistakes.empty_list("test")
+        for index, length in enumerate(self.test):
+            if not isinstance(length, int):
+                raise mistakes.not_of_kind("test", length, "whole number")
+            if not 1 <= length <= _LONGEST:
+                raise mistakes.outside(self.name, "test", length, 1, _LONGEST)
+            if length in self.test[:index]:
+                raise mistakes.repeated_value("test", length)
+            for static, lengths in (("train", self.train), ("valid", self.valid)):
+                if lengths.low <= length <= lengths.high:
+                    raise mistakes.ranges_overlap(self.name, static, lengths, "test", length)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*(str(symbol) for symbol in range(self.symbols)), "[E]", "[B]")
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        chance = Chance(self.name, split, seed)
+        match split:
+            case "train":
+                lengths = self.train.low + chance.below(self.train.high - self.train.low + 1, self.train_size)
+            case "valid":
+                lengths = self.valid.low + chance.below(self.valid.high - self.valid.low + 1, self.valid_size)
+            case "test":
+                lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
+            case _:
+                raise mistakes.unknown_split(self.name, split, self.split_names())
+        offsets = offsets_of(lengths)
+        symbols = Ragged(chance.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
+        begin, end = self.symbols + 1, self.symbols
+        targets = append(self.answers(symbols), end) if self.eos else self.answers(symbols)
+        fields = {"source": enclose(symbols, begin=begin, end=end), "target": shift(targets, begin)}
+        return Split(fields, targets, groups={"length": lengths})
+
+    def answers(self, symbols: Ragged) -> Ragged:
+        """What each sequence is to be turned into."""
+        return symbols

@@ -1,0 +1,182 @@
+"""Flip-flop language modelling: a memory of one bit, with instructions to write, ignore and read it.
+
+Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). A sequence is a row of pairs of an instruction and
+a bit. It begins with `w` and its last instruction is `r`; the bit after `w` or `i` is random, the bit after `r` is the
+one that was written last. The model predicts each symbol from those before it (the first one from `i`), and only bits
+after `r` count.
+
+>>> task = FlipFlop(length=12, ignore=0.4, test_length=(14,), train_size=40, iid_size=9, valid_size=9, test_size=9)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0]), spell(task, train.targets[0][train.scored[0]])
+''
+>>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1]), spell(task, train.targets[1][train.scored[1]])
+''
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Ragged, Split, Unit, join_splits, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Patience, Seen, table_fingerprints, within
+
+__all__ = ["FlipFlop", "spell"]
+
+VOCABULARY = ("w", "i", "r", "0", "1")
+WRITE, IGNORE, READ, ZERO = range(4)
+PUBLISHED_IGNORE, PUBLISHED_LENGTHS = (0.1, 0.8, 0.98), (512, 1024)
+# The share of all sequences that a split may hold, by the fingerprint of their first symbols: to choose by whole
+# sequences would mean to draw the test set, of which most is rejected, in full.
+SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
+_FIRST_PAIRS = 32
+_LONGEST = 1 << 16
+_BATCH_SYMBOLS = 1 << 21
+_WINDOW = 100
+
+Tokens = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlipFlop:
+    ignore: float = 0.8
+    length: int = 512
+    test_ignore: tuple[float, ...] = PUBLISHED_IGNORE
+    test_length: tuple[int, ...] = PUBLISHED_LENGTHS
+    train_size: int = 160_000
+    iid_size: int = 10_000
+    valid_size: int = 1_000
+    test_size: int = 10_000
+
+    vocabulary = VOCABULARY
+    breakdown = "ignore"
+    unit = Unit.POSITION
+    metrics = ("accuracy", "last_accuracy", "sequence_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        for static, lengths in (("length", (self.length,)), ("test_length", self.test_length)):
+            _check_list(static, lengths)
+            for length in lengths:
+                if not isinstance(length, int):
+                    raise mistakes.not_of_kind(static, length, "whole number")
+                if not 2 <= length <= _LONGEST:
+                    raise mistakes.outside("flipflop", static, length, 2, _LONGEST)
+                if length % 2:
+                    raise mistakes.odd_length(static, length)
+        for static, ignores in (("ignore", (self.ignore,)), ("test_ignore", self.test_ignore)):
+            _check_list(static, ignores)
+            for ignore in ignores:
+                if not isinstance(ignore, int | float):
+                    raise mistakes.not_of_kind(static, ignore, "number")
+                if not 0 <= ignore <= 1:
+                    raise mistakes.outside("flipflop", static, ignore, 0, 1)
+                if abs(100 * ignore - round(100 * ignore)) > 1e-6:
+                    raise mistakes.not_whole_percent(static, ignore)
+        cells = [(length, ignore) for length in self.test_length for ignore in self.test_ignore]
+        for split, asked in (
+            ("train", [(self.length, self.ignore)]),
+            ("iid", [(self.length, self.ignore)]),
+            ("valid", [(self.length, self.ignore), *cells]),
+            ("test", cells),
+        ):
+            size, (low, high) = getattr(self, f"{split}_size"), SHARES[split]
+            if size < 0:
+                raise mistakes.outside("flipflop", f"{split}_size", size, 0, None)
+            for length, ignore in asked:
+                most = _count(length, ignore) * int(8 * (high - low)) // 8
+                if size > most:
+                    raise mistakes.too_many_items("flipflop", f"{split}_size", size, most, "take longer sequences")
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "iid", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        trained = (self.ignore, self.length)
+        tested = [(ignore, length) for ignore in self.test_ignore for length in self.test_length]
+        match split:
+            case "train" | "iid":
+                cells = [trained]
+            case "valid":
+                cells = [trained, *tested]
+            case "test":
+                cells = tested
+            case _:
+                raise mistakes.unknown_split("flipflop", split, self.split_names())
+        size = getattr(self, f"{split}_size")
+        # A cell may be named twice in valid (the train setting is among the tested ones): its items stay distinct.
+        seen = Seen()
+        return join_splits(
+            [
+                _as_split(self._draw(Chance("flipflop", split, number, seed), split, size, *cell, seen), cell[0])
+                for number, cell in enumerate(cells)
+            ]
+        )
+
+    def _draw(self, chance: Chance, split: str, wanted: int, ignore: float, length: int, seen: Seen) -> Tokens:
+        """Distinct sequences as rows."""
+        found = np.empty((wanted, length), dtype=np.uint8)
+        done, patience = 0, Patience(wanted, _WINDOW)
+        first = min(length // 2, _FIRST_PAIRS)
+        batch = _BATCH_SYMBOLS // length
+        while done < wanted:
+            words = chance.words((batch, first))
+            begun = _sequences(words, ignore, ends=first == length // 2)
+            words = words[within(table_fingerprints(begun), *SHARES[split])]
+            words = np.concatenate([words, chance.words((len(words), length // 2 - first))], axis=1)
+            rows = _sequences(words, ignore, ends=True)
+            rows = rows[seen.fresh(table_fingerprints(rows))][: wanted - done]
+            found[done : done + len(rows)] = rows
+            done += len(rows)
+            if patience.is_over(len(rows)) and done < wanted:
+                raise mistakes.items_too_rare("flipflop", f"{split}_size", wanted, done, "take longer sequences")
+        return found
+
+
+def _sequences(words: npt.NDArray[np.uint64], ignore: float, ends: bool) -> Tokens:
+    """A sequence for each row: a word says an instruction with its high half and a bit with its lowest one."""
+    count, pairs = words.shape
+    high = words >> np.uint64(32)
+    instructions = np.full((count, pairs), READ, dtype=np.uint8)
+    instructions[high < np.uint64(round((1 + ignore) / 2 * 2**32))] = WRITE
+    instructions[high < np.uint64(round(ignore * 2**32))] = IGNORE
+    instructions[:, 0] = WRITE
+    if ends:
+        instructions[:, -1] = READ
+    # A read repeats the bit of the last write before it.
+    places = np.where(instructions == WRITE, np.arange(pairs, dtype=np.int32), 0)
+    np.maximum.accumulate(places, axis=1, out=places)
+    bits = (words & np.uint64(1)).astype(np.uint8)
+    remembered = np.take_along_axis(bits, places, axis=1)
+    rows = np.empty((count, 2 * pairs), dtype=np.uint8)
+    rows[:, 0::2] = instructions
+    rows[:, 1::2] = ZERO + np.where(instructions == READ, remembered, bits)
+    return rows
+
+
+def _as_split(rows: Tokens, ignore: float) -> Split:
+    inputs = np.full_like(rows, IGNORE)
+    inputs[:, 1:] = rows[:, :-1]
+    scored = inputs == READ
+    count, length = rows.shape
+    groups = {"ignore": np.full(count, round(100 * ignore)), "length": np.full(count, length)}
+    return Split({"x": Ragged.table(inputs)}, Ragged.table(rows), Ragged.table(scored), groups)
+
+
+def _count(length: int, ignore: float) -> int:
+    """How many sequences there are: the first bit is free, the last pair is settled, and in between an ignored or
+    written bit is free."""
+    free = 2 if ignore == 1 else 3 if ignore == 0 else 5
+    return 2 * int(free ** (length // 2 - 2)) if length > 2 else 0
+
+
+def _check_list(static: str, values: tuple[object, ...]) -> None:
+    if not values:
+        raise mistakes.empty_list(static)
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise mistakes.repeated_value(static, value)

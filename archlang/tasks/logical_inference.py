@@ -1,0 +1,202 @@
+"""Logical inference: which relation holds between two propositional formulas over six variables?
+
+Bowman et al. (2015), in the split by the number of operators of Tran et al. (2018) and Shen et al. (2019). Of the seven
+relations `=` is equivalence, `<` and `>` entailment (to the right and to the left), `^` negation, `|` exclusion, `v`
+cover, and `#` none of these.
+
+>>> task = LogicalInference(draws=2000)
+>>> train = task.generate("train", seed=0)
+>>> [spell(task, train.inputs[side][0]) for side in ("left", "right")], RELATIONS[train.targets[0]]
+''
+>>> [spell(task, train.inputs[side][1]) for side in ("left", "right")], RELATIONS[train.targets[1]]
+''
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Seen, combined, fingerprints, within
+from archlang.types.statics import Interval
+
+__all__ = ["LogicalInference", "read", "spell"]
+
+RELATIONS = ("=", "<", ">", "^", "|", "v", "#")
+VOCABULARY = ("a", "b", "c", "d", "e", "f", "(", ")", "and", "or", "not")
+VARIABLES, OPEN, CLOSE, AND, OR, NOT = 6, 6, 7, 8, 9, 10
+PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(0, 6), Interval(7, 12)
+MOST_OPERATORS = 12
+PAIR_VARIABLES = 4
+# Of the published pairs 15 % are for test, and every tenth of the rest is for validation.
+SHARES = {"train": (0.0, 0.765), "valid": (0.765, 0.85), "iid": (0.85, 1.0), "test": (0.85, 1.0)}
+# A formula may be 12 long, the arguments of an operator half as long as it may be, and an operator needs 2.
+_INNER = 7
+_NODES = 15
+_BATCH = 1 << 14
+
+Worlds = npt.NDArray[np.uint64]
+
+# Bit w of a formula says whether it is true in world w, of which bit v says whether variable v is true.
+_TRUE = np.array(
+    [sum(1 << world for world in range(64) if world >> variable & 1) for variable in range(VARIABLES)], dtype=np.uint64
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Formulas:
+    """A formula for each row, as a complete binary tree: node k has the arguments 2k + 1 and 2k + 2. `token` is AND, OR
+    or a variable; `negated` says whether `not` stands before the node; unused nodes are not `real`."""
+
+    token: Integers
+    negated: Truths
+    real: Truths
+
+    def select(self, chosen: Truths | Integers) -> _Formulas:
+        return _Formulas(self.token[chosen], self.negated[chosen], self.real[chosen])
+
+    def operators(self) -> Integers:
+        """How many operators each formula has, `not` among them."""
+        operators = (self.token >= VARIABLES).astype(np.int64) + self.negated
+        return np.asarray(np.sum(operators * self.real, axis=1), dtype=np.int64)
+
+    def worlds(self) -> Worlds:
+        """In which worlds each formula is true."""
+        true = np.empty(self.token.shape, dtype=np.uint64)
+        for node in reversed(range(_NODES)):
+            token = self.token[:, node]
+            true[:, node] = _TRUE[np.where(token < VARIABLES, token, 0)]
+            if node < _INNER:
+                left, right = true[:, 2 * node + 1], true[:, 2 * node + 2]
+                true[:, node] = np.where(token == AND, left & right, true[:, node])
+                true[:, node] = np.where(token == OR, left | right, true[:, node])
+            true[:, node] = np.where(self.negated[:, node], ~true[:, node], true[:, node])
+        return true[:, 0]
+
+    def written(self) -> Ragged:
+        """`a`, `( not x )`, `( x ( and y ) )`."""
+        sizes = 1 + 3 * self.negated.astype(np.int64)
+        for node in reversed(range(_INNER)):
+            arguments = sizes[:, 2 * node + 1] + sizes[:, 2 * node + 2]
+            sizes[:, node] += np.where(self.token[:, node] >= VARIABLES, 4 + arguments, 0)
+        offsets = offsets_of(sizes[:, 0])
+        values = np.empty(offsets[-1], dtype=np.uint8)
+        starts = np.empty(self.token.shape, dtype=np.int64)
+        starts[:, 0] = offsets[:-1]
+        for node in range(_NODES):
+            start, token = starts[:, node].copy(), self.token[:, node]
+            stop = start + sizes[:, node]
+            negated = self.negated[:, node] & self.real[:, node]
+            values[start[negated]], values[start[negated] + 1], values[stop[negated] - 1] = OPEN, NOT, CLOSE
+            start += 2 * negated
+            stop -= negated
+            leaf = self.real[:, node] & (token < VARIABLES)
+            values[start[leaf]] = token[leaf]
+            if node >= _INNER:
+                continue
+            operator = self.real[:, node] & (token >= VARIABLES)
+            middle = start + 1 + sizes[:, 2 * node + 1]
+            values[start[operator]], values[middle[operator]] = OPEN, OPEN
+            values[middle[operator] + 1] = token[operator]
+            values[stop[operator] - 1] = values[stop[operator] - 2] = CLOSE
+            starts[:, 2 * node + 1], starts[:, 2 * node + 2] = start + 1, middle + 2
+        return Ragged(values, offsets)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogicalInference:
+    train: Interval = PUBLISHED_TRAIN
+    test: Interval = PUBLISHED_TEST
+    draws: int = 500_000
+    begin_end: bool = False
+
+    breakdown = "operators"
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        for static, operators in (("train", self.train), ("test", self.test)):
+            if not 0 <= operators.low <= operators.high <= MOST_OPERATORS:
+                raise mistakes.range_out_of_bounds("logical_inference", static, operators, 0, MOST_OPERATORS)
+        if self.draws < 1:
+            raise mistakes.outside("logical_inference", "draws", self.draws, 1, None)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "iid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in SHARES:
+            raise mistakes.unknown_split("logical_inference", split, self.split_names())
+        wanted = self.test if split == "test" else self.train
+        # All splits see the same draws, so that the short pairs, of which there are few, are shared out as well.
+        chance, seen, missing = Chance("logical inference", seed), Seen(), self.draws
+        lefts, rights, relations, operators = [], [], [], []
+        while missing:
+            left, right = _draw(chance)
+            here, there = left.worlds(), right.worlds()
+            settled = (here == 0) | (~here == 0) | (there == 0) | (~there == 0)
+            most = np.minimum(np.maximum(left.operators(), right.operators()), MOST_OPERATORS)
+            drawn = np.flatnonzero(~settled)[:missing]
+            missing -= len(drawn)
+            chosen = drawn[(most[drawn] >= wanted.low) & (most[drawn] <= wanted.high)]
+            x, y = left.select(chosen).written(), right.select(chosen).written()
+            prints = combined(fingerprints(x), fingerprints(y))
+            keep = within(prints, *SHARES[split]) & seen.fresh(prints)
+            lefts.append(x.select(keep))
+            rights.append(y.select(keep))
+            relations.append(_relations(here[chosen[keep]], there[chosen[keep]]))
+            operators.append(most[chosen[keep]])
+        fields = {"left": join(lefts), "right": join(rights)}
+        if self.begin_end:
+            end = len(VOCABULARY)
+            fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in fields.items()}
+        return Split(fields, np.concatenate(relations), groups={"operators": np.concatenate(operators)})
+
+
+def _draw(chance: Chance) -> tuple[_Formulas, _Formulas]:
+    """A batch of pairs; the formulas of a pair are over the same 4 variables."""
+    variables = np.argsort(chance.words((_BATCH, VARIABLES)), axis=1, kind="stable")[:, :PAIR_VARIABLES]
+
+    def formulas() -> _Formulas:
+        # 4 of 9 nodes are operators, if they are not at the bottom; 1 of 3 has `not` before it.
+        kind, negated = chance.below(9, (_BATCH, _NODES)), chance.below(3, (_BATCH, _NODES)) == 0
+        token = np.take_along_axis(variables, chance.below(PAIR_VARIABLES, (_BATCH, _NODES)), axis=1)
+        token[:, :_INNER] = np.where(kind[:, :_INNER] < 4, AND + kind[:, :_INNER] % 2, token[:, :_INNER])
+        real = np.ones(token.shape, dtype=np.bool_)
+        for node in range(1, _NODES):
+            parent = (node - 1) // 2
+            real[:, node] = real[:, parent] & (token[:, parent] >= VARIABLES)
+        return _Formulas(token, negated, real)
+
+    return formulas(), formulas()
+
+
+def _relations(here: Worlds, there: Worlds) -> Integers:
+    """The index in RELATIONS, for formulas that are neither true nor false in all worlds."""
+    both, left, right = here & there != 0, here & ~there != 0, ~here & there != 0
+    neither = ~(here | there) != 0
+    found = np.full(len(here), RELATIONS.index("#"))
+    found[both & ~left & ~right] = RELATIONS.index("=")
+    found[both & ~left & right] = RELATIONS.index("<")
+    found[both & left & ~right] = RELATIONS.index(">")
+    found[~both & ~neither] = RELATIONS.index("^")
+    found[~both & neither] = RELATIONS.index("|")
+    found[both & left & right & ~neither] = RELATIONS.index("v")
+    return found
+
+
+def read(line: str) -> tuple[str, list[int], list[int]]:
+    """The relation and the two formulas of a line of the published files (`relation<TAB>left<TAB>right`)."""
+    relation, left, right = line.rstrip("\n").split("\t")
+    ids = {text: token for token, text in enumerate(VOCABULARY)}
+    return relation, [ids[text] for text in left.split()], [ids[text] for text in right.split()]

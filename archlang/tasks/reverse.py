@@ -1,0 +1,32 @@
+"""Reverse: give a sequence of symbols back from its end, last in first out.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1); all else is as in `copy`.
+
+>>> task = Reverse(train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+''
+>>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+''
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.base import Ragged, spell
+from archlang.tasks.copy import Copy
+
+__all__ = ["Reverse", "spell"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reverse(Copy):
+    name = "reverse"
+
+    def answers(self, symbols: Ragged) -> Ragged:
+        # Place p of a sequence from a to b - 1 is taken by the symbol at place a + b - 1 - p.
+        ends = np.repeat(symbols.offsets[:-1] + symbols.offsets[1:] - 1, symbols.lengths)
+        return Ragged(symbols.values[ends - np.arange(len(symbols.values))], symbols.offsets)

@@ -1,0 +1,55 @@
+"""Relative attention with a gate between distances and places."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from archlang.blocks.relative_attention import RelativeAttention, by_distance
+
+
+class AbsrelAttention(RelativeAttention):
+    """Relative attention in which each query chooses between distances and places.
+
+        logit_ij = α ((q_i + b) · k_j + r_i (q_i + c) · R p_{j-i} + (1 - r_i) (q_i + c) · R p_j)
+        r_i      = σ(w · h_i + b_r)
+
+    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eqs. 16-17. The paper
+    has one gate for all heads, its program one for each. The gate starts as torch's Linear."""
+
+    def __init__(
+        self,
+        *,
+        heads: int,
+        gates: str,
+        scale: str,
+        causal: bool,
+        dropout: float,
+        key_dropout: float,
+        output_dropout: float,
+        head_dim: int,
+        init: str,
+        d: int,
+        e: int,
+    ) -> None:
+        super().__init__(
+            heads=heads,
+            scale=scale,
+            causal=causal,
+            dropout=dropout,
+            key_dropout=key_dropout,
+            output_dropout=output_dropout,
+            head_dim=head_dim,
+            init=init,
+            d=d,
+            e=e,
+        )
+        self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
+
+    def _place(self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
+        n = scores.shape[-2]
+        m = scores.shape[-1] - n
+        relative = torch.sigmoid(self.relative_gate(q)).transpose(1, 2)[..., None]
+        # The place of key j is the distance j from place 0, which is score n - 1.
+        return relative * by_distance(scores) + (1 - relative) * scores[..., n - 1 : n - 1 + m]

@@ -1,0 +1,95 @@
+"""Adaptive computation time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+
+
+@dataclass(kw_only=True)
+class Ledger(Tally):
+    """A tally with each column's sum of probabilities, what its states were gathered to, and its remainder."""
+
+    spent: Tensor
+    """[b, n]: Σ p, and 1 once it has halted"""
+    gathered: Tensor
+    """[b, n, d]: the weighted states, without what a forced halt would add"""
+    remainder: Tensor
+    """[b, n]: R"""
+
+
+class Act(HaltingBlock):
+    """Adaptive computation time: columns halt by the sum of their probabilities, and are transformed on.
+
+        p_t = σ(w · h_{t-1} + b)
+        w_t = p_t while Σ_{k<=t} p_k <= 1 - ε;  R = 1 - Σ_{k<t} p_k at the first t where it is more;  then 0
+        graves      o = Σ_t w_t h_t, where the last step counts as a halt
+        dehghani    o <- (1 - w_t) o + w_t h_t
+
+    Graves, "Adaptive computation time for recurrent neural networks", 2016; Dehghani et al., "Universal Transformers",
+    2019; NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Appendix A, Eqs. 11-15. As in NDR's program p comes from the
+    state before the step that it weighs, the threshold must be passed, and R is averaged over padding too. w and b
+    start as torch's."""
+
+    def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
+        super().__init__()
+        self.halt = nn.Linear(d, 1)
+        self.forced = variant == "graves"
+        self.threshold = 1 - epsilon
+        self.ponder = ponder
+
+    def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
+        live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
+        dtype = torch.promote_types(state.dtype, torch.float32)
+        return Ledger(
+            state=state,
+            mixture=state.masked_fill(~live[..., None], 0.0),
+            live=live,
+            accepted=torch.zeros_like(live),
+            ponder=torch.zeros(len(state), dtype=dtype, device=state.device),
+            steps=torch.zeros_like(live, dtype=torch.int64),
+            spent=(~live).to(dtype),
+            gathered=torch.zeros_like(state, dtype=dtype),
+            remainder=torch.zeros(live.shape, dtype=dtype, device=state.device),
+        )
+
+    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
+        assert isinstance(tally, Ledger)
+        running = tally.live
+        logit: Tensor = self.halt(tally.state).squeeze(-1)
+        p = torch.sigmoid(logit.to(tally.spent.dtype))
+        left = 1 - tally.spent
+        halts = running & (tally.spent + p > self.threshold)
+        goes_on = running & ~halts
+        if self.forced:
+            # Were this the last step, all that is left would go to its state: for a column that halts, it does.
+            mixture = tally.gathered + left[..., None] * state
+            gathered = tally.gathered + torch.where(goes_on, p, left)[..., None] * state
+            remainder = torch.where(running, left, tally.remainder)
+        else:
+            weight = torch.where(goes_on, p, left)[..., None]
+            gathered = mixture = (1 - weight) * tally.gathered + weight * state
+            remainder = torch.where(halts, left, tally.remainder)
+        still = ~running[..., None]
+        gathered = torch.where(still, tally.gathered, gathered)
+        return Ledger(
+            state=state,
+            mixture=torch.where(still, tally.mixture, mixture.to(state.dtype)),
+            live=goes_on,
+            accepted=torch.ones_like(running),
+            ponder=self._per_sample(remainder, mask),
+            steps=tally.steps + running,
+            spent=torch.where(running, torch.where(goes_on, tally.spent + p, 1.0), tally.spent),
+            gathered=gathered,
+            remainder=remainder,
+        )
+
+    def _per_sample(self, remainder: Float[Tensor, "b n"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+        if self.ponder == "code" or mask is None:
+            return remainder.sum(1) / max(1, remainder.shape[1])
+        return remainder.sum(1) / mask.sum(1).clamp(min=1)

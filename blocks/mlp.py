@@ -1,0 +1,26 @@
+"""A small network on every column."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from archlang.blocks.feedforward import ACTIVATIONS
+
+
+class Mlp(nn.Module):
+    """Two linear maps with an activation between them, to a width of its own.
+
+    y = W2 drop(f(W1 x + b1)) + b2"""
+
+    def __init__(self, *, hidden: int, out: int, activation: str, dropout: float, d: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(d, hidden)
+        self.output = nn.Linear(hidden, out)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = dropout
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
+        y: Tensor = self.output(F.dropout(self.activation(self.hidden(x)), self.dropout, self.training))
+        return y

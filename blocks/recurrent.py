@@ -1,0 +1,142 @@
+"""Networks that read a sequence position by position."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.blocks.pooling import First, Last
+
+
+def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
+    """Each sample from its last real position to its first; padding, at the end, stays."""
+    if mask is None:
+        return x.flip(1)
+    place = torch.arange(x.shape[1], device=x.device)
+    mirrored = mask.sum(1, keepdim=True) - 1 - place
+    return x.gather(1, torch.where(mask, mirrored, place)[..., None].expand_as(x))
+
+
+class Reverse(nn.Module):
+    """y_i = x_{n-1-i} for a sample of n real positions"""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        return reverse(x, mask_n)
+
+
+class Lstm(nn.Module):
+    """A long short-term memory that reads from the start.
+
+        i, f, o = σ(W_i x_t + U_i h_{t-1} + b_i), …;    g = tanh(W_g x_t + U_g h_{t-1} + b_g)
+        c_t = f * c_{t-1} + i * g,    h_t = o * tanh(c_t)
+
+    Hochreiter, Schmidhuber, "Long short-term memory", Neural Computation 1997, in torch's form: two biases a gate, no
+    peepholes."""
+
+    def __init__(self, *, hidden: int, layers: int, dropout: float, d: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(d, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor = self.lstm(x)[0]
+        return y
+
+
+class _BiLstmLayers(nn.Module):
+    """Layers of one LSTM in each direction; each layer reads both directions of the one below."""
+
+    def __init__(self, *, hidden: int, layers: int, dropout: float, d: int) -> None:
+        super().__init__()
+        widths = [d] + [hidden] * (layers - 1)
+        self.forward_layers = nn.ModuleList(nn.LSTM(width, hidden // 2, batch_first=True) for width in widths)
+        self.backward_layers = nn.ModuleList(nn.LSTM(width, hidden // 2, batch_first=True) for width in widths)
+        self.dropout = dropout
+
+    def _layers(self, x: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+        """Both directions of every layer, in the order of positions."""
+        results: list[tuple[Tensor, Tensor]] = []
+        for ahead, back in zip(self.forward_layers, self.backward_layers, strict=True):
+            if results:
+                x = F.dropout(torch.cat(results[-1], dim=-1), self.dropout, self.training)
+            results.append((ahead(x)[0], reverse(back(reverse(x, mask))[0], mask)))
+        return results
+
+
+class BiLstm(_BiLstmLayers):
+    """Two LSTMs, one from the start and one from the last real position, side by side: y_i = [forward_i; backward_i].
+
+    Schuster, Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 1997."""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        return torch.cat(self._layers(x, mask_n)[-1], dim=-1)
+
+
+class BiLstmFinal(_BiLstmLayers):
+    """The states that the two directions of a BiLstm end with: y = [forward_{n-1}; backward_0] of the last layer.
+
+    With `reads = misread`, y = [backward_0 of layer L/2 - 1; backward_0 of layer L - 1], as in the baselines of NDR's
+    program, which read the axis of layers and directions in the wrong order."""
+
+    def __init__(self, *, hidden: int, layers: int, dropout: float, reads: str, d: int) -> None:
+        super().__init__(hidden=hidden, layers=layers, dropout=dropout, d=d)
+        self.misread = reads == "misread" and layers > 1
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b hidden"]:
+        layers = self._layers(x, mask_n)
+        ahead, back = layers[-1]
+        half = back.shape[-1]
+        end = First(d=half)(back, mask_n=mask_n)
+        if self.misread:
+            return torch.cat((First(d=half)(layers[len(layers) // 2 - 1][1], mask_n=mask_n), end), dim=-1)
+        return torch.cat((Last(d=half)(ahead, mask_n=mask_n), end), dim=-1)
+
+
+class Gru(nn.Module):
+    """A gated recurrent unit that reads from the start.
+
+        r, z = σ(W_r x_t + U_r h_{t-1} + b_r), …;    g = tanh(W_g x_t + b_g + r * (U_g h_{t-1} + c_g))
+        h_t = (1 - z) * g + z * h_{t-1}
+
+    Chung et al., "Empirical evaluation of gated recurrent neural networks on sequence modeling", 2014, in torch's form:
+    the reset gate acts after the matrix."""
+
+    def __init__(self, *, hidden: int, d: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(d, hidden, batch_first=True)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b n d"],
+        start: Float[Tensor, "b hidden"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor = self.gru(x, start[None].contiguous())[0]
+        return y
+
+
+class GruFromZero(nn.Module):
+    """A Gru whose state begins at zero."""
+
+    def __init__(self, *, hidden: int, d: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(d, hidden, batch_first=True)
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor = self.gru(x)[0]
+        return y

@@ -1,0 +1,31 @@
+"""Tokens scored by the rows of their embedding."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.blocks.embed import Embed
+
+
+class Unembed(nn.Module):
+    """Scores every token by its row in the table of an embedding.
+
+        y_i = E h_i + b
+
+    Press, Wolf, "Using the output embedding to improve language models", 2017; the bias is in Devil's program."""
+
+    bias: nn.Parameter | None
+
+    def __init__(self, *, table: Embed, bias: bool, d: int) -> None:
+        super().__init__()
+        # The table belongs to the embedding: in a tuple it is neither saved nor trained a second time.
+        self._table = (table,)
+        self.bias = nn.Parameter(torch.zeros(len(table.weight))) if bias else None
+
+    def forward(
+        self, y: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n vocab"]:
+        return F.linear(y, self._table[0].weight, self.bias)

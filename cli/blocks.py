@@ -1,0 +1,21 @@
+"""`archlang blocks`: the library."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def blocks(
+    name: Annotated[str | None, typer.Argument(help="A block; without one, all are listed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the blocks of the library, or print one: signature, equations, defaults and source.
+
+    Example: archlang blocks geometric_attention
+    """
+    from archlang.cli.signatures import list_or_show
+    from archlang.names import library
+
+    list_or_show("block", library.blocks(), name, as_json)

@@ -1,0 +1,52 @@
+"""`archlang check`: every mistake of a program, before any GPU time is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.files import arch_files
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Files or folders to check.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the mistakes as JSON.")] = False,
+    as_sarif: Annotated[bool, typer.Option("--sarif", help="Print the mistakes as SARIF 2.1.0.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print mistakes only.")] = False,
+) -> None:
+    """Check programs: names, statics, shapes, lengths, causality, and that models fit their tasks.
+
+    Nothing is run and torch is not needed. Ends with 1 if there are errors; warnings leave 0.
+
+    Example: archlang check recipes/gutlb.arch
+    """
+    from archlang import compile as compiler
+
+    if as_json and as_sarif:
+        console.fail("`--json` and `--sarif` are two forms of the same output", "choose one of them", code=2)
+    paths = arch_files(files)
+    found = list({(str(d.span), d.code, d.message): d for path in paths for d in compiler.check(path)}.values())
+    errors = [diagnostic for diagnostic in found if diagnostic.is_error]
+    if as_json or as_sarif:
+        from archlang.diagnostics import render
+
+        document = render.to_json(found) if as_json else render.to_sarif(found)
+        print(document if isinstance(document, str) else json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        console.show(found)
+        if not quiet:
+            console.out.print(_summary(len(paths), len(errors), len(found) - len(errors)))
+    if errors:
+        raise typer.Exit(1)
+
+
+def _summary(files: int, errors: int, warnings: int) -> str:
+    def count(number: int, word: str) -> str:
+        return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+    parts = [count(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
+    return f"{count(files, 'file')}, {', '.join(parts) or 'no mistakes'}"

@@ -1,0 +1,72 @@
+"""The command `archlang` and its sub-commands; each is imported when the program starts, torch only by those that use it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import archlang
+from archlang.cli import blocks, check, evaluate, explain, fmt, show, tasks, train
+from archlang.diagnostics import ArchlangError, ProgramError
+
+app = typer.Typer(
+    name="archlang",
+    help="A language in which a neural architecture is a page of text.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("check")(check.check)
+app.command("fmt")(fmt.fmt)
+app.command("show")(show.show)
+app.command("explain")(explain.explain)
+app.command("blocks")(blocks.blocks)
+app.command("tasks")(tasks.tasks)
+app.command("train")(train.train)
+app.command("eval")(evaluate.evaluate)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"archlang {archlang.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line; whatever goes wrong ends in a message and an exit code."""
+    from archlang.cli import console
+
+    try:
+        app()
+    except ProgramError as error:
+        console.show(error.diagnostics)
+        sys.exit(1)
+    except ArchlangError as error:
+        console.err.print(f"[bold red]error:[/] {console._escaped(str(error))}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe has gone: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        if os.environ.get("ARCHLANG_DEBUG"):
+            raise
+        console.err.print(f"[bold red]internal error:[/] {console._escaped(f'{type(error).__name__}: {error}')}")
+        console.err.print("  this is a mistake in archlang; set ARCHLANG_DEBUG=1 to see where, and please report it")
+        sys.exit(70)

@@ -1,0 +1,58 @@
+"""`archlang show`: a program at any stage of its way to torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archlang.cli import console
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
+    tree: Annotated[bool, typer.Option("--tree", help="The tree of the text.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
+    torch: Annotated[bool, typer.Option("--torch", help="The generated Python.")] = False,
+    passes: Annotated[bool, typer.Option("--passes/--no-passes", help="The graph after or before the passes.")] = True,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
+    recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
+) -> None:
+    """Print a program as a tree, a typed graph, or the torch program that is made of it.
+
+    The first recipe of the file gives the statics, or the one that is named; with `--model` the model's own do.
+
+    Example: archlang show recipes/gutlb.arch --torch
+    """
+    from archlang import compile as compiler
+    from archlang.cli.settings import parse_sets
+
+    if tree + graph + torch > 1:
+        console.fail("`--tree`, `--graph` and `--torch` are different stages", "choose one of them", code=2)
+    if tree:
+        from rich.pretty import pretty_repr
+
+        from archlang.syntax.parser import parse, read
+
+        print(pretty_repr(parse(read(file)), max_width=120))
+        return
+    settings = parse_sets(sets)
+    if model is None and (recipe is not None or compiler.has_recipe(file)):
+        found = compiler.plan(file, recipe, settings).graph
+    else:
+        found = compiler.graph(file, model, compiler.statics_of(settings))
+    if torch:
+        from archlang.backend.build import build
+        from archlang.backend.source import print_torch
+
+        print(print_torch(build(found)))
+        return
+    from archlang.graph.text import print_graph
+
+    if passes:
+        from archlang.passes.pipeline import optimize
+
+        found = optimize(found)
+    print(print_graph(found), end="")

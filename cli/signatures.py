@@ -1,0 +1,77 @@
+"""Signatures with their documentation, as `blocks` and `tasks` print them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from archlang.cli import console
+from archlang.diagnostics.names import did_you_mean
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Definition, Extern
+
+Item = Definition | Extern
+
+
+def list_or_show(what: str, items: Mapping[str, Item], name: str | None, as_json: bool) -> None:
+    """One line for each item, or all about one."""
+    if name is not None and name not in items:
+        near = did_you_mean(name, items)
+        remedy = f"did you mean `{near}`?" if near else f"`archlang {what}s` lists them"
+        console.fail(f"no {what} is called `{name}`", remedy)
+    if as_json:
+        found = {name: items[name]} if name is not None else items
+        print(json.dumps([_facts(key, item) for key, item in found.items()], indent=2, ensure_ascii=False))
+    elif name is not None:
+        _show(name, items[name])
+    else:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for key, item in items.items():
+            table.add_row(f"[bold]{key}[/]", console._escaped(item.documentation[0] if item.documentation else ""))
+        console.out.print(table, soft_wrap=False)
+
+
+def signature(item: Item) -> str:
+    """The signature as one would write it, without its `##` lines."""
+    statics = ",\n    ".join(unparse(parameter) for parameter in item.signature.statics)
+    inputs = ", ".join(unparse(parameter) for parameter in item.signature.inputs)
+    result = f" -> {unparse(item.signature.result)}" if item.signature.result is not None else ""
+    text = f"{item.word} {item.name}"
+    if statics:
+        text += f"[\n    {statics}\n]"
+    if inputs or result:
+        text += f"({inputs}){result}"
+    if item.signature.where:
+        text += "\n    where " + ",\n        ".join(unparse(condition) for condition in item.signature.where)
+    return text
+
+
+def _show(name: str, item: Item) -> None:
+    print(signature(item))
+    print()
+    for line in item.documentation:
+        print(line)
+    print()
+    if isinstance(item, Extern):
+        print(f"Python: {item.python}")
+    print(f"Source: {item.span.source.path}:{item.span.line}")
+
+
+def _facts(name: str, item: Item) -> dict[str, object]:
+    return {
+        "name": name,
+        "signature": signature(item),
+        "documentation": "\n".join(item.documentation),
+        "statics": [
+            {
+                "name": parameter.name,
+                "kind": parameter.kind,
+                "default": None if parameter.default is None else unparse(parameter.default),
+            }
+            for parameter in item.signature.statics
+        ],
+        "file": item.span.source.path,
+        "line": item.span.line,
+    }

@@ -1,0 +1,125 @@
+"""Adaptive computation time against a program for one column, and what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.backend.halting import Tally
+from archlang.blocks.act import Act
+
+
+def act(*, variant: str = "graves", epsilon: float = 0.01, ponder: str = "code", d: int = 4) -> Act:
+    return Act(variant=variant, epsilon=epsilon, ponder=ponder, d=d)
+
+
+def drive(block: Act, body: Callable[[Tensor], Tensor], h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
+    tallies: list[Tally] = [block.start(h, mask)]
+    while len(tallies) <= limit and tallies[-1].live.any():
+        tallies.append(block.advance(tallies[-1], body(tallies[-1].state), mask))
+    return tallies
+
+
+def slow_column(block: Act, states: list[Tensor], variant: str, limit: int) -> tuple[Tensor, Tensor, int]:
+    """The result, the remainder and the steps of a column whose states at all steps are known."""
+    spent, out = torch.zeros(()), torch.zeros_like(states[0])
+    for step in range(1, limit + 1):
+        p = 1 / (1 + torch.exp(-(block.halt.weight[0] @ states[step - 1] + block.halt.bias[0])))
+        halts = bool(spent + p > block.threshold) or (variant == "graves" and step == limit)
+        weight = 1 - spent if halts else p
+        out = out + weight * states[step] if variant == "graves" else out * (1 - weight) + weight * states[step]
+        if halts:
+            return out, weight, step
+        spent = spent + p
+    return out, torch.zeros((), dtype=torch.float64), limit
+
+
+RAGGED = torch.arange(5) < torch.tensor([[5], [2], [0]])
+
+
+@pytest.mark.parametrize("variant", ["graves", "dehghani"])
+@pytest.mark.parametrize("ponder", ["code", "equation"])
+@pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0, 5.0])
+def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: float) -> None:
+    block = act(variant=variant, ponder=ponder).double()
+    block.halt.bias.data.fill_(opening)
+    block.halt.weight.data.mul_(2)
+    states = torch.randn(7, 3, 5, 4, dtype=torch.float64, requires_grad=True)
+    count = iter(range(1, 7))
+    tally = drive(block, lambda _: states[next(count)], states[0], RAGGED, 6)[-1]
+    probe = torch.randn(3, 5, 4, dtype=torch.float64)
+    fast = (tally.mixture * probe).sum() + tally.ponder.sum()
+    slow = torch.zeros((), dtype=torch.float64)
+    for b, length in enumerate([5, 2, 0]):
+        remainders = []
+        for i in range(length):
+            out, remainder, steps = slow_column(block, list(states[:, b, i]), variant, 6)
+            torch.testing.assert_close(tally.mixture[b, i], out, atol=1e-10, rtol=1e-10)
+            assert tally.steps[b, i] == steps
+            remainders.append(remainder)
+            slow = slow + (out * probe[b, i]).sum()
+        assert tally.mixture[b, length:].eq(0).all()
+        denominator = 5 if ponder == "code" else max(1, length)
+        cost = sum(remainders, torch.zeros((), dtype=torch.float64)) / denominator
+        torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
+        slow = slow + cost
+    leaves = [states, *block.parameters()]
+    gradients = [torch.autograd.grad(one, leaves, allow_unused=True, materialize_grads=True) for one in (fast, slow)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0])
+def test_weights_of_graves_sum_to_one_after_every_step(opening: float) -> None:
+    """Each step's state is its own unit vector, so that the result shows the weights."""
+    block = act(d=10).double()
+    block.halt.bias.data.fill_(opening)
+    units = torch.eye(10, dtype=torch.float64)
+    count = iter(range(1, 10))
+    start = units[0].expand(2, 3, 10)
+    for tally in drive(block, lambda state: units[next(count)].expand_as(state), start, None, 9):
+        torch.testing.assert_close(tally.mixture.sum(-1), torch.ones(2, 3, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+def test_dehghani_does_not_force_the_last_step() -> None:
+    block = act(variant="dehghani")
+    block.halt.bias.data.fill_(-6.0)
+    tally = drive(block, torch.ones_like, torch.zeros(1, 2, 4), None, 3)[-1]
+    assert tally.mixture.max().item() < 0.02
+    assert tally.ponder.item() == 0
+
+
+def test_columns_that_have_halted_are_transformed_on() -> None:
+    block = act().double()
+    block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
+    tallies = drive(block, lambda state: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
+    steps = tallies[-1].steps
+    assert len(set(steps.flatten().tolist())) > 1
+    assert tallies[-1].state.equal(tallies[0].state + len(tallies) - 1)
+    assert tallies[-1].accepted.all()
+
+
+def test_a_result_that_is_made_stays_bit_for_bit() -> None:
+    block = act().double()
+    block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
+    tallies = drive(block, lambda state: state * 1.1, torch.randn(3, 5, 4, dtype=torch.float64), RAGGED, 6)
+    for earlier, later in pairwise(tallies):
+        assert later.mixture[~earlier.live].equal(earlier.mixture[~earlier.live])
+
+
+@pytest.mark.parametrize("variant", ["graves", "dehghani"])
+def test_half_precision_states_are_counted_in_single(variant: str) -> None:
+    block = act(variant=variant).to(torch.bfloat16)
+    tally = drive(block, torch.tanh, torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
+    assert tally.mixture.dtype == torch.bfloat16
+    assert tally.ponder.dtype == torch.float32
+
+
+def test_the_probability_starts_as_torch_has_it() -> None:
+    block = act(d=400)
+    assert block.halt.weight.abs().max().item() == pytest.approx(1 / 20, rel=0.02)
+    assert block.halt.bias.ne(0).all()

@@ -1,0 +1,257 @@
+"""Halting loops against a sample-by-sample program with plain numbers, and what they promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+from archlang.blocks.halting import GlobalHalt, TokenHalt
+
+Body = Callable[[Tensor, Tensor], Tensor]
+
+
+def token_halt(
+    *, threshold: float = 0.9, transition: bool = False, length_cap: bool = True, ponder: str = "code", d: int = 4
+) -> TokenHalt:
+    return TokenHalt(threshold=threshold, transition=transition, length_cap=length_cap, ponder=ponder, d=d)
+
+
+def global_halt(
+    *,
+    threshold: float = 0.9,
+    transition: bool = False,
+    causal: bool = False,
+    length_cap: bool = True,
+    ponder: str = "code",
+    d: int = 4,
+) -> GlobalHalt:
+    return GlobalHalt(
+        threshold=threshold, transition=transition, causal=causal, length_cap=length_cap, ponder=ponder, d=d
+    )
+
+
+def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
+    """The loop of the protocol: the tallies of its steps, the start first."""
+    tallies = [block.start(h, mask)]
+    while len(tallies) <= limit and tallies[-1].live.any():
+        tallies.append(block.advance(tallies[-1], body(tallies[-1].state, tallies[-1].mixture), mask))
+    return tallies
+
+
+def slow_halt(block: TokenHalt | GlobalHalt, features: Tensor) -> Tensor:
+    hidden = block.hidden.weight @ features + block.hidden.bias
+    hidden = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
+    return 1 / (1 + torch.exp(-(block.output.weight[0] @ hidden + block.output.bias[0])))
+
+
+def slow_sample(block: TokenHalt | GlobalHalt, body: Body, h: Tensor, limit: int) -> tuple[Tensor, Tensor, list[int]]:
+    """One sample without padding: its result, its ponder and the steps of each position (or of all)."""
+    n = len(h)
+    whole = isinstance(block, GlobalHalt) and not block.per_position
+    groups = [list(range(n))] if whole else [[i] for i in range(n)]
+
+    def pool(states: list[Tensor], group: list[int]) -> Tensor:
+        if isinstance(block, TokenHalt):
+            return states[group[0]]
+        seen = states if whole else states[: group[0] + 1]
+        return sum(seen[1:], seen[0]) / len(seen)
+
+    states, mixture = list(h), list(h)
+    rest = [torch.ones(())] * len(groups)
+    alphas: list[list[Tensor]] = [[] for _ in groups]
+    passed: list[list[list[Tensor]]] = [[[] for _ in group] for group in groups]
+    steps, halted = [0] * len(groups), [False] * len(groups)
+    costs = [torch.zeros((), dtype=torch.float64)] * len(groups)
+    for step in range(1, limit + 1):
+        if all(halted):
+            break
+        new = list(body(torch.stack(states)[None], torch.stack(mixture)[None])[0])
+        decided = []
+        for group in groups:
+            features = pool(states, group)
+            if block.transition:
+                features = torch.cat((features, pool(new, group)))
+            decided.append(slow_halt(block, features))
+        before = list(states)
+        for g, group in enumerate(groups):
+            if halted[g]:
+                continue
+            alphas[g].append(decided[g] * rest[g])
+            rest[g] = rest[g] * (1 - decided[g])
+            for place, i in enumerate(group):
+                passed[g][place].append(before[i])
+            spent = sum(alphas[g], torch.zeros(()))
+            if spent >= block.threshold or (block.length_cap and step > n + 1):
+                halted[g] = True
+                continue
+            steps[g] = step
+            for place, i in enumerate(group):
+                states[i] = new[i]
+                earlier = [a * s for a, s in zip(alphas[g], passed[g][place], strict=True)]
+                mixture[i] = (1 - spent) * new[i] + sum(earlier, torch.zeros(()))
+            if block.ponder == "code":
+                charges = [a * (k + 1) for k, a in enumerate(alphas[g])]
+                costs[g] = sum(charges, torch.zeros(())) + (1 - spent) * step
+            else:
+                costs[g] = sum((a * k for k, a in enumerate(alphas[g])), torch.zeros(()))
+    return torch.stack(mixture), sum(costs, torch.zeros(())) / len(costs), steps
+
+
+class Mix(nn.Module):
+    """A body whose positions see one another's mixture, up to themselves, and none of the padding."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.own, self.other = nn.Linear(d, d).double(), nn.Linear(d, d).double()
+
+    def forward(self, state: Tensor, mixture: Tensor) -> Tensor:
+        return torch.tanh(2 * self.own(state) + self.other(mixture).cumsum(1))
+
+
+RAGGED = torch.arange(5) < torch.tensor([[5], [2], [1]])
+BLOCKS: dict[str, Callable[..., TokenHalt | GlobalHalt]] = {
+    "token": token_halt,
+    "global": global_halt,
+    "causal": lambda **statics: global_halt(causal=True, **statics),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("transition", [False, True])
+@pytest.mark.parametrize("ponder", ["code", "equation"])
+@pytest.mark.parametrize("length_cap", [False, True])
+@pytest.mark.parametrize("opening", [-3.0, 0.0, 4.0])
+def test_the_loop_is_the_one_that_each_sample_would_run_alone(
+    kind: str, transition: bool, ponder: str, length_cap: bool, opening: float
+) -> None:
+    block = BLOCKS[kind](transition=transition, ponder=ponder, length_cap=length_cap).double()
+    block.output.bias.data.fill_(opening)
+    block.hidden.weight.data.mul_(4)
+    body = Mix(4)
+    h = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    tally = drive(block, body, h, RAGGED, 8)[-1]
+    leaves = [h, *block.parameters(), *body.parameters()]
+    probe = torch.randn_like(h)
+    fast = (tally.mixture * probe)[RAGGED].sum() + tally.ponder.sum()
+    slow = torch.zeros((), dtype=torch.float64)
+    for b, length in enumerate([5, 2, 1]):
+        mixture, cost, steps = slow_sample(block, body, h[b, :length], 8)
+        torch.testing.assert_close(tally.mixture[b, :length], mixture, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
+        assert tally.steps[b].reshape(-1)[: len(steps)].tolist() == steps
+        slow = slow + (mixture * probe[b, :length]).sum() + cost
+    gradients = [torch.autograd.grad(one, leaves, allow_unused=True, materialize_grads=True) for one in (fast, slow)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+def test_steps_are_as_different_as_the_comparison_needs() -> None:
+    block, body = token_halt().double(), Mix(4)
+    block.hidden.weight.data.mul_(4)
+    steps = drive(block, body, torch.randn(3, 5, 4, dtype=torch.float64), None, 8)[-1].steps
+    assert len(set(steps.flatten().tolist())) > 2
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("threshold", [0.5, 0.999])
+def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
+    """Each step's state is its own unit vector, so that the mixture shows the weights."""
+    block = BLOCKS[kind](threshold=threshold, length_cap=False, d=10).double()
+    count = iter(range(1, 10))
+    units = torch.eye(10, dtype=torch.float64)
+    tallies = drive(block, lambda state, _: units[next(count)].expand_as(state), units[0].expand(2, 3, 10), None, 9)
+    for tally in tallies:
+        torch.testing.assert_close(tally.mixture.sum(-1), torch.ones(2, 3, dtype=torch.float64), atol=1e-12, rtol=0)
+        assert tally.mixture.ge(0).all()
+        steps = tally.steps if tally.steps.dim() == 2 else tally.steps[:, None].expand(2, 3)
+        assert tally.mixture.gt(0).sum(-1).equal(steps + 1)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_halting_at_once_leaves_the_input_and_costs_nothing(kind: str) -> None:
+    block = BLOCKS[kind]()
+    block.output.bias.data.fill_(20.0)
+    h = torch.randn(2, 3, 4)
+    tallies = drive(block, lambda state, _: state + 1, h, None, 9)
+    assert len(tallies) == 2
+    assert tallies[-1].mixture.equal(h)
+    assert tallies[-1].ponder.eq(0).all()
+    assert not tallies[-1].accepted.any()
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_what_has_halted_stays_bit_for_bit(kind: str) -> None:
+    block, body = BLOCKS[kind]().double(), Mix(4)
+    block.hidden.weight.data.mul_(4)
+    tallies = drive(block, body, torch.randn(6, 5, 4, dtype=torch.float64), None, 8)
+    for earlier, later in pairwise(tallies):
+        stays = ~later.accepted if later.accepted.dim() == 2 else ~later.accepted[:, None].expand(6, 5)
+        assert later.state[stays].equal(earlier.state[stays])
+        assert later.mixture[stays].equal(earlier.mixture[stays])
+        assert not (later.live & ~earlier.live).any()
+        assert later.steps.equal(earlier.steps + later.accepted)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_padding_neither_runs_nor_counts(kind: str) -> None:
+    block, body = BLOCKS[kind]().double(), Mix(4)
+    h = torch.randn(1, 3, 4, dtype=torch.float64)
+    padded = torch.cat((h, torch.randn(1, 2, 4, dtype=torch.float64)), dim=1)
+    mask = torch.arange(5)[None] < 3
+    alone, beside = drive(block, body, h, None, 8)[-1], drive(block, body, padded, mask, 8)[-1]
+    torch.testing.assert_close(beside.mixture[:, :3], alone.mixture, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(beside.ponder, alone.ponder, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_sample_without_positions_never_runs(kind: str) -> None:
+    block = BLOCKS[kind]()
+    h = torch.randn(2, 3, 4)
+    mask = torch.tensor([[False] * 3, [True] * 3])
+    tally = drive(block, lambda state, _: state + 1, h, mask, 2)[-1]
+    assert tally.mixture[0].equal(h[0])
+    assert tally.ponder[0].item() == 0
+    assert tally.mixture.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["token", "causal"])
+def test_no_position_depends_on_a_later_one(kind: str) -> None:
+    block, body = BLOCKS[kind](transition=True).double(), Mix(4)
+    block.hidden.weight.data.mul_(4)
+    h = torch.randn(4, 6, 4, dtype=torch.float64)
+    other = h.clone()
+    other[:, 3:] = torch.randn(4, 3, 4, dtype=torch.float64)
+    before, after = drive(block, body, h, None, 8)[-1], drive(block, body, other, None, 8)[-1]
+    assert before.mixture[:, :3].equal(after.mixture[:, :3])
+    assert before.steps[:, :3].equal(after.steps[:, :3])
+    assert before.mixture[:, 3:].ne(after.mixture[:, 3:]).any()
+
+
+def test_a_sample_takes_at_most_one_step_more_than_it_is_long() -> None:
+    block = global_halt()
+    block.output.bias.data.fill_(-20.0)
+    tallies = drive(block, lambda state, _: state + 1, torch.zeros(3, 5, 4), RAGGED, 9)
+    assert tallies[-1].steps.tolist() == [6, 3, 2]
+    assert len(tallies) == 7
+
+
+def test_decisions_are_taken_in_single_precision_at_least() -> None:
+    block = global_halt(threshold=0.999).to(torch.bfloat16)
+    tallies = drive(block, lambda state, _: state * 0.5, torch.randn(2, 5, 4, dtype=torch.bfloat16), None, 6)
+    assert tallies[-1].ponder.dtype == torch.float32
+    assert tallies[-1].mixture.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("transition", [False, True])
+def test_weights_start_as_in_torch(transition: bool) -> None:
+    block = global_halt(transition=transition, d=200)
+    inputs = 400 if transition else 200
+    assert block.hidden.weight.shape == (200, inputs)
+    assert block.hidden.weight.abs().max().item() == pytest.approx(inputs**-0.5, rel=1e-3)
+    assert block.output.weight.shape == (1, 200)

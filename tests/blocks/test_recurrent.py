@@ -1,0 +1,160 @@
+"""Recurrent networks against their equations, gate by gate and position by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.recurrent import BiLstm, BiLstmFinal, Gru, GruFromZero, Lstm, Reverse
+
+LENGTHS = [5, 3, 1]
+RAGGED = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
+
+
+def slow_lstm(cell: nn.Module, layer: int, xs: list[Tensor]) -> list[Tensor]:
+    weights = [cell.get_parameter(f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    h = c = torch.zeros(weights[1].shape[1], dtype=torch.float64)
+    hs = []
+    for x in xs:
+        i, f, g, o = (weights[0] @ x + weights[2] + weights[1] @ h + weights[3]).chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        hs.append(h)
+    return hs
+
+
+def slow_gru(cell: nn.Module, xs: list[Tensor], h: Tensor) -> list[Tensor]:
+    weights = [cell.get_parameter(f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    hs = []
+    for x in xs:
+        r, z, n = (weights[0] @ x + weights[2]).chunk(3)
+        hr, hz, hn = (weights[1] @ h + weights[3]).chunk(3)
+        g = torch.tanh(n + (r + hr).sigmoid() * hn)
+        z = (z + hz).sigmoid()
+        h = (1 - z) * g + z * h
+        hs.append(h)
+    return hs
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_an_lstm_follows_its_equations(layers: int, agree: Callable[..., None]) -> None:
+    block = Lstm(hidden=6, layers=layers, dropout=0.0, d=4)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        samples = []
+        for row in x:
+            hs = list(row)
+            for layer in range(layers):
+                hs = slow_lstm(block.lstm, layer, hs)
+            samples.append(torch.stack(hs))
+        return torch.stack(samples)
+
+    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), mask_n=None)
+
+
+def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Tensor], list[Tensor]]]:
+    xs, results = list(row), []
+    for ahead, back in zip(block.forward_layers, block.backward_layers, strict=True):
+        one, other = slow_lstm(ahead, 0, xs), slow_lstm(back, 0, xs[::-1])[::-1]
+        results.append((one, other))
+        xs = [torch.cat(pair) for pair in zip(one, other, strict=True)]
+    return results
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_bilstm_reads_each_sample_from_both_of_its_ends(layers: int) -> None:
+    block = BiLstm(hidden=6, layers=layers, dropout=0.0, d=4).double()
+    x = torch.randn(3, 5, 4, dtype=torch.float64)
+    y = block(x, mask_n=RAGGED)
+    for b, length in enumerate(LENGTHS):
+        ahead, back = slow_layers(block, x[b, :length])[-1]
+        expected = torch.stack([torch.cat(pair) for pair in zip(ahead, back, strict=True)])
+        torch.testing.assert_close(y[b, :length], expected, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 4])
+@pytest.mark.parametrize("reads", ["last_layer", "misread"])
+def test_final_states_are_those_of_both_directions(layers: int, reads: str) -> None:
+    block = BiLstmFinal(hidden=6, layers=layers, dropout=0.0, reads=reads, d=4).double()
+    x = torch.randn(3, 5, 4, dtype=torch.float64)
+    y = block(x, mask_n=RAGGED)
+    for b, length in enumerate(LENGTHS):
+        results = slow_layers(block, x[b, :length])
+        first = results[-1][0][-1] if reads == "last_layer" or layers == 1 else results[layers // 2 - 1][1][0]
+        torch.testing.assert_close(y[b], torch.cat((first, results[-1][1][0])), atol=1e-10, rtol=1e-10)
+
+
+def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
+    """torch orders final states (layer 0 forward, layer 0 backward, layer 1 forward, …)."""
+    block = BiLstmFinal(hidden=6, layers=4, dropout=0.0, reads="misread", d=4).double()
+    x = torch.randn(2, 5, 4, dtype=torch.float64)
+    layers = block._layers(x, None)
+    states = torch.stack([state for ahead, back in layers for state in (ahead[:, -1], back[:, 0])])
+    wrong = states.reshape(2, 4, 2, 3)[:, -1]
+    torch.testing.assert_close(block(x), torch.cat((wrong[0], wrong[1]), dim=-1))
+
+
+def test_a_gru_begins_with_the_state_it_is_given(agree: Callable[..., None]) -> None:
+    block = Gru(hidden=6, d=4)
+
+    def slow(x: Tensor, start: Tensor, mask_n: Tensor | None) -> Tensor:
+        return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, start, strict=True)])
+
+    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), torch.randn(3, 6, dtype=torch.float64), mask_n=None)
+
+
+def test_a_gru_from_zero_begins_with_zero(agree: Callable[..., None]) -> None:
+    block = GruFromZero(hidden=6, d=4)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        start = torch.zeros(6, dtype=torch.float64)
+        return torch.stack([torch.stack(slow_gru(block.gru, list(row), start)) for row in x])
+
+    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), mask_n=None)
+
+
+def test_reversing_turns_real_positions_round_and_leaves_padding() -> None:
+    x = torch.arange(15.0).reshape(3, 5, 1)
+    assert Reverse(d=1)(x, mask_n=RAGGED)[..., 0].tolist() == [
+        [4, 3, 2, 1, 0],
+        [7, 6, 5, 8, 9],
+        [10, 11, 12, 13, 14],
+    ]
+    assert Reverse(d=1)(x).equal(x.flip(1))
+    twice = Reverse(d=1)(Reverse(d=1)(x, mask_n=RAGGED), mask_n=RAGGED)
+    assert twice.equal(x)
+
+
+@pytest.mark.parametrize("causal", [Lstm(hidden=6, layers=2, dropout=0.0, d=4), GruFromZero(hidden=6, d=4)])
+def test_reading_from_the_start_is_causal(causal: nn.Module) -> None:
+    x = torch.randn(1, 6, 4)
+    other = x.clone()
+    other[:, 3:] = torch.randn(1, 3, 4)
+    assert causal(x)[:, :3].equal(causal(other)[:, :3])
+    assert causal(x)[:, 3:].ne(causal(other)[:, 3:]).any()
+
+
+def test_padding_never_changes_a_real_position() -> None:
+    block = BiLstm(hidden=6, layers=2, dropout=0.0, d=4).double()
+    x = torch.randn(1, 3, 4, dtype=torch.float64)
+    padded = torch.cat((x, torch.randn(1, 2, 4, dtype=torch.float64)), dim=1)
+    beside = block(padded, mask_n=torch.arange(5)[None] < 3)
+    torch.testing.assert_close(beside[:, :3], block(x), atol=1e-12, rtol=1e-12)
+
+
+def test_weights_start_as_in_torch() -> None:
+    for weight in Lstm(hidden=100, layers=2, dropout=0.0, d=50).parameters():
+        assert weight.abs().max().item() == pytest.approx(1 / sqrt(100), rel=0.02)
+
+
+def test_dropout_is_between_layers_only() -> None:
+    x = torch.randn(2, 5, 4)
+    for one in (Lstm(hidden=6, layers=1, dropout=0.5, d=4), BiLstm(hidden=6, layers=1, dropout=0.5, d=4)):
+        assert one(x).equal(one(x))
+    for two in (Lstm(hidden=6, layers=2, dropout=0.5, d=4), BiLstm(hidden=6, layers=2, dropout=0.5, d=4)):
+        assert two(x).ne(two(x)).any()
+        assert two.eval()(x).equal(two(x))

@@ -1,0 +1,225 @@
+"""Relative attention, and its form with a gate, against loops over heads, queries and keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.absrel_attention import AbsrelAttention
+from archlang.blocks.relative_attention import RelativeAttention, by_distance
+
+
+def relative(
+    *,
+    heads: int = 2,
+    scale: str = "learned",
+    causal: bool = False,
+    dropout: float = 0.0,
+    key_dropout: float = 0.0,
+    output_dropout: float = 0.0,
+    head_dim: int = 0,
+    init: str = "torch",
+    d: int = 8,
+    e: int = 8,
+    gates: str = "",
+) -> RelativeAttention:
+    """Relative attention, with `gates` that between distances and places; b and c away from their start at 0."""
+    block = (
+        AbsrelAttention(
+            heads=heads,
+            gates=gates,
+            scale=scale,
+            causal=causal,
+            dropout=dropout,
+            key_dropout=key_dropout,
+            output_dropout=output_dropout,
+            head_dim=head_dim,
+            init=init,
+            d=d,
+            e=e,
+        )
+        if gates
+        else RelativeAttention(
+            heads=heads,
+            scale=scale,
+            causal=causal,
+            dropout=dropout,
+            key_dropout=key_dropout,
+            output_dropout=output_dropout,
+            head_dim=head_dim,
+            init=init,
+            d=d,
+            e=e,
+        )
+    )
+    nn.init.normal_(block.content_bias)
+    nn.init.normal_(block.position_bias)
+    return block
+
+
+def wave(place: int, d: int) -> Tensor:
+    angles = [place / 10000 ** (2 * (c // 2) / d) for c in range(d)]
+    return torch.tensor([math.cos(a) if c % 2 else math.sin(a) for c, a in enumerate(angles)], dtype=torch.float64)
+
+
+def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
+    def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
+        d = q.shape[2]
+        samples = []
+        for b in range(len(q)):
+            rows = []
+            for i in range(q.shape[1]):
+                heads = []
+                for h in range(block.heads):
+                    part = slice(h * c, (h + 1) * c)
+                    query = block.query.weight[part] @ q[b, i]
+                    logits, values = [], []
+                    for j in range(kv.shape[1]):
+                        if (mask_m is not None and not mask_m[b, j]) or (block.causal and j > i):
+                            continue
+                        place = block.position.weight[part] @ wave(j - i, d)
+                        by_place = (query + block.position_bias[h]) @ place
+                        if isinstance(block, AbsrelAttention):
+                            gate = h if len(block.relative_gate.bias) > 1 else 0
+                            logit = block.relative_gate.weight[gate] @ q[b, i] + block.relative_gate.bias[gate]
+                            r = 1 / (1 + torch.exp(-logit))
+                            fixed = (query + block.position_bias[h]) @ (block.position.weight[part] @ wave(j, d))
+                            by_place = r * by_place + (1 - r) * fixed
+                        content = (query + block.content_bias[h]) @ (block.key.weight[part] @ kv[b, j])
+                        logits.append(block.scale * (content + by_place) * torch.ones(1, dtype=torch.float64))
+                        values.append(block.value.weight[part] @ kv[b, j])
+                    powers = [torch.exp(one[0]) for one in logits]
+                    total = sum(powers, torch.zeros(()))
+                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
+                rows.append(block.output.weight @ torch.cat(heads))
+            samples.append(torch.stack(rows))
+        return torch.stack(samples)
+
+    return slow
+
+
+REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
+GATES = ["", "per_head", "shared"]
+
+
+@pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize("scale", ["fixed", "learned"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_logits_are_of_content_and_place(
+    gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    block = relative(gates=gates, scale=scale, causal=causal).double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    agree(block, slow_relative(block, 4), x, x.clone(), mask_n=mask, mask_m=mask)
+
+
+@pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (3, 5), (6, 5)])
+def test_keys_may_be_more_or_fewer_and_wider(gates: str, n: int, m: int, agree: Callable[..., None]) -> None:
+    block = relative(gates=gates, e=6, head_dim=3).double()
+    q, kv = torch.randn(2, n, 8, dtype=torch.float64), torch.randn(2, m, 6, dtype=torch.float64)
+    agree(block, slow_relative(block, 3), q, kv, mask_n=None, mask_m=None)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (4, 1), (3, 5), (5, 3)])
+def test_the_score_of_a_distance_reaches_every_pair_at_it(n: int, m: int) -> None:
+    distances = torch.arange(1 - n, m + 1).expand(1, 1, n, n + m)
+    assert by_distance(distances.double())[0, 0].tolist() == [[j - i for j in range(m)] for i in range(n)]
+
+
+def test_relative_attention_sees_no_absolute_places() -> None:
+    block = relative().double()
+    x = torch.randn(1, 4, 8, dtype=torch.float64)
+    shifted = torch.cat((torch.randn(1, 9, 8, dtype=torch.float64), x), dim=1)
+    mask = torch.arange(13)[None] >= 9
+    torch.testing.assert_close(block(shifted, shifted, mask_m=mask)[:, 9:], block(x, x), atol=1e-12, rtol=1e-12)
+
+
+def test_an_open_gate_is_relative_attention() -> None:
+    gated, plain = relative(gates="per_head"), relative()
+    plain.load_state_dict(gated.state_dict(), strict=False)
+    assert isinstance(gated, AbsrelAttention)
+    nn.init.zeros_(gated.relative_gate.weight)
+    nn.init.constant_(gated.relative_gate.bias, 100.0)
+    x = torch.randn(2, 5, 8)
+    torch.testing.assert_close(gated(x, x), plain(x, x))
+
+
+@pytest.mark.parametrize("gates", GATES)
+def test_padding_never_changes_a_real_position(gates: str) -> None:
+    block = relative(gates=gates).double()
+    x = torch.randn(1, 3, 8, dtype=torch.float64)
+    padded = torch.cat((x, torch.randn(1, 4, 8, dtype=torch.float64)), dim=1)
+    mask = torch.arange(7)[None] < 3
+    beside = block(padded, padded, mask_n=mask, mask_m=mask)
+    torch.testing.assert_close(beside[:, :3], block(x, x), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gates", GATES)
+def test_a_causal_query_does_not_see_later_keys(gates: str) -> None:
+    block = relative(gates=gates, causal=True).double()
+    x = torch.randn(1, 6, 8, dtype=torch.float64)
+    other = x.clone()
+    other[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x), block(other, other)
+    assert before[:, :3].equal(after[:, :3])
+    assert before[:, 3:].ne(after[:, 3:]).any()
+
+
+def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -> None:
+    block = relative()
+    x = torch.randn(2, 4, 8, requires_grad=True)
+    y = block(x, x, mask_m=torch.tensor([[False] * 4, [True] * 4]))
+    assert y[0].eq(0).all()
+    y.square().sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("init", "query", "key", "output"),
+    [
+        ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
+        ("xavier", sqrt(6 / 480), sqrt(6 / 400), sqrt(6 / 480)),
+        ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
+    ],
+)
+def test_projections_start_uniform_within_their_bounds(init: str, query: float, key: float, output: float) -> None:
+    block = relative(d=240, e=160, heads=4, init=init)
+    bounds = {block.query: query, block.position: query, block.key: key, block.value: key, block.output: output}
+    for projection, bound in bounds.items():
+        assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
+        assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
+
+
+def test_the_scale_starts_at_the_usual_one_and_may_be_learned() -> None:
+    learned, fixed = relative(scale="learned").scale, relative(scale="fixed").scale
+    assert isinstance(learned, nn.Parameter)
+    assert learned.tolist() == [0.5]
+    assert fixed == 0.5
+
+
+def test_dropout_has_three_places() -> None:
+    x = torch.randn(1, 1, 8).expand(500, 1, 8)
+    weights = relative(dropout=0.5, heads=1)
+    assert weights(x, x).eq(0).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    result = relative(output_dropout=0.5)
+    assert result(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+    keys = relative(key_dropout=0.5)
+    longer = torch.randn(1, 5, 8)
+    assert keys.weights(longer, longer).ne(keys.weights(longer, longer)).any()
+    torch.testing.assert_close(keys.weights(longer, longer).sum(-1), torch.ones(1, 2, 5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("gates", GATES)
+def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype, gates: str) -> None:
+    block = relative(gates=gates).to(dtype)
+    x = torch.randn(2, 5, 8, dtype=dtype)
+    assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype

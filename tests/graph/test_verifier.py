@@ -1,0 +1,108 @@
+"""Claims about the verifier: it accepts sound graphs and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+from archlang.graph.text import parse_graph
+from archlang.graph.verifier import MalformedGraph, verify
+
+SOUND = """
+graph sound
+instance @e: embed[d = 4](vocab = 9) lengths (n) axes (n) reads (pointwise) "m:E"
+instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+instance @chunks: chunks(d = 4) lengths (n) axes (n) "m:C"
+instance @stack.*.f: f(d = 4) axes () "m:F"
+instance @tied: tied[e = @e] "m:T"
+input %x x: tokens[n, 9]
+%h: seq[n, 4] = call @e(%x)
+%k: number = number[value = 2]()
+%s: seq[n, 4] = stack[count = 2, path = "stack"](%h, %k) {
+    input %s1: seq[n, 4]
+    input %s2: number
+    %s3: seq[n, 4] = call @stack.*.f(%s1)
+    %s4: seq[n, 4] = multiply(%s3, %s2)
+    return %s4
+}
+%l: seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 1, mixture = true](%s, %h) {
+    input %l1: seq[n, 4]
+    input %l2: seq[n, 4]
+    input %l3: seq[n, 4]
+    %l4: seq[n, 4] = subtract(%l2, %l3)
+    return %l1, %l4
+}
+%p: seq[n, 4] = part[index = 1](%l)
+%c: chunks[n, 4] = call @chunks(%p)
+%y: seq[n, 4], seq[n, 4] = scan[carried = 1, emits = true](%c, %h) {
+    input %y1: seq[c.length, 4]
+    input %y2: seq[n, 4]
+    %y3: seq[c.length, 4] = negate(%y1)
+    return %y2, %y3
+}
+%z: seq[n, 4] = part[index = 1](%y)
+return %z
+"""
+
+
+def test_a_sound_graph_passes() -> None:
+    verify(parse_graph(SOUND))
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "complaint"),
+    [
+        ("input %s1:", "input %h:", "two values are called %h"),
+        ("multiply(%s3, %s2)", "multiply(%s3, %k)", "uses %k, which is made in another region"),
+        ("multiply(%s3, %s2)", "multiply(%s3, %q)", "uses %q, which is made nowhere before"),
+        ("= negate(%y1)", "= negate(%y3)", "uses %y3, which is made nowhere before"),
+        ("= call @e(%x)", "= call @f(%x)", "uses @f, which does not exist"),
+        ("e = @e", "e = @f", "uses @f, which does not exist"),
+        ("= call @chunks(%p)", "= call @stack.*.f(%p)", "outside of its stack"),
+        ('path = "stack"', 'path = "other.*.stack"', "outside of its stack"),
+        ("= call @e(%x)", "= call @e(%x, %x)", "has 2 arguments"),
+        ("= call @chunks(%p)", "= call @chunks(%l)", "has 2 results, not one"),
+        ("axes (n) reads", "axes (m) reads", "its axes name"),
+        ("= multiply(", "= power(", "is no operation"),
+        ("state = 1, ", "", "has attributes"),
+        ("mixture = true", "mixture = 1", "has mixture = 1"),
+        ("value = 2", 'value = "2"', "has value = '2'"),
+        ("count = 2", "count = -1", "has count = -1"),
+        ("state = 1", "state = 2", "halts state 2 of 2"),
+        ("index = 1](%l)", "index = 2](%l)", "number 2 of 2 results"),
+        ("%p: seq[n, 4] =", "%p: seq[n, 5] =", "is seq[n, 5], not seq[n, 4]"),
+        ("part[index = 1](%l)", "part[index = 0](%h)", "not of a node with several results"),
+        ("input %l3: seq[n, 4]\n", "input %l3: vec[4]\n", "no mixture of its state's type"),
+        ("return %s4", "return %s4, %s3", "has 2 results, not 1"),
+        ("return %s4", "return %s2", "makes number"),
+        ("return %l1, %l4", "return %l1", "has 1 results, not 2"),
+        ("(%h, %k) {", "(%k, %h) {", "begins with number and ends with seq[n, 4]"),
+        ("(%h, %k) {", "(%h, %h) {", "to a body of seq[n, 4], number"),
+        ("carried = 1", "carried = 2", "carries 2 but has 2 results"),
+        ("scan[carried = 1, emits = true](%c, %h)", "scan[carried = 1, emits = true](%h, %h)", "does not walk chunks"),
+        ("input %y1: seq[c.length, 4]", "input %y1: seq[c.length, 5]", "walks chunks[n, 4] with a body of"),
+        ("return %y2, %y3", "return %y2, %y2", "emits seq[n, 4] for a chunk"),
+        ("%y: seq[n, 4], seq[n, 4] =", "%y: seq[n, 4], seq[m, 4] =", "is seq[m, 4], not seq[n, 4]"),
+        ("subtract(%l2, %l3)", "subtract(%l2)", "has 1 arguments"),
+        ("%s4: seq[n, 4] = multiply(%s3, %s2)", "%s4: seq[n, 4] = multiply(%s2, %s2)", "of number, number is seq[n, 4]"),
+        ("input %x x: tokens[n, 9]", "input %x x: tokens[n]", "with the wrong number of sizes"),
+        ("input %x x: tokens[n, 9]", "input %x x: token[n, 9]", "the unknown type token"),
+        ("%k: number = number[value = 2]()", "%k: vec[1] = number[value = 2]()", "is no number"),
+    ],
+)
+def test_a_broken_graph_is_refused_with_what_is_wrong(was: str, becomes: str, complaint: str) -> None:
+    assert was in SOUND
+    with pytest.raises(MalformedGraph) as error:
+        verify(parse_graph(SOUND.replace(was, becomes)))
+    assert complaint in str(error.value)
+
+
+def test_two_stacks_of_one_place_have_one_number_of_steps() -> None:
+    text = """
+    graph g
+    input %1: vec[2]
+    %2: vec[2] = stack[count = 2, path = "s"](%1) { input %3: vec[2] return %3 }
+    %4: vec[2] = stack[count = 3, path = "s"](%2) { input %5: vec[2] return %5 }
+    return %4
+    """
+    with pytest.raises(MalformedGraph, match="have 2 and 3 steps"):
+        verify(parse_graph(text))

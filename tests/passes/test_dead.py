@@ -1,0 +1,222 @@
+"""Claims about dead code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from archlang.graph import Graph
+from archlang.passes.dead import remove_dead
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+
+
+def test_unused_values_and_their_instances_go_but_those_held_by_others_stay(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        instance @e: embed[d = 4](vocab = 9) axes () "m:E"
+        instance @f: f axes () "m:F"
+        instance @tied: tied[of = (@e, 1)] axes () "m:T"
+        input %1 x: vec[4]
+        %2: vec[4] = call @f(%1)
+        %3: vec[4] = negate(%2)
+        %4: vec[4] = call @tied(%1)
+        return %4
+        """,
+        """
+        graph g
+        instance @e: embed[d = 4](vocab = 9) axes () "m:E"
+        instance @tied: tied[of = (@e, 1)] axes () "m:T"
+        input %1 x: vec[4]
+        %4: vec[4] = call @tied(%1)
+        return %4
+        """,
+    )
+
+
+def test_a_state_that_only_feeds_itself_goes_with_what_it_captures(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        input %3 z: vec[4]
+        %4: vec[4] = negate(%3)
+        %5: vec[4], vec[4], vec[4] = repeat[count = 2](%1, %2, %1, %4, %3) {
+            input %6 a: vec[4]
+            input %7 b: vec[4]
+            input %8 c: vec[4]
+            input %9: vec[4]
+            input %10: vec[4]
+            %11: vec[4] = add(%6, %8)
+            %12: vec[4] = add(%7, %9)
+            %13: vec[4] = add(%8, %10)
+            return %11, %12, %13
+        }
+        %14: vec[4] = part[index = 1](%5)
+        %15: vec[4] = part[index = 0](%5)
+        %16: vec[4] = negate(%14)
+        return %15
+        """,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        input %3 z: vec[4]
+        %5: vec[4], vec[4] = repeat[count = 2](%1, %1, %3) {
+            input %6 a: vec[4]
+            input %8 c: vec[4]
+            input %10: vec[4]
+            %11: vec[4] = add(%6, %8)
+            %13: vec[4] = add(%8, %10)
+            return %11, %13
+        }
+        %15: vec[4] = part[index = 0](%5)
+        return %15
+        """,
+    )
+
+
+def test_a_halting_loop_keeps_the_state_it_halts_by_but_no_mixture_that_is_not_read(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+        input %1 x: seq[n, 4]
+        input %2 y: seq[n, 4]
+        %3: seq[n, 4], seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 1, mixture = true](%2, %1, %2) {
+            input %4: seq[n, 4]
+            input %5: seq[n, 4]
+            input %6: seq[n, 4]
+            input %7: seq[n, 4]
+            %8: seq[n, 4] = negate(%5)
+            %9: seq[n, 4] = negate(%6)
+            return %4, %8, %9
+        }
+        %10 z: seq[n, 4] = part[index = 2](%3)
+        return %10
+        """,
+        """
+        graph g
+        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+        input %1 x: seq[n, 4]
+        input %2 y: seq[n, 4]
+        %3: seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1, %2) {
+            input %5: seq[n, 4]
+            input %6: seq[n, 4]
+            %8: seq[n, 4] = negate(%5)
+            %9: seq[n, 4] = negate(%6)
+            return %8, %9
+        }
+        %10 z: seq[n, 4] = part[index = 1](%3)
+        return %10
+        """,
+    )
+
+
+def test_a_scan_loses_what_it_emits_in_vain_and_what_it_carries_in_vain(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        instance @chunks: chunks(d = 4) lengths (n) axes (n) "m:C"
+        instance @last: last(d = 4) lengths (n) axes (n) "m:L"
+        input %1 x: seq[n, 4]
+        input %2 y: vec[4]
+        %3: chunks[n, 4] = call @chunks(%1)
+        %4: vec[4], vec[4], seq[n, 4] = scan[carried = 2, emits = true](%3, %2, %2) {
+            input %5 c: seq[c.length, 4]
+            input %6: vec[4]
+            input %7: vec[4]
+            %8: vec[4] = call @last(%5)
+            %9: vec[4] = add(%7, %8)
+            return %6, %9, %5
+        }
+        %10 z: vec[4] = part[index = 1](%4)
+        return %10
+        """,
+        """
+        graph g
+        instance @chunks: chunks(d = 4) lengths (n) axes (n) "m:C"
+        instance @last: last(d = 4) lengths (n) axes (n) "m:L"
+        input %1 x: seq[n, 4]
+        input %2 y: vec[4]
+        %3: chunks[n, 4] = call @chunks(%1)
+        %4 z: vec[4] = scan[carried = 1, emits = false](%3, %2) {
+            input %5 c: seq[c.length, 4]
+            input %7: vec[4]
+            %8: vec[4] = call @last(%5)
+            %9: vec[4] = add(%7, %8)
+            return %9
+        }
+        return %4
+        """,
+    )
+
+
+def test_a_loop_none_of_whose_results_is_used_goes_even_if_it_halts(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+        input %1 x: seq[n, 4]
+        %2: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {
+            input %3: seq[n, 4]
+            %4: seq[n, 4] = negate(%3)
+            return %4
+        }
+        %5: seq[n, 4] = negate(%2)
+        return %1
+        """,
+        """
+        graph g
+        input %1 x: seq[n, 4]
+        return %1
+        """,
+    )
+
+
+def test_a_loop_in_a_loop_is_freed_of_what_the_outer_one_does_not_need(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        %3: vec[4], vec[4] = repeat[count = 2](%1, %2) {
+            input %4: vec[4]
+            input %5: vec[4]
+            %6: vec[4], vec[4] = stack[count = 2, path = "stack"](%4, %5) {
+                input %7: vec[4]
+                input %8: vec[4]
+                %9: vec[4] = negate(%7)
+                %10: vec[4] = add(%7, %8)
+                return %9, %10
+            }
+            %11: vec[4] = part[index = 0](%6)
+            %12: vec[4] = part[index = 1](%6)
+            return %11, %12
+        }
+        %13: vec[4] = part[index = 0](%3)
+        return %13
+        """,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        %3: vec[4] = repeat[count = 2](%1) {
+            input %4: vec[4]
+            %6: vec[4] = stack[count = 2, path = "stack"](%4) {
+                input %7: vec[4]
+                %9: vec[4] = negate(%7)
+                return %9
+            }
+            return %6
+        }
+        return %3
+        """,
+    )

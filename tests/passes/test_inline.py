@@ -1,0 +1,98 @@
+"""Claims about inlining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from archlang.graph import Graph
+from archlang.passes.inline import inline
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+
+
+def test_the_nodes_of_an_applied_block_move_out_and_its_result_takes_the_name(becomes: Becomes) -> None:
+    becomes(
+        inline,
+        """
+        graph g
+        instance @layer.f: f axes () "m:F"
+        input %1 x: vec[4]
+        %2 h: vec[4] = apply[block = "layer", path = "layer"](%1) {
+            input %3 y: vec[4]
+            %4: vec[4] = call @layer.f(%3)
+            %5: vec[4] = add(%3, %4)
+            return %5
+        }
+        %6: vec[4] = negate(%2)
+        return %6
+        """,
+        """
+        graph g
+        instance @layer.f: f axes () "m:F"
+        input %1 x: vec[4]
+        %4: vec[4] = call @layer.f(%1)
+        %5 h: vec[4] = add(%1, %4)
+        %6: vec[4] = negate(%5)
+        return %6
+        """,
+    )
+
+
+def test_blocks_in_blocks_and_in_loops_dissolve(becomes: Becomes) -> None:
+    becomes(
+        inline,
+        """
+        graph g
+        input %1 x: vec[4]
+        %2: vec[4] = repeat[count = 2](%1) {
+            input %3: vec[4]
+            %4: vec[4] = apply[block = "a", path = "a"](%3) {
+                input %5: vec[4]
+                %6: vec[4] = apply[block = "b", path = "a.b"](%5) {
+                    input %7: vec[4]
+                    %8: vec[4] = negate(%7)
+                    return %8
+                }
+                return %6
+            }
+            return %4
+        }
+        return %2
+        """,
+        """
+        graph g
+        input %1 x: vec[4]
+        %2: vec[4] = repeat[count = 2](%1) {
+            input %3: vec[4]
+            %8: vec[4] = negate(%3)
+            return %8
+        }
+        return %2
+        """,
+    )
+
+
+def test_a_block_that_gives_back_its_inputs_leaves_nothing(becomes: Becomes) -> None:
+    becomes(
+        inline,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        %3: vec[4], vec[4] = apply[block = "swap", path = "swap"](%1, %2) {
+            input %4: vec[4]
+            input %5: vec[4]
+            return %5, %4
+        }
+        %6: vec[4] = part[index = 0](%3)
+        %7: vec[4] = subtract(%6, %1)
+        return %7
+        """,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        %7: vec[4] = subtract(%2, %1)
+        return %7
+        """,
+    )

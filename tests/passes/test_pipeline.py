@@ -1,0 +1,53 @@
+"""Claims about the passes together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from archlang.graph import Graph
+from archlang.graph.text import parse_graph
+from archlang.graph.verifier import MalformedGraph
+from archlang.passes import optimize
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+
+
+def test_what_two_applied_blocks_both_compute_is_computed_once(becomes: Becomes) -> None:
+    becomes(
+        optimize,
+        """
+        graph g
+        instance @a.relu: relu axes () pure "m:Relu"
+        instance @b.relu: relu axes () pure "m:Relu"
+        input %1 x: vec[4]
+        %2: number = number[value = 1]()
+        %3: vec[4] = multiply(%1, %2)
+        %4: vec[4] = apply[block = "half", path = "a"](%1) {
+            input %5: vec[4]
+            %6: vec[4] = call @a.relu(%5)
+            return %6
+        }
+        %7: vec[4] = apply[block = "half", path = "b"](%3) {
+            input %8: vec[4]
+            %9: vec[4] = call @b.relu(%8)
+            return %9
+        }
+        %10: vec[4] = add(%4, %7)
+        return %10
+        """,
+        """
+        graph g
+        instance @a.relu: relu axes () pure "m:Relu"
+        input %1 x: vec[4]
+        %6: vec[4] = call @a.relu(%1)
+        %10: vec[4] = add(%6, %6)
+        return %10
+        """,
+    )
+
+
+def test_an_unsound_graph_is_refused() -> None:
+    with pytest.raises(MalformedGraph):
+        optimize(parse_graph("graph g input %1: vec[4] return %2"))
