@@ -81,6 +81,7 @@ class RelationalRead(nn.Module):
 
     def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, k: int, d: int) -> None:
         super().__init__()
+        self.reads = reads
         self.read: DotRead | CosineRead
         if form == "code":
             self.read = DotRead(reads, k, d, dropout)
@@ -94,6 +95,6 @@ class RelationalRead(nn.Module):
         *,
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
-    ) -> Float[Tensor, "b t reads*d"]:
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
         y: Tensor = self.read(p, memory, mask_n)
         return y.flatten(2)

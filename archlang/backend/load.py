@@ -13,7 +13,8 @@ from archlang.types.statics import Interval, StaticValue, Symbol
 def load(
     path: str | Path, model: str | None = None, recipe: str | None = None, *, plugins: bool = False, **statics: object
 ) -> Architecture:
-    """The module of a model: of the one called `model`, or of the file's first; or of the one that `recipe` trains.
+    """The module of the model that `recipe` trains, or the first recipe of the file; or of the one called `model`, or of
+    the file's first where it has no recipe.
 
     `statics` are the model's own (`d=128`, `attend="attention"`), and without a recipe the sizes that a task would give
     (`vocab=21, classes=10`). `plugins` lets the file name Python outside of archlang's blocks, which is then run.
@@ -25,7 +26,7 @@ def load(
         ProgramError: the file has mistakes.
         BuildError: it has none, but no module can be made of it as it is."""
     given = {name: _static(value) for name, value in statics.items()}
-    if recipe is not None:
+    if recipe is not None or (model is None and compiler.has_recipe(path)):
         sets = {f"model.{name}": _text(value) for name, value in given.items()}
         return build(compiler.plan(path, recipe, sets).graph, plugins=plugins)
     return build(compiler.graph(path, model, given), plugins=plugins)

@@ -11,7 +11,7 @@ from torch import fx
 
 from archlang.backend.code import Code, Loop, write
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
-from archlang.backend.names import attribute, relative
+from archlang.backend.names import RESERVED, attribute, relative, unused
 from archlang.graph.graph import ARITHMETIC, LOOPS, Graph, Node, Region
 from archlang.graph.layout import layout
 from archlang.graph.scope import scope_of
@@ -71,13 +71,7 @@ class _Names:
             self._taken.setdefault(home, {"forward"}).add(attribute(first))
 
     def loop(self, op: str, scope: str) -> str:
-        taken = self._taken.setdefault(scope, {"forward"})
-        name, count = op, 1
-        while name in taken:
-            count += 1
-            name = f"{op}_{count}"
-        taken.add(name)
-        return name
+        return unused(op, self._taken.setdefault(scope, {"forward"}))
 
 
 class _Writer:
@@ -99,6 +93,7 @@ class _Writer:
         self._ponders: list[fx.Node] = []
         self._depths: list[fx.Node] = []
         self._batch: fx.Node | None = None
+        self._arguments: set[str] = set()
         self._part_names = {
             (node.inputs[0], node.attributes["index"]): node.name for node in region.nodes if node.op == "part"
         }
@@ -110,7 +105,7 @@ class _Writer:
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for position, (value, outer) in enumerate(zip(inputs, outside, strict=True)):
-            self._values[value.id] = self._code.placeholder(value.name or outer or "value")
+            self._values[value.id] = self._take(value.name or outer or "value")
             if position == 0:
                 self._take_masks(chunk)
         self._take_masks(lengths)
@@ -129,7 +124,12 @@ class _Writer:
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
-            self._masks[length] = self._code.placeholder(f"mask_{_words(length)}")
+            self._masks[length] = self._take(f"mask_{_words(length)}")
+
+    def _take(self, wanted: str) -> fx.Node:
+        """An argument of the function. fx sees to the names of values, but not to those of arguments."""
+        name = unused(wanted if wanted not in RESERVED else f"{wanted}_", self._arguments)
+        return self._code.placeholder(name)
 
     def _total(self, values: Sequence[fx.Node], mean: bool) -> fx.Node:
         total = values[0]

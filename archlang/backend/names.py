@@ -1,4 +1,4 @@
-"""What instances, stacks and loops are called as attributes of torch modules."""
+"""What instances, stacks, loops and arguments are called in Python."""
 
 from __future__ import annotations
 
@@ -12,6 +12,20 @@ OUTER = "outer"
 """How a step of a stack calls the module that the stack stands in."""
 
 _TAKEN = frozenset({*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth"})
+
+
+# What an argument cannot be called: keywords, and what the code that fx writes knows by name.
+RESERVED = frozenset({*keyword.kwlist, "self", "inf", "nan", "torch", "device", "NoneType", "fx_pytree", "pytree"})
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """The name that is wanted, with a number if it is taken; it is taken then."""
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
 
 
 def attribute(word: str) -> str:

@@ -16,6 +16,8 @@ from archlang.run.score import Score
 
 # On a terminal that cannot be redrawn, a line every so many seconds is enough.
 _SECONDS = 10.0
+# A split is broken down by what has few values: lengths of sentences, say, are too many for a table.
+_MOST_GROUPS = 16
 
 
 class Silent:
@@ -74,8 +76,9 @@ class Display:
         self._accuracy = f"  {score.split}.{metric} {value:.1%}"
 
 
-def result_table(scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Sequence[int]) -> Table:
-    """Every metric by split, and below each split by its groups; groups inside the trained range are marked."""
+def result_table(scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Mapping[str, Sequence[int]]) -> Table:
+    """Every metric by split, and below each split by its groups, `breakdown` first; values that were trained on are
+    marked."""
     table = Table(title="Measured", title_justify="left", header_style="bold")
     table.add_column("split")
     table.add_column("items", justify="right")
@@ -83,13 +86,13 @@ def result_table(scores: Sequence[Score], breakdown: str, metrics: Sequence[str]
         table.add_column(metric.replace("_", " "), justify="right")
     for score in scores:
         table.add_row(score.split, str(score.items), *(_percent(score.metrics.get(metric)) for metric in metrics))
-        groups = score.groups.get(breakdown, {})
-        if len(groups) < 2:
-            continue
-        for value, measured in groups.items():
-            mark = " (trained)" if value in trained else ""
-            cells = [_percent(measured.get(metric)) for metric in metrics]
-            table.add_row(f"  {breakdown} {value}{mark}", "", *cells, style="dim")
+        for group, values in sorted(score.groups.items(), key=lambda pair: pair[0] != breakdown):
+            if not 2 <= len(values) <= _MOST_GROUPS:
+                continue
+            for value, measured in values.items():
+                mark = " (trained)" if value in trained.get(group, ()) else ""
+                cells = [_percent(measured.get(metric)) for metric in metrics]
+                table.add_row(f"  {group} {value}{mark}", "", *cells)
     return table
 
 

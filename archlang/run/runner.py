@@ -46,7 +46,7 @@ class Outcome:
     claims: tuple[Mapping[str, Any], ...]  # Any: JSON
     breakdown: str
     metrics: tuple[str, ...]
-    trained: tuple[int, ...]
+    trained: Mapping[str, tuple[int, ...]]
 
 
 def make_task(name: str, python: str, statics: Mapping[str, StaticValue]) -> Task:
@@ -124,13 +124,13 @@ def train(
         with stop.listening(), showing:
             trained = training.run(stop)
         if trained.stopped:
-            return Outcome(folder, trained.step, True, (), (), task.breakdown, task.metrics, ())
+            return Outcome(folder, trained.step, True, (), (), task.breakdown, task.metrics, {})
         training.restore_best()
         scores = _test(training, splits, task, console)
         claims = _claims(plan, scores, task)
         _keep(record, scores, claims, trained.best_step)
         return Outcome(
-            folder, trained.step, False, scores, claims, task.breakdown, task.metrics, _trained_range(splits, task)
+            folder, trained.step, False, scores, claims, task.breakdown, task.metrics, _trained_on(splits)
         )
     finally:
         record.close()
@@ -153,9 +153,10 @@ def load_splits(
         return {split: cache.load(name, statics, task, split, _DATA_SEED) for split in wanted}
 
 
-def _trained_range(splits: Mapping[str, Split], task: Task) -> tuple[int, ...]:
-    groups = splits["train"].groups.get(task.breakdown)
-    return () if groups is None else tuple(int(value) for value in np.unique(groups))
+def _trained_on(splits: Mapping[str, Split]) -> dict[str, tuple[int, ...]]:
+    """By group, the values that training has seen."""
+    groups = splits["train"].groups.items()
+    return {name: tuple(int(value) for value in np.unique(values)) for name, values in groups}
 
 
 def _test(training: Training, splits: Mapping[str, Split], task: Task, console: Console | None) -> tuple[Score, ...]:
@@ -261,7 +262,7 @@ def evaluate_run(
         evaluate(module, Data(data[name], fabric.device), data[name], name, task) for name in wanted if len(data[name])
     )
     return Outcome(
-        folder, saved.step, False, scores, (), task.breakdown, task.metrics, _trained_range(data, task)
+        folder, saved.step, False, scores, (), task.breakdown, task.metrics, _trained_on(data)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 # More brackets than this are no program, and what closes them does not matter.
 _DEEPEST = 200
+# Nobody reads as many problems as this.
+_MOST = 500
 
 _PIECE = re.compile(
     r"""
@@ -71,7 +74,8 @@ class Outline:
         return outline
 
     def points_after(self, place: int) -> Iterator[Point]:
-        return (point for point in self.points if point.start >= place)
+        for index in range(bisect_left(self.points, place, key=lambda point: point.start), len(self.points)):
+            yield self.points[index]
 
     def _read(self) -> None:
         for piece in _PIECE.finditer(self.text):
@@ -99,19 +103,19 @@ class Outline:
         if closer != "}" and "{" in waiting:
             waiting = waiting[len(waiting) - waiting[::-1].index("{") :]
         if not waiting:
-            self.problems.append(Unmatched(start, None))
+            self._problem(Unmatched(start, None))
         elif waiting[-1] == opener:
             self._match(closer, start)
         elif opener in waiting:
-            self.problems.append(Unclosed(self._open[-1][1], start))
+            self._problem(Unclosed(self._open[-1][1], start))
             while self._open[-1][0] != opener:
                 self._open.pop()
             self._match(closer, start)
         elif closer == "}":
             # It can close nothing, and what is open above no brace is a signature: leave that alone.
-            self.problems.append(Unmatched(start, self._open[-1][1]))
+            self._problem(Unmatched(start, self._open[-1][1]))
         else:
-            self.problems.append(Unmatched(start, self._open.pop()[1]))
+            self._problem(Unmatched(start, self._open.pop()[1]))
 
     def _match(self, closer: str, start: int) -> None:
         if closer == "}":
@@ -137,13 +141,14 @@ class Outline:
             is_part = word in PART_WORDS and first
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
-        elif first and begins and self._brace() is not None and self._brace() not in self.recipes:
-            # Named statics stand between brackets, so there `name =` is no sign of a statement.
-            if word in STATEMENT_WORDS or "<-" in binder or (binder and bracket == "("):
-                self.problems.append(Unclosed(self._open[-1][1], start))
-                while self._open[-1][0] != "{":
-                    self._open.pop()
-                self.points.append(Point(start, self._brace()))
+            return
+        # Named statics stand between brackets, so there `name =` is no sign of a statement.
+        begins = first and (word in STATEMENT_WORDS or "<-" in binder or (bool(binder) and bracket == "("))
+        if begins and self._brace() is not None and self._brace() not in self.recipes:
+            self._problem(Unclosed(self._open[-1][1], start))
+            while self._open[-1][0] != "{":
+                self._open.pop()
+            self.points.append(Point(start, self._brace()))
 
     def _begins_item(self, word: str, start: int) -> bool:
         if not self._open:
@@ -155,8 +160,12 @@ class Outline:
     def _unclosed(self, noticed: int) -> None:
         first_open = self._open[0][1]
         opener = next((brace for brace in self._doubtful if brace > first_open), self._open[-1][1])
-        self.problems.append(Unclosed(opener, noticed))
+        self._problem(Unclosed(opener, noticed))
         self._open.clear()
+
+    def _problem(self, problem: Unclosed | Unmatched) -> None:
+        if len(self.problems) < _MOST:
+            self.problems.append(problem)
 
     def _brace(self) -> int | None:
         return next((start for bracket, start in reversed(self._open) if bracket == "{"), None)

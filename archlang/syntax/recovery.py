@@ -183,12 +183,13 @@ class Reader:
         """The bracket whose missing partner explains that something at this place was not expected."""
         for problem in self._shape().problems:
             if isinstance(problem, Unclosed) and problem not in self._told:
-                line_end = _LINE_END.search(self._text, problem.noticed)
-                latest = line_end.start() if line_end else problem.noticed
-                earliest = problem.noticed if self._text[problem.opener] == "{" else problem.opener + 1
-                if earliest <= place <= latest:
+                begin = problem.noticed if self._text[problem.opener] == "{" else problem.opener + 1
+                if begin <= place and (place <= problem.noticed or self._same_line(problem.noticed, place)):
                     return problem
         return None
+
+    def _same_line(self, first: int, second: int) -> bool:
+        return self._source.position(first)[0] == self._source.position(second)[0]
 
     def _tell_bracket(self, problem: Unclosed | Unmatched, noticed: Span | None = None) -> None:
         self._told.add(problem)

@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from archlang.tasks.base import Split, Task
 from archlang.tasks.mistakes import CacheWarning
@@ -66,18 +66,10 @@ def folder() -> Path:
     """Where splits are kept: `ARCHLANG_CACHE`, else the platform's cache folder."""
     chosen = os.environ.get("ARCHLANG_CACHE")
     try:
-        if chosen:
-            return Path(chosen).expanduser() / "tasks"
-        home = Path.home()
+        base = Path(chosen).expanduser() if chosen else user_cache_path("archlang", appauthor=False)
     except RuntimeError as error:
         raise OSError("no home folder") from error
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "archlang" / "tasks"
+    return base / "tasks"
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:

@@ -5,6 +5,8 @@ that tasks need are made from raw words here."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,15 +19,11 @@ class Chance:
     """A stream of random numbers. Every word of `key` matters: `Chance("ctl", "train", 3)`."""
 
     def __init__(self, *key: str | int) -> None:
-        numbers = []
         for part in key:
-            if isinstance(part, str):
-                numbers.append(int.from_bytes(part.encode(), "little"))
-            elif part < 0:
+            if isinstance(part, int) and part < 0:
                 raise mistakes.negative_seed(part)
-            else:
-                numbers.append(part)
-        self._bits = np.random.PCG64(np.random.SeedSequence(numbers))
+        # As text, since a row of numbers and the same row with a zero behind it seed alike.
+        self._bits = np.random.PCG64(np.random.SeedSequence(int.from_bytes(json.dumps(key).encode(), "little")))
 
     def words(self, shape: Shape) -> npt.NDArray[np.uint64]:
         """Uniform words of 64 bits."""

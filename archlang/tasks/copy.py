@@ -7,9 +7,9 @@ unless `eos` asks for one.
 >>> task = Copy(train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
-''
+('[B] 6 9 4 7 9 6 4 2 4 [E]', '[B] 6 9 4 7 9 6 4 2', '6 9 4 7 9 6 4 2 4')
 >>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
-''
+('[B] 8 7 0 [E]', '[B] 8 7', '8 7 0')
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ c(a(001)), which is 101 by the published tables; forward order is the mirror ima
 
 >>> task = Ctl(order="backward")
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][17]), spell(task, train.targets[17:18])
-('[B] c 001 [E]', '101')
->>> task = Ctl(order="forward", functions=3, train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 6))
+>>> spell(task, train.inputs["x"][11]), spell(task, train.targets[11:12])
+('[B] e i g a 000 [E]', '101')
+>>> task = Ctl(order="forward")
 >>> test = task.generate("test", seed=0)
 >>> spell(task, test.inputs["x"][0]), spell(task, test.targets[0:1])
-''
+('[B] 011 c f d b b d b h h f [E]', '011')
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ class Ctl:
         match split:
             case "train":
                 rows = self._train_rows(chance)
+                rows = rows[chance.order(len(rows))]
             case "iid":
                 rows = self._draw(chance, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
             case "valid":

@@ -8,9 +8,9 @@ after `r` count.
 >>> task = FlipFlop(length=12, ignore=0.4, test_length=(14,), train_size=40, iid_size=9, valid_size=9, test_size=9)
 >>> train = task.generate("train", seed=0)
 >>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0]), spell(task, train.targets[0][train.scored[0]])
-''
+('i w 0 i 1 w 1 i 0 i 0 r', 'w 0 i 1 w 1 i 0 i 0 r 1', '1')
 >>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1]), spell(task, train.targets[1][train.scored[1]])
-''
+('i w 0 i 1 w 0 i 1 w 1 r', 'w 0 i 1 w 0 i 1 w 1 r 1', '1')
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ Csordás et al., ICLR 2022, section 3.3); `original` has the distribution of Nan
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][3]), int(train.targets[3]), int(train.groups["depth"][3])
-''
->>> spell(task, train.inputs["x"][4]), int(train.targets[4]), int(train.groups["depth"][4])
-''
+>>> spell(task, train.inputs["x"][11]), int(train.targets[11]), int(train.groups["depth"][11])
+('[B] [SM 0 5 [MED 8 1 3 4 3 ] ] [E]', 8, 2)
+>>> spell(task, train.inputs["x"][39]), int(train.targets[39]), int(train.groups["depth"][39])
+('[B] [MIN 0 7 4 [MED 8 [SM 5 3 ] 0 ] ] [E]', 0, 1)
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1); all else i
 >>> task = Reverse(train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
-''
+('[B] 5 2 4 9 4 8 5 5 [E]', '[B] 5 5 8 4 9 4 2', '5 5 8 4 9 4 2 5')
 >>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
-''
+('[B] 0 5 [E]', '[B] 5', '5 0')
 """
 
 from __future__ import annotations

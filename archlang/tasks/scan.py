@@ -1,14 +1,15 @@
 """SCAN: translate commands such as `jump twice` into the actions that they stand for.
 
-Lake & Baroni (2018). A grammar without recursion gives all 20,910 commands, and each has one row of actions. `split =
-length` trains on at most `cutoff` actions (22 as published, others as in Newman et al., 2020, and Csordás et al., 2021).
+Lake & Baroni (2018). A grammar without recursion gives all 20,910 commands, and each has one row of actions.
+`split = length` trains on at most `cutoff` actions: 22 as published, others as in Newman et al. (2020) and Csordás et
+al. (2021).
 
 >>> task = Scan(split="length", cutoff=22)
->>> train, test = task.generate("train", seed=0), task.generate("test", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
-''
->>> spell(task, test.inputs["source"][0])
-''
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][27]), spell(task, train.inputs["target"][27]), spell(task, train.targets[27])
+('[B] walk twice and jump [E]', '[B] I_WALK I_WALK I_JUMP', 'I_WALK I_WALK I_JUMP [E]')
+>>> spell(task, train.inputs["source"][65]), spell(task, train.targets[65])
+('[B] run and look opposite right [E]', 'I_RUN I_TURN_RIGHT I_TURN_RIGHT I_LOOK [E]')
 """
 
 from __future__ import annotations
@@ -100,6 +101,6 @@ class Scan:
         if split == "test":
             return order[lengths[order] > self.cutoff]
         short = order[lengths[order] <= self.cutoff]
-        # 1 - 0.9 falls short of a tenth, so that 10 % of 17,326 come to 1,732 as in the published code.
+        # 1 - 0.9 falls short of a tenth, so that 10 % of 16,990 come to 1,698 as in the published code.
         held_out = int(len(short) * (1 - 0.9))
         return short[:held_out] if split == "iid" else short[held_out:]

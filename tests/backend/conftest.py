@@ -22,9 +22,13 @@ def seeded() -> None:
 def compiled(tmp_path: Path) -> Compiled:
     """Compiles a program: `compiled(text, d=8)`. It is called `program.arch`."""
 
-    def make(text: str, *, plugins: bool = False, vocab: int = 11, classes: int = 5, **statics: object) -> Architecture:
+    def make(
+        text: str, *, plugins: bool = False, vocab: int | None = 11, classes: int | None = 5, **statics: object
+    ) -> Architecture:
         path = tmp_path / "program.arch"
         path.write_text(text)
-        return load(path, plugins=plugins, vocab=vocab, classes=classes, **statics)
+        sizes = {"vocab": vocab, "classes": classes}
+        known: dict[str, object] = {name: size for name, size in sizes.items() if size is not None}
+        return load(path, plugins=plugins, **known, **statics)
 
     return make

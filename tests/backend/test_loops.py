@@ -160,65 +160,218 @@ def test_states_of_a_loop_move_in_order(compiled: Compiled) -> None:
 # Halting
 
 
-def by_hand(x: Tensor, lengths: Tensor, limit: int, per_position: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """h <- h + 1, k <- k + h, v <- v + (count of real positions), each position and sample in a loop of its own."""
-    h, k = x.double()[..., None], x.double()[..., None]
-    mixture, v = h.clone(), torch.zeros(len(x), 1).double()
-    steps = torch.zeros(x.shape)
-    for b in range(len(x)):
-        wanted = [max(1, int(x[b, i if per_position else 0])) for i in range(x.shape[1])]
-        moves = 0
-        for i in range(x.shape[1] if not per_position else int(lengths[b])):
-            for _ in range(min(limit, wanted[i])):
-                k[b, i] += h[b, i]
-                h[b, i] += 1
-                mixture[b, i] = (mixture[b, i] + h[b, i]) / 2
-                steps[b, i] += 1
-            moves = max(moves, min(limit, wanted[i]))
-        v[b] = moves * lengths[b]
-    return mixture, k, v, steps
+HALTING = (
+    PLUGINS
+    + """
+    model states[per_position: bool](x: tokens[n]) -> logits[n, 2] {
+        h = same[1](x)
+        k = h
+        repeat 4 halting h by halt_after[per_position] {
+            k <- k + h
+            h <- h + 1.0
+        }
+        return concat(h, k)
+    }
+
+    model vector[per_position: bool](x: tokens[n]) -> logits[1] {
+        h = same[1](x)
+        v = count(h) * 0
+        repeat 4 halting h as s by halt_after[per_position] {
+            h <- h + 1.0
+            v <- v + count(s)
+        }
+        return v + count(h)
+    }
+    """
+)
+
+
+def halts_by(x: Tensor, lengths: Tensor, per_position: bool) -> Float[Tensor, "b n"]:
+    """The steps of each real position; of padded ones none."""
+    first = x if per_position else x[:, :1].expand_as(x)
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    return first.clamp(min=1, max=4) * real
+
+
+X, LENGTHS = torch.tensor([[2, 9, 3, 1], [1, 0, 2, 5], [7, 1, 1, 1]]), torch.tensor([4, 3, 1])
 
 
 @pytest.mark.parametrize("per_position", [False, True])
 def test_halting_stops_each_sample_or_position_by_itself(compiled: Compiled, per_position: bool) -> None:
+    module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
+    made = module(X, lengths=LENGTHS)
+    steps = halts_by(X, LENGTHS, per_position)
+    for b, i in steps.nonzero().tolist():
+        h = k = mixture = float(X[b, i])
+        for _ in range(int(steps[b, i])):
+            h, k = h + 1, k + h
+            mixture = (mixture + h) / 2
+        assert made[b, i].tolist() == [mixture, k]
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_a_state_without_positions_moves_while_anything_in_its_sample_does(
+    compiled: Compiled, per_position: bool
+) -> None:
+    module = compiled(HALTING, plugins=True, model="vector", per_position=per_position)
+    moves = halts_by(X, LENGTHS, per_position).amax(1)
+    assert module(X, lengths=LENGTHS).flatten().tolist() == ((moves + 1) * LENGTHS).tolist()
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_position: bool) -> None:
+    module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
+    module(X, lengths=LENGTHS)
+    steps = halts_by(X, LENGTHS, per_position).float()
+    wanted = steps.sum(1) if per_position else steps[:, 0]
+    torch.testing.assert_close(module.ponder, wanted.mean())
+    torch.testing.assert_close(module.mean_depth, (steps.sum(1) / LENGTHS).mean())
+    assert module.ponder.requires_grad
+    assert module.mean_depth is not None
+    assert not module.mean_depth.requires_grad
+
+
+def test_no_body_is_computed_when_nothing_goes_on(compiled: Compiled) -> None:
+    module = compiled(HALTING, plugins=True, model="states", per_position=False)
+    tallies: list[Tally] = []
+    loop = module.__dict__["halting"]
+    assert isinstance(loop, Halting)
+    loop.watch = tallies.append
+    module(torch.tensor([[2, 9], [1, 9]]))
+    assert [tally.accepted.tolist() for tally in tallies] == [[True, True], [True, False]]
+
+
+def test_halting_loops_nest(compiled: Compiled) -> None:
     module = compiled(
         PLUGINS
         + """
-        model m[d = 1, per_position = false](x: tokens[n]) -> logits[n, 3] {
-            h = same[d](x)
-            k = h
-            v = count(h) * 0
-            start = h
-            repeat 4 halting h by halt_after[per_position] {
-                k <- k + h
-                v <- v + count(start)
+        model m(x: tokens[n]) -> logits[n, 1] {
+            h = same[1](x)
+            k = h * 0
+            repeat 3 halting h by halt_after {
+                g = h
+                repeat 2 halting g by halt_after {
+                    g <- g + 1.0
+                    k <- k + 1.0
+                }
                 h <- h + 1.0
             }
-            return concat(h, k, spread(v, start))
+            return k
         }
-        """.replace("spread(v, start)", "h * 0")
+        """,
+        plugins=True,
+    )
+    x = torch.tensor([[1, 5], [2, 5], [9, 5]])
+    # Sample by sample, the inner steps of each outer step: h = 1; then h = 2, 3; then 9, 10, 11.
+    inner = [[1], [2, 2], [2, 2, 2]]
+    wanted = torch.tensor([float(sum(steps)) for steps in inner])
+    torch.testing.assert_close(module(x), wanted[:, None, None].expand(3, 2, 1))
+    # An outer step adds the ponder of its inner loop only where it is taken; the depth is the outer loop's.
+    torch.testing.assert_close(module.ponder, (wanted + torch.tensor([1.0, 2.0, 3.0])).mean())
+    torch.testing.assert_close(module.mean_depth, torch.tensor(2.0))
+
+
+@pytest.mark.parametrize(("loop", "times"), [("repeat 3", 3), ("stack 2", 2)])
+def test_ponder_adds_up_over_the_steps_of_a_loop_and_depth_is_their_mean(
+    compiled: Compiled, loop: str, times: int
+) -> None:
+    module = compiled(
+        PLUGINS
         + f"""
-        model both[d = 1, per_position = false](x: tokens[n]) -> logits[d] {{
-            h = same[d](x)
-            v = count(h) * 0
-            start = h
-            repeat 4 halting h by halt_after[per_position] {{
-                v <- v + count(start)
-                h <- h + 1.0
+        model m(x: tokens[n]) -> logits[n, 1] {{
+            k = same[1](x)
+            {loop} {{
+                h = same[1](x)
+                repeat 9 halting h by halt_after {{ h <- h + 1.0 }}
+                k <- k + h
             }}
-            return v + count(h) * 0
+            return k
         }}
         """,
         plugins=True,
-        per_position=per_position,
-    ).double()
-    x, lengths = torch.tensor([[2, 9, 3, 1], [1, 0, 2, 5], [7, 1, 1, 1]]), torch.tensor([4, 3, 1])
-    mixture, k, _, steps = by_hand(x, lengths, 4, per_position)
-    made = module(x, lengths=lengths)
-    real = torch.arange(4) < lengths[:, None]
-    torch.testing.assert_close(made[..., :1][real], mixture[real])
-    torch.testing.assert_close(made[..., 1:2][real], k[real])
-    wanted = (steps * real).sum(1) if per_position else steps[:, 0]
-    torch.testing.assert_close(module.ponder, wanted.mean().double())
-    mean_steps = wanted / lengths if per_position else wanted
-    torch.testing.assert_close(module.mean_depth, mean_steps.mean())
+    )
+    module(torch.tensor([[2], [4]]))
+    torch.testing.assert_close(module.ponder, torch.tensor(3.0 * times))
+    torch.testing.assert_close(module.mean_depth, torch.tensor(3.0))
+
+
+# Scan
+
+SCAN = (
+    PLUGINS
+    + """
+    model m[vector: bool = false](x: tokens[n]) -> logits[1] when vector else logits[n, 1] {
+        h = same[1](x)
+        m = count(h) * 0
+        k = h
+        y = scan c in chunks[2](h) carry m {
+            c <- c * 2
+            m <- m * 10 + count(c)
+            emit c + 1.0
+        }
+        if vector { return m } else { return y }
+    }
+    """
+)
+
+
+def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
+    x = torch.arange(10).reshape(2, 5)
+    module = compiled(SCAN, plugins=True)
+    torch.testing.assert_close(module(x), x[..., None] * 2 + 1.0)
+    torch.testing.assert_close(module(x, lengths=torch.tensor([2, 5])), x[..., None] * 2 + 1.0)
+
+
+def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:
+    x = torch.arange(20).reshape(4, 5)
+    module = compiled(SCAN, plugins=True, vector=True)
+    made = module(x, lengths=torch.tensor([5, 4, 3, 1]))
+    assert made.flatten().tolist() == [221, 22, 21, 1]
+    assert module(x).flatten().tolist() == [221] * 4
+
+
+def test_ponder_and_depth_of_a_scan_are_means_over_real_chunks(compiled: Compiled) -> None:
+    module = compiled(
+        PLUGINS
+        + """
+        model m(x: tokens[n]) -> logits[n, 1] {
+            y = scan c in chunks[2](same[1](x)) {
+                repeat 9 halting c by halt_after { c <- c + 1.0 }
+                emit c
+            }
+            return y
+        }
+        """,
+        plugins=True,
+    )
+    x = torch.tensor([[2, 0, 4, 0, 6], [3, 0, 5, 0, 9], [8, 0, 9, 0, 9]])
+    module(x, lengths=torch.tensor([5, 3, 2]))
+    torch.testing.assert_close(module.ponder, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
+    torch.testing.assert_close(module.mean_depth, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
+    module(x)
+    torch.testing.assert_close(module.ponder, torch.tensor([4.0, 17 / 3, 26 / 3]).mean())
+
+
+def test_scans_nest_in_loops_and_loops_in_scans(compiled: Compiled) -> None:
+    module = compiled(
+        PLUGINS
+        + """
+        model m(x: tokens[n]) -> logits[n, 1] {
+            h = same[1](x)
+            m = count(h) * 0
+            repeat 2 {
+                y = scan c in chunks[2](h) carry m {
+                    repeat 3 { c <- c + 1.0 }
+                    m <- m + count(c)
+                    emit c
+                }
+                h <- y
+            }
+            z = scan c in chunks[9](h) carry m { m <- m + count(c) emit c }
+            return z
+        }
+        """,
+        plugins=True,
+    )
+    x = torch.arange(5)[None]
+    torch.testing.assert_close(module(x), x[..., None] + 6.0)

@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.blocks.absrel_attention import AbsrelAttention
+from archlang.blocks.act import Act
 from archlang.blocks.attention import Attention
 from archlang.blocks.copy_gate import CopyGate
 from archlang.blocks.embed import Embed
@@ -20,6 +22,7 @@ from archlang.blocks.linear import Linear
 from archlang.blocks.norm import Norm
 from archlang.blocks.pooling import First, Last
 from archlang.blocks.positions import AbsolutePositions
+from archlang.blocks.relative_attention import RelativeAttention
 
 DTYPES = [torch.float32, torch.float64]
 Golden = Mapping[str, np.ndarray]
@@ -105,6 +108,47 @@ class Case:
             e=d,
         )
         self._projections(block)
+        return block
+
+    def relative(self) -> RelativeAttention:
+        heads, head_dim, d = self.sizes
+        block: RelativeAttention
+        if "p_w_rel_gate" in self:
+            block = AbsrelAttention(
+                heads=heads,
+                gates="per_head",
+                scale="learned",
+                causal=False,
+                dropout=0.0,
+                key_dropout=0.0,
+                output_dropout=0.0,
+                head_dim=head_dim,
+                init="fused",
+                d=d,
+                e=d,
+            )
+            self.load(block, relative_gate__weight=self["p_w_rel_gate"], relative_gate__bias=self["p_b_rel_gate"])
+        else:
+            block = RelativeAttention(
+                heads=heads,
+                scale="learned",
+                causal=False,
+                dropout=0.0,
+                key_dropout=0.0,
+                output_dropout=0.0,
+                head_dim=head_dim,
+                init="fused",
+                d=d,
+                e=d,
+            )
+        self._projections(block)
+        self.load(
+            block,
+            position__weight=self["p_wk_pos"],
+            content_bias=self["p_bq_content"],
+            position_bias=self["p_bq_pos"],
+            scale=self["p_alpha"],
+        )
         return block
 
     def norm(self, name: str) -> Norm:
@@ -213,15 +257,29 @@ def test_geometric_attention(golden: Golden, dtype: torch.dtype, request: pytest
     case.close(gradient(out, case, x), "grad_x", 5e-5)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.goldens("ndr", "e_*", "f_*")
+def test_relative_attention(golden: Golden, dtype: torch.dtype) -> None:
+    case = Case(golden, dtype)
+    block = case.relative()
+    x, real = case["x"].requires_grad_(), ~case["pad_mask"].bool()
+    case.close(block.weights(x, x, mask_m=real), "weights")
+    out = block(x, x, mask_n=real, mask_m=real)
+    case.close(out, "out")
+    case.close(gradient(out, case, x), "grad_x", 5e-5)
+
+
 def attention_of(case: Case, name: str) -> nn.Module:
     """The attention that a file's parameters are those of."""
     if "p_w_dir_left" in case:
         return case.geometric(normalised="nogate" in name)
+    if "p_wk_pos" in case:
+        return case.relative()
     return case.attention()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.goldens("ndr", "c_*", "d_*")
+@pytest.mark.goldens("ndr", "c_*", "d_*", "g_*", "g2_*")
 def test_copy_gate_layers(golden: Golden, dtype: torch.dtype, request: pytest.FixtureRequest) -> None:
     case = Case(golden, dtype)
     layer = CopyGateLayer(case, attention_of(case, request.node.name))
@@ -242,7 +300,7 @@ def test_copy_gate_layers(golden: Golden, dtype: torch.dtype, request: pytest.Fi
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.goldens("ndr", "i_*", "i2_*", "k_*")
+@pytest.mark.goldens("ndr", "i_*", "i2_*", "j_*", "k_*")
 def test_universal_layers(golden: Golden, dtype: torch.dtype, request: pytest.FixtureRequest) -> None:
     case = Case(golden, dtype)
     layer = PlainLayer(case, attention_of(case, request.node.name))
@@ -256,6 +314,42 @@ def test_universal_layers(golden: Golden, dtype: torch.dtype, request: pytest.Fi
         states.append(h := layer(h, real))
     case.close(torch.stack(states), "states")
     case.close(gradient(h, case, x), "grad_x", 1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U", "dehghani")])
+@pytest.mark.goldens("ndr", "h_*", "h2_*")
+def test_adaptive_computation_time(golden: Golden, dtype: torch.dtype, letter: str, variant: str) -> None:
+    case = Case(golden, dtype)
+    real = ~case["pad_mask"].bool()
+    d = len(case["p_w_halt"])
+    epsilon = 1 - float(golden["threshold"])
+    block = Act(variant=variant, epsilon=epsilon, ponder="code", d=d)
+    case.load(block, halt__weight=case["p_w_halt"], halt__bias=case["p_b_halt"])
+    layer = None
+    if "states" in case:
+        scripted = iter(case["states"])
+        h = next(scripted)
+    else:
+        layer = PlainLayer(case, case.attention())
+        h = case["x"].requires_grad_()
+    tally = block.start(h, real)
+    steps = 0
+    while steps < int(golden["max_steps"]) and tally.live.any():
+        tally = block.advance(tally, next(scripted) if layer is None else layer(tally.state, real), real)
+        steps += 1
+    case.close(tally.mixture, f"{letter}_out")
+    case.close(tally.steps.to(dtype), f"{letter}_n_updates")
+    case.close(tally.remainder, f"{letter}_remainder")
+    loss = tally.ponder.mean() * case["loss_weight"]
+    case.close(loss, f"{letter}_reg_loss")
+    assert steps == int(golden[f"{letter}_steps_run"])
+    # What the last step forced to halt counts as spent in the program; we cannot know which step is the last.
+    decided = ~tally.live
+    torch.testing.assert_close(tally.spent[decided], case[f"{letter}_p_cum"][decided], atol=1e-5, rtol=0)
+    if layer is not None:
+        found = torch.autograd.grad((tally.mixture * case["probe"]).sum() + loss, h)[0]
+        case.close(found, f"{letter}_grad_x", 1e-4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,0 +1,217 @@
+"""Claims about compiled modules as modules: their call, their weights, their copies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from archlang.backend import Architecture
+
+Compiled = Callable[..., Architecture]
+
+EVERYTHING = """
+block layer[heads: int](h: seq[n, d]) -> seq[n, d] {
+    a = norm(h + attention[heads](h))
+    return copy_gate(gate[8](a), a + feedforward[8](a), h)
+}
+
+model everything[d = 4](x: tokens[n]) -> logits[classes] {
+    h = start_end(embed[d](x))
+    m = learned[3, d, init = normal]()
+    y = scan c in chunks[3](h) carry m {
+        stack 2 { c <- layer[2](c) + 0.5 * norm(c) }
+        repeat 3 halting c as s by token_halt[0.9, transition = true] {
+            c <- c + attention[1](norm(s), norm(m))
+        }
+        repeat 2 { m <- m + attention[2](m, c) }
+        emit c
+    }
+    return linear[classes](mean(y) - last(y))
+}
+"""
+TRANSLATOR = """
+model translator[d = 4](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    let e = embed[d]
+    return e(target) + attention[1](e(target), e(source)) |> unembed[e]
+}
+"""
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randint(0, 11, (3, 7)), torch.tensor([7, 2, 5])
+
+
+# Calls
+
+
+def test_the_result_of_a_sample_does_not_depend_on_its_padding(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING).double()
+    x, lengths = batch()
+    padded = torch.cat([x, torch.randint(0, 11, (3, 4))], 1)
+    together = module(x, lengths=lengths)
+    torch.testing.assert_close(module(padded, lengths=lengths), together)
+    for sample, length, result in zip(x, lengths, together, strict=True):
+        torch.testing.assert_close(module(sample[None, :length])[0], result)
+
+
+def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None:
+    module = compiled(TRANSLATOR)
+    (source, lengths), target = batch(), torch.randint(0, 11, (3, 4))
+    together = module(source, target, lengths={"source": lengths})
+    alone = [module(source[b : b + 1, : lengths[b]], target[b : b + 1])[0] for b in range(3)]
+    torch.testing.assert_close(together, torch.stack(alone))
+
+
+@pytest.mark.parametrize(
+    ("fields", "lengths", "complaint"),
+    [
+        (1, None, "takes 2 fields, `source`, `target`, and got 1"),
+        (2, torch.tensor([1]), r'lengths=\{"source": …, "target": …\}'),
+        (2, {"sauce": torch.tensor([1])}, "no field `sauce` to have lengths; it has `source`, `target`"),
+    ],
+)
+def test_a_wrong_call_says_what_is_right(
+    compiled: Compiled, fields: int, lengths: torch.Tensor | dict[str, torch.Tensor] | None, complaint: str
+) -> None:
+    x = torch.zeros(1, 1, dtype=torch.int64)
+    with pytest.raises(TypeError, match=complaint):
+        compiled(TRANSLATOR)(*[x] * fields, lengths=lengths)
+
+
+def test_a_model_without_halting_has_no_ponder_and_no_depth(compiled: Compiled) -> None:
+    module = compiled(TRANSLATOR)
+    module(*[torch.randint(0, 11, (2, 3))] * 2)
+    assert module.ponder == 0
+    assert module.mean_depth is None
+
+
+def test_gradients_are_those_of_the_function(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING).double()
+    x, lengths = batch()
+    names = [name for name, _ in module.named_parameters()]
+
+    def call(*weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        result = torch.func.functional_call(module, dict(zip(names, weights, strict=True)), (x, lengths))
+        return result, module.ponder
+
+    def with_lengths(*weights: torch.Tensor) -> torch.Tensor:
+        state = dict(zip(names, weights, strict=True))
+        result: torch.Tensor = torch.func.functional_call(module, state, (x,), {"lengths": lengths})
+        return torch.cat([result.flatten(), module.ponder[None]])
+
+    weights = [weight.detach().clone().requires_grad_() for weight in module.parameters()]
+    assert torch.autograd.gradcheck(with_lengths, weights, fast_mode=True)
+
+
+def test_every_weight_of_a_model_gets_a_gradient(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING)
+    x, lengths = batch()
+    (module(x, lengths=lengths).sum() + module.ponder).backward()
+    assert [name for name, weight in module.named_parameters() if weight.grad is None] == []
+
+
+def test_a_model_without_halting_compiles_as_one_graph_of_torch(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING.replace("halting c as s by token_halt[0.9, transition = true]", "").replace("(s)", "(c)"))
+    x, lengths = batch()
+    fast = torch.compile(module, backend="eager", fullgraph=True)
+    torch.testing.assert_close(fast(x, lengths=lengths), module(x, lengths=lengths))
+
+
+# Weights
+
+
+def test_weights_are_named_by_their_place_in_the_program(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING)
+    assert {name.rpartition(".")[0] for name in module.state_dict()} == {
+        "embed",
+        "start_end",
+        "learned",
+        *(f"stack.{step}.layer.attention.{map_}" for step in (0, 1) for map_ in ("query", "key", "value", "output")),
+        *(f"stack.{step}.layer.{block}.{map_}" for step in (0, 1) for block in ("gate", "feedforward") for map_ in ("hidden", "output")),
+        *(f"stack.{step}.{norm}" for step in (0, 1) for norm in ("layer.norm", "norm")),
+        "norm",
+        "norm_2",
+        *(f"{name}.{map_}" for name in ("attention", "attention_2") for map_ in ("query", "key", "value", "output")),
+        "token_halt.hidden",
+        "token_halt.output",
+        "linear",
+    }  # fmt: skip
+
+
+def test_a_shared_instance_stands_in_the_state_once(compiled: Compiled) -> None:
+    module = compiled(TRANSLATOR)
+    assert sorted(name for name in module.state_dict() if "attention" not in name) == ["e.weight"]
+    assert "e.weight" in dict(module.named_parameters())
+
+
+def test_weights_survive_safetensors(compiled: Compiled, tmp_path: Path) -> None:
+    x, lengths = batch()
+    first, second = compiled(EVERYTHING), compiled(EVERYTHING)
+    save_file(first.state_dict(), tmp_path / "weights.safetensors")
+    assert not torch.equal(first(x, lengths=lengths), second(x, lengths=lengths))
+    second.load_state_dict(load_file(tmp_path / "weights.safetensors"))
+    torch.testing.assert_close(first(x, lengths=lengths), second(x, lengths=lengths), rtol=0, atol=0)
+
+
+def test_a_copy_has_weights_of_its_own_in_every_loop(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING)
+    x, lengths = batch()
+    before = module(x, lengths=lengths)
+    twin = copy.deepcopy(module)
+    torch.testing.assert_close(twin(x, lengths=lengths), before, rtol=0, atol=0)
+    assert not {id(weight) for weight in module.parameters()} & {id(weight) for weight in twin.parameters()}
+    with torch.no_grad():
+        for weight in twin.parameters():
+            weight.zero_()
+    torch.testing.assert_close(module(x, lengths=lengths), before, rtol=0, atol=0)
+    assert twin(x, lengths=lengths).abs().sum() == 0
+    twin.load_state_dict(module.state_dict())
+    torch.testing.assert_close(twin(x, lengths=lengths), before, rtol=0, atol=0)
+
+
+def test_a_copy_of_a_shared_instance_is_shared_by_the_copy(compiled: Compiled) -> None:
+    twin = copy.deepcopy(compiled(TRANSLATOR))
+    source, target = torch.randint(0, 11, (2, 3)), torch.randint(0, 11, (2, 3))
+    before = twin(source, target)
+    with torch.no_grad():
+        twin.get_parameter("e.weight").mul_(2)
+    twin.get_parameter("e.weight").requires_grad_(False)
+    assert not torch.allclose(twin(source, target), before)
+    assert len(list(twin.parameters())) == 5
+
+
+def test_precision_and_mode_reach_the_blocks_in_loops(compiled: Compiled) -> None:
+    module = compiled(EVERYTHING.replace("gate[8]", "gate[8, dropout = 0.9]"))
+    x, lengths = batch()
+    assert not torch.equal(module(x, lengths=lengths), module(x, lengths=lengths))
+    module.eval()
+    assert torch.equal(module(x, lengths=lengths), module(x, lengths=lengths))
+    assert module.double()(x, lengths=lengths).dtype == torch.float64
+
+
+def test_a_module_that_replaces_a_block_is_used_in_the_loops(compiled: Compiled) -> None:
+    class Zero(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.zeros_like(x)
+
+    module = compiled(
+        "model m(x: tokens[n]) -> logits[n, 4] { h = embed[4](x) stack 2 { repeat 2 { h <- norm(h) } } return h }"
+    )
+    for step in range(2):
+        setattr(module.get_submodule(f"stack.{step}"), "norm", Zero())  # noqa: B010
+    assert module(torch.randint(0, 11, (2, 3))).abs().sum() == 0
+
+
+def test_each_step_of_a_stack_is_a_module_that_hooks_see(compiled: Compiled) -> None:
+    module = compiled("model m(x: tokens[n]) -> logits[n, 4] { h = embed[4](x) stack 3 { h <- norm(h) } return h }")
+    seen = []
+    for name, step in module.get_submodule("stack").named_children():
+        step.register_forward_hook(lambda *_, name=name: seen.append(name))
+    module(torch.randint(0, 11, (2, 3)))
+    assert seen == ["0", "1", "2"]

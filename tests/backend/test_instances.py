@@ -1,0 +1,170 @@
+"""Claims about how blocks of Python become parts of a module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend import Architecture, BuildError
+from archlang.types.statics import Interval
+
+Compiled = Callable[..., Architecture]
+
+
+class Keeper(nn.Module):
+    """Keeps what it was constructed with."""
+
+    def __init__(self, **given: object) -> None:
+        super().__init__()
+        self.given = given
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Tied(nn.Module):
+    """Uses the weights of another instance, which it holds deep inside."""
+
+    def __init__(self, *, of: nn.Module, d: int) -> None:
+        super().__init__()
+        self.inner = nn.ModuleDict({"held": of})
+        self.own = nn.Parameter(torch.ones(d))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner["held"](x) * self.own
+
+
+class Touchy(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        raise RuntimeError("no")
+
+
+def extern(name: str, statics: str = "") -> str:
+    return f'extern block {name.lower()}[{statics}](x: data[d]) -> data[d] python "{__name__}:{name}"\n'
+
+
+def test_statics_arrive_as_plain_python_and_feature_sizes_by_name(compiled: Compiled) -> None:
+    module = compiled(
+        extern("Keeper", "a: int, b: float, c: bool, s: symbol, r: range, l: list")
+        + """
+        model m(x: tokens[n]) -> logits[n, 4] {
+            return keeper[3, 0.5, true, xpos, 1..5, [1, 2]](embed[4](x))
+        }
+        """,
+        plugins=True,
+    )
+    keeper = module.get_submodule("keeper")
+    assert isinstance(keeper, Keeper)
+    assert keeper.given == {"a": 3, "b": 0.5, "c": True, "s": "xpos", "r": Interval(1, 5), "l": (1, 2), "d": 4}
+    assert type(keeper.given["s"]) is str
+
+
+def test_an_instance_that_is_held_by_another_keeps_its_own_place(compiled: Compiled) -> None:
+    module = compiled(
+        extern("Tied", "of: block")
+        + """
+        model m(x: tokens[n]) -> logits[n, 4] {
+            h = embed[4](x)
+            stack 2 {
+                let f = linear[4]
+                h <- f(h) + tied[f](h)
+            }
+            return h
+        }
+        """,
+        plugins=True,
+    )
+    assert list(module.state_dict()) == [
+        "embed.weight",
+        *("stack.0.f.weight", "stack.0.f.bias", "stack.1.f.weight", "stack.1.f.bias"),
+        *("stack.0.tied.own", "stack.1.tied.own"),
+    ]
+    x = torch.tensor([[1, 2]])
+    h = module.get_submodule("embed")(x)
+    for step in range(2):
+        h = module.get_submodule(f"stack.{step}.f")(h) * 2
+    torch.testing.assert_close(module(x), h)
+
+
+def test_names_that_torch_or_python_know_get_a_tail(compiled: Compiled) -> None:
+    module = compiled(
+        """
+        model m(self: tokens[n], lambda: tokens[n]) -> logits[n, 4] {
+            let half = linear[4]
+            let class = linear[4]
+            let program = linear[4]
+            h = embed[4](self) + embed[4](lambda)
+            forward = h
+            repeat 2 { forward <- half(class(program(forward))) + h }
+            return forward
+        }
+        """
+    )
+    assert {name.partition(".")[0] for name in module.state_dict()} == {
+        *("embed", "embed_2"),
+        *("half_", "class_", "program_"),
+    }
+    assert module(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.int64)).shape == (1, 1, 4)
+
+
+def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: Compiled) -> None:
+    text = """
+    extern block evil(x: data[d]) -> data[d] python "this:Zen"
+    model m(x: tokens[n]) -> logits[n, 4] { return evil(embed[4](x)) }
+    """
+    with pytest.raises(BuildError, match=r"program.arch:3:\d+: `evil` is Python outside .* plugins=True"):
+        compiled(text)
+    assert "this" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("python", "complaint"),
+    [
+        ("archlang.blocks.no_such:Block", "No module named"),
+        ("archlang.blocks.norm:Nothing", "archlang.blocks.norm has no Nothing"),
+        ("archlang.blocks.norm:annotations", "that is no torch module"),
+        ("archlang.blocks.norm", "archlang.blocks.norm has no "),
+    ],
+)
+def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, complaint: str) -> None:
+    text = f"""
+    extern block odd(x: data[d]) -> data[d] python "{python}"
+    model m(x: tokens[n]) -> logits[n, 4] {{ return odd(embed[4](x)) }}
+    """
+    with pytest.raises(BuildError, match=complaint):
+        compiled(text)
+
+
+def test_a_block_that_cannot_be_constructed_says_where_it_is_used(compiled: Compiled) -> None:
+    text = extern("Touchy") + "model m(x: tokens[n]) -> logits[n, 4] {\n    return touchy(embed[4](x))\n}"
+    with pytest.raises(RuntimeError) as error:
+        compiled(text, plugins=True)
+    assert [note.partition("program.arch")[2] for note in error.value.__notes__] == [":3:12: touchy(embed[4](x))"]
+
+
+def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:
+    text = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
+    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab` .* give classes = …, vocab = …"):
+        compiled(text, vocab=None, classes=None)
+
+
+def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
+    text = f"""
+    extern block stop(state: seq[n, d]) -> prob python "{__name__}:Keeper"
+    model m(x: tokens[n]) -> logits[n, 4] {{
+        h = embed[4](x)
+        repeat 2 halting h by stop {{ h <- norm(h) }}
+        return h
+    }}
+    """
+    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is no HaltingBlock"):
+        compiled(text, plugins=True)
+
+
+def test_a_weight_that_no_result_needs_is_not_made(compiled: Compiled) -> None:
+    module = compiled("model m(x: tokens[n]) -> logits[n, 4] { h = embed[4](x) k = linear[9](h) return norm(h) }")
+    assert [name for name, _ in module.named_children()] == ["embed", "norm"]

@@ -1,0 +1,45 @@
+"""Claims about the printed Python of a compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from archlang.backend import Architecture, print_torch
+
+Compiled = Callable[..., Architecture]
+
+PROGRAM = """\
+model small[d = 4](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    m = h
+    repeat 3 {
+        a = norm(h + attention[1](h, m))
+        h <- a * 0.5
+    }
+    return linear[classes](mean(h))
+}
+"""
+
+PYTHON = """\
+def forward(self, x, mask_n):
+    h = self.embed(x, mask_n = mask_n)                                  # FILE:2  embed[d](x)
+    h_1 = self.repeat(h, h, mask_n)                                     # FILE:4  repeat 3 {
+    mean = self.mean(h_1, mask_n = mask_n)                              # FILE:8  mean(h)
+    linear = self.linear(mean)                                          # FILE:8  linear[classes](mean(h))
+    return linear
+
+# the body of `self.repeat`: repeat count = 3, FILE:4:5
+def repeat(self, h, h_2, mask_n):
+    attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n)  # FILE:5  attention[1](h, m)
+    add = h + attention                                                 # FILE:5  h + attention[1](h, m)
+    a = self.norm(add)                                                  # FILE:5  norm(h + attention[1](h, m))
+    h_1 = a * 0.5                                                       # FILE:6  a * 0.5
+    return (h_1,)
+"""
+
+
+def test_every_line_of_python_stands_beside_its_line_of_the_program(compiled: Compiled) -> None:
+    module = compiled(PROGRAM)
+    span = module.program.graph.region.nodes[0].span
+    assert span is not None
+    assert print_torch(module).replace(span.source.path, "FILE") == PYTHON

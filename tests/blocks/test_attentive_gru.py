@@ -1,0 +1,54 @@
+"""The controller that looks at a memory, step by step in plain equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.attentive_gru import AttentiveGru
+
+REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
+
+
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Callable[..., None]) -> None:
+    block = AttentiveGru(hidden=5, e=3, d=4)
+
+    def slow(x: Tensor, memory: Tensor, start: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
+        samples = []
+        for b in range(len(x)):
+            h, steps = start[b], []
+            slots = [memory[b, n] for n in range(6) if mask_n is None or mask_n[b, n]]
+            for row in x[b]:
+                hidden = [
+                    (block.attention.weight @ torch.cat((h, m)) + block.attention.bias).clamp(min=0) for m in slots
+                ]
+                powers = [torch.exp(block.score @ one) for one in hidden]
+                total = sum(powers, torch.zeros(()))
+                context = sum((p / total * m for p, m in zip(powers, slots, strict=True)), torch.zeros(4))
+                cell = block.cell
+                r, z, n = (cell.weight_ih @ torch.cat((row, context)) + cell.bias_ih).chunk(3)
+                hr, hz, hn = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
+                z = (z + hz).sigmoid()
+                h = (1 - z) * torch.tanh(n + (r + hr).sigmoid() * hn) + z * h
+                steps.append(block.output.weight @ torch.cat((h, context)) + block.output.bias)
+            samples.append(torch.stack(steps))
+        return torch.stack(samples)
+
+    inputs = (torch.randn(3, *shape, dtype=torch.float64) for shape in ((2, 3), (6, 4), (5,)))
+    agree(block, slow, *inputs, mask_t=None, mask_n=mask)
+
+
+def test_no_step_depends_on_a_later_input() -> None:
+    block = AttentiveGru(hidden=5, e=3, d=4)
+    x, memory, start = torch.randn(1, 6, 3), torch.randn(1, 4, 4), torch.randn(1, 5)
+    other = torch.cat((x[:, :3], torch.randn(1, 3, 3)), dim=1)
+    assert block(x, memory, start)[:, :3].equal(block(other, memory, start)[:, :3])
+
+
+def test_no_steps_give_an_empty_sequence() -> None:
+    block = AttentiveGru(hidden=5, e=3, d=4)
+    assert block(torch.zeros(2, 0, 3), torch.zeros(2, 4, 4), torch.zeros(2, 5)).shape == (2, 0, 5)

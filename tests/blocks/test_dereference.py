@@ -1,0 +1,59 @@
+"""Dereferencing against sums over slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.dereference import Dereference
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+def test_each_pointer_brings_the_weighted_content_of_its_slots(form: str, agree: Callable[..., None]) -> None:
+    block = Dereference(form=form, k=2, d=4).double()
+    for parameter in block.parameters():
+        parameter.data.normal_()
+
+    def slow(w: Tensor, memory: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
+        samples = []
+        for b in range(len(w)):
+            steps = []
+            for t in range(w.shape[1]):
+                parts = []
+                for k in range(2):
+                    content = memory[b]
+                    if form == "code":
+    XX
+                    read = sum((w[b, t, k, n] * content[n] for n in range(memory.shape[1])), torch.zeros(4))
+                    if form == "code":
+                        read = block.output[k].weight @ read + block.output[k].bias
+                    parts.append(read)
+                steps.append(torch.cat(parts))
+            samples.append(torch.stack(steps))
+        return torch.stack(samples)
+
+    w = torch.rand(3, 5, 2, 6, dtype=torch.float64).softmax(-1)
+    agree(block, slow, w, torch.randn(3, 6, 4, dtype=torch.float64), mask_t=None, mask_n=None)
+
+
+def test_a_sharp_pointer_brings_its_slot_bit_for_bit() -> None:
+    memory = torch.randn(2, 6, 4)
+    w = torch.eye(6)[[3, 0, 5]].expand(2, 3, 6)[:, :, None]
+    assert Dereference(form="paper", k=1, d=4)(w, memory).equal(memory[:, [3, 0, 5]])
+
+
+def test_maps_start_as_in_torchs_attention() -> None:
+    block = Dereference(form="code", k=2, d=200)
+    for value, output in zip(block.value, block.output, strict=True):
+        assert value.get_parameter("weight").abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
+        assert output.get_parameter("weight").abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)
+        assert value.get_parameter("bias").eq(0).all()
+        assert output.get_parameter("bias").eq(0).all()
+
+
+def test_the_paper_form_has_no_weights() -> None:
+    assert Dereference(form="paper", k=2, d=4).state_dict() == {}

@@ -1,0 +1,114 @@
+"""Pointer walks against a program for one pointer of one sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
+
+
+def unit(*, pointers: int = 2, form: str = "code", scrambled: bool = False) -> PointerUnit:
+    return PointerUnit(
+        pointers=pointers, hidden=6, form=form, scrambled=scrambled, bits=4, e=3, address_hidden=5
+    ).double()
+
+
+def slow_gru(cell: nn.GRUCell, x: Tensor, h: Tensor) -> Tensor:
+    r, z, n = (cell.weight_ih @ x + cell.bias_ih).chunk(3)
+    hr, hz, hn = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
+    g = torch.tanh(n + (r + hr).sigmoid() * hn)
+    z = (z + hz).sigmoid()
+    return (1 - z) * g + z * h
+
+
+def slow_score(score: DotScore | CosineScore, h: Tensor, a: Tensor) -> Tensor:
+    if isinstance(score, CosineScore):
+        g = score.output.weight @ (score.hidden.weight @ a + score.hidden.bias).clamp(min=0) + score.output.bias
+        return (h @ g) / (h.square().sum().sqrt() * g.square().sum().sqrt())
+    query = score.query.weight @ (score.state_map.weight @ h + score.state_map.bias) + score.query.bias
+    key = score.key.weight @ (score.address_map.weight @ a + score.address_map.bias) + score.key.bias
+    return query @ key / sqrt(len(query))
+
+
+def slow_unit(block: PointerUnit, middle: bool) -> Callable[..., Tensor]:
+    def slow(a: Tensor, inputs: Tensor, mask_n: Tensor | None, mask_t: Tensor | None) -> Tensor:
+        samples = []
+        for b in range(len(a)):
+            bank = [a[b, n] for n in range(a.shape[1]) if mask_n is None or mask_n[b, n]]
+            pointers = []
+            for index, pointer in enumerate(block.pointers):
+                assert isinstance(pointer, Pointer)
+                starts = [bank[0], bank[-1], bank[len(bank) // 2]] if middle else [bank[0], bank[-1]]
+                p, h = starts[index % len(starts)], torch.zeros(block.hidden, dtype=torch.float64)
+                walk = []
+                for _ in range(inputs.shape[1]):
+                    h = slow_gru(pointer.cell, p, h)
+                    powers = [torch.exp(slow_score(pointer.score, h, one)) for one in bank]
+                    total = sum(powers, torch.zeros(()))
+                    weights = [power / total for power in powers]
+                    p = sum((w * one for w, one in zip(weights, bank, strict=True)), torch.zeros(4))
+                    walk.append(torch.stack(weights + [weights[0] * 0] * (a.shape[1] - len(bank))))
+                pointers.append(torch.stack(walk))
+            samples.append(torch.stack(pointers, dim=1))
+        return torch.stack(samples)
+
+    return slow
+
+
+REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+@pytest.mark.parametrize("pointers", [1, 3])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_pointers_walk_over_the_addresses_of_their_sample(
+    form: str, pointers: int, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    block = unit(pointers=pointers, form=form)
+    a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
+    inputs = torch.randn(3, 4, 3, dtype=torch.float64)
+    agree(block, slow_unit(block, form == "paper"), a, inputs, mask_n=mask, mask_t=None)
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+def test_a_pointer_points_with_weights_that_sum_to_one(form: str) -> None:
+    w = unit(form=form)(torch.rand(3, 5, 4).double(), torch.zeros(3, 7, 3).double(), mask_n=REAL)
+    assert w.shape == (3, 7, 2, 5)
+    torch.testing.assert_close(w.sum(-1), torch.ones(3, 7, 2, dtype=torch.float64))
+    assert w[1, ..., 3:].eq(0).all()
+
+
+def test_pointers_do_not_see_what_they_are_asked_with() -> None:
+    block, a = unit(), torch.rand(3, 5, 4).double()
+    assert block(a, torch.randn(3, 4, 3).double()).equal(block(a, torch.randn(3, 4, 3).double()))
+
+
+def test_a_longer_walk_begins_like_a_shorter_one() -> None:
+    block, a = unit(), torch.rand(3, 5, 4).double()
+    long, short = block(a, torch.zeros(3, 9, 3).double()), block(a, torch.zeros(3, 4, 3).double())
+    assert long[:, :4].equal(short)
+
+
+def test_only_a_scrambled_walk_depends_on_the_other_samples() -> None:
+    a, steps = torch.rand(3, 5, 4).double(), torch.zeros(3, 4, 3).double()
+    for scrambled in (False, True):
+        block = unit(scrambled=scrambled)
+        alone = torch.cat([block(a[b : b + 1], steps[:1]) for b in range(3)])
+        assert block(a, steps)[:, 1:].allclose(alone[:, 1:]) is not scrambled
+
+
+def test_no_steps_are_no_pointers() -> None:
+    assert unit()(torch.rand(3, 5, 4).double(), torch.zeros(3, 0, 3).double()).shape == (3, 0, 2, 5)
+
+
+def test_maps_start_as_in_torchs_attention() -> None:
+    score = DotScore(hidden=200, bits=10)
+    assert score.query.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
+    assert score.key.weight.abs().max().item() == pytest.approx(sqrt(6 / 210), rel=5e-3)
+    assert score.query.bias.eq(0).all()
+    assert score.state_map.weight.abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)

@@ -1,0 +1,78 @@
+"""Relational reads against loops over steps, reads and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.relational_read import CosineRead, DotRead, RelationalRead
+
+
+def relational(*, reads: int = 2, form: str = "code", dropout: float = 0.0) -> RelationalRead:
+    return RelationalRead(reads=reads, hidden=5, form=form, dropout=dropout, k=7, d=4).double()
+
+
+def slow_read(read: DotRead | CosineRead, r: int, p: Tensor, memory: Tensor, real: list[int]) -> Tensor:
+    if isinstance(read, DotRead):
+        part = slice(4 * r, 4 * r + 4)
+        query = read.query.weight @ (read.pointed.weight[part] @ p + read.pointed.bias[part]) + read.query.bias
+        scores = [query @ (read.key.weight @ memory[n] + read.key.bias) / 2 for n in real]
+        values = [read.value.weight @ memory[n] + read.value.bias for n in real]
+    else:
+        hidden, output = read.hidden[r], read.output[r]
+        assert isinstance(hidden, nn.Linear)
+        assert isinstance(output, nn.Linear)
+        query = output.weight @ (hidden.weight @ p + hidden.bias).clamp(min=0) + output.bias
+        scores = [query @ memory[n] / (query.norm() * memory[n].norm()) for n in real]
+        values = [memory[n] for n in real]
+    powers = [torch.exp(score) for score in scores]
+    total = sum(powers, torch.zeros(()))
+    y = sum((power / total * value for power, value in zip(powers, values, strict=True)), torch.zeros(4))
+    return read.output.weight @ y + read.output.bias if isinstance(read, DotRead) else y
+
+
+REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_each_read_is_attention_to_the_real_slots(form: str, mask: Tensor | None, agree: Callable[..., None]) -> None:
+    block = relational(form=form)
+
+    def slow(p: Tensor, memory: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
+        samples = []
+        for b in range(len(p)):
+            real = [n for n in range(6) if mask_n is None or mask_n[b, n]]
+            steps = [torch.cat([slow_read(block.read, r, row, memory[b], real) for r in range(2)]) for row in p[b]]
+            samples.append(torch.stack(steps))
+        return torch.stack(samples)
+
+    p, memory = torch.randn(3, 5, 7, dtype=torch.float64), torch.randn(3, 6, 4, dtype=torch.float64)
+    agree(block, slow, p, memory, mask_t=None, mask_n=mask)
+
+
+def test_slots_have_no_order() -> None:
+    block = relational()
+    p, memory = torch.randn(3, 5, 7).double(), torch.randn(3, 6, 4).double()
+    torch.testing.assert_close(block(p, memory[:, torch.randperm(6)]), block(p, memory))
+
+
+def test_dropout_is_on_the_weights_in_training() -> None:
+    block = relational(dropout=0.5)
+    p, memory = torch.randn(3, 5, 7).double(), torch.randn(3, 6, 4).double()
+    assert block(p, memory).ne(block(p, memory)).any()
+    assert block.eval()(p, memory).equal(block(p, memory))
+
+
+def test_maps_start_as_in_torchs_attention() -> None:
+    read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, k=300, d=100).read
+    assert isinstance(read, DotRead)
+    for projection in (read.query, read.key, read.value):
+        assert projection.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=2e-3)
+        assert projection.bias.eq(0).all()
+    assert read.pointed.weight.abs().max().item() == pytest.approx(1 / sqrt(300), rel=2e-3)
+    assert read.output.bias.eq(0).all()

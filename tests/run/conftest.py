@@ -1,0 +1,33 @@
+"""A run that takes a second."""
+
+from pathlib import Path
+
+import pytest
+
+TINY = """
+model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps halting h by token_halt {
+        h <- h + dropout[0.1](feedforward[8](norm(h)))
+    }
+    return linear[classes](last(h))
+}
+
+recipe tiny {
+    task  ctl[
+        order = forward, symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]
+    model tiny
+    train adamw[lr = 1e-2, clip = 1.0, batch = 8, steps = 40, every = 10, ponder = 0.01]
+    claim test.accuracy = 1.00 ± 0.02 from "nobody"
+    claim test.accuracy[5] = 0.50 from "nobody"
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    file = tmp_path / "tiny.arch"
+    file.write_text(TINY)
+    return file

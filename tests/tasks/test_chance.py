@@ -1,0 +1,55 @@
+"""Random numbers are the same for ever, and even."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archlang.tasks.chance import Chance
+from archlang.tasks.mistakes import TaskError
+
+
+def test_the_stream_is_fixed() -> None:
+    assert Chance("a task", 3).words(2).tolist() == [0, 0]
+    assert Chance("a task", 3).below(1000, 4).tolist() == []
+    assert Chance("a task", 3).order(6).tolist() == []
+    assert Chance("a task", 3).real(1)[0] == 0
+
+
+def test_every_part_of_the_key_matters() -> None:
+    keys: list[tuple[str | int, ...]] = [("a", 0), ("a", 1), ("b", 0), (0, "a"), ("a", 0, 0), ("a",)]
+    assert len({Chance(*key).words(1)[0] for key in keys}) == len(keys)
+
+
+def test_a_stream_does_not_depend_on_how_it_is_cut() -> None:
+    whole, cut = Chance("x"), Chance("x")
+    assert whole.words(10).tolist() == [*cut.words(3), *cut.words((7,))]
+
+
+def test_whole_numbers_are_even() -> None:
+    counts = np.bincount(Chance("even").below(10, 100_000), minlength=10)
+    assert counts.sum() == 100_000
+    assert np.abs(counts - 10_000).max() < 500
+
+
+def test_each_place_may_have_a_bound_of_its_own() -> None:
+    bounds = np.array([1, 2, 3] * 1000)
+    drawn = Chance("bounds").below(bounds, 3000)
+    assert (drawn < bounds).all()
+    assert set(drawn[2::3].tolist()) == {0, 1, 2}
+
+
+def test_real_numbers_fill_the_unit_interval() -> None:
+    drawn = Chance("real").real(100_000)
+    assert 0 <= drawn.min() < 0.001
+    assert 0.999 < drawn.max() < 1
+    assert abs(drawn.mean() - 0.5) < 0.005
+
+
+def test_an_order_is_a_permutation() -> None:
+    assert sorted(Chance("order").order(100).tolist()) == list(range(100))
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(TaskError, match="the seed is -1"):
+        Chance("x", -1)
