@@ -21,7 +21,7 @@ class AttentiveGru(nn.Module):
     The controller in the program of Le et al., "Pointer-Augmented Neural Memory", 2024; the paper's (Eq. 7) is a GRU
     that reads mode 2 instead."""
 
-    def __init__(self, *, hidden: int, e: int, d: int) -> None:
+    def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
         self.attention = nn.Linear(hidden + d, hidden)
         self.score = nn.Parameter(torch.empty(hidden).uniform_(-1 / sqrt(hidden), 1 / sqrt(hidden)))

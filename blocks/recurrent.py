@@ -113,7 +113,7 @@ class Gru(nn.Module):
     Chung et al., "Empirical evaluation of gated recurrent neural networks on sequence modeling", 2014, in torch's form:
     the reset gate acts after the matrix."""
 
-    def __init__(self, *, hidden: int, d: int) -> None:
+    def __init__(self, *, hidden: int, d: int, s: int) -> None:
         super().__init__()
         self.gru = nn.GRU(d, hidden, batch_first=True)
 

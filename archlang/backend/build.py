@@ -10,7 +10,7 @@ from archlang.backend.code import Code, Loop
 from archlang.backend.halting import HaltingBlock
 from archlang.backend.instances import plant
 from archlang.backend.lengths import halted_lengths
-from archlang.backend.loops import Halting, Repeat, Scan, Stack
+from archlang.backend.loops import Halting, Repeat, Scan, Stack, find
 from archlang.backend.lower import lower
 from archlang.backend.names import relative
 from archlang.graph.graph import Graph, Node
@@ -63,11 +63,13 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         case "scan":
             return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras)
     instance = graph.instances[str(node.attributes["instance"])]
-    length = halted_lengths(node)
-    runtime = Halting(
+    path, length = relative(instance.path, loop.scope), halted_lengths(node)
+    if not isinstance(find(owner, path.split(".")), HaltingBlock):
+        raise mistakes.not_halting(instance)
+    return Halting(
         owner,
         body,
-        relative(instance.path, loop.scope),
+        path,
         limit=_int(node, "limit"),
         halted=_int(node, "state"),
         mixture=node.attributes["mixture"] is True,
@@ -76,9 +78,6 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         extras=extras,
         depth=loop.deep,
     )
-    if not isinstance(runtime.block, HaltingBlock):
-        raise mistakes.not_halting(instance)
-    return runtime
 
 
 def _int(node: Node, name: str) -> int:

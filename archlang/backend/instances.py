@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import networkx as nx
 from torch import nn
@@ -13,8 +12,9 @@ from archlang.backend import mistakes
 from archlang.backend.loops import Step
 from archlang.backend.names import OUTER, module_path
 from archlang.graph.graph import Graph, Instance
+from archlang.graph.held import held
 from archlang.graph.scope import scope_of
-from archlang.types.statics import InstanceOf, StaticValue, Symbol
+from archlang.types.statics import InstanceOf, Symbol
 
 _LIBRARY = "archlang.blocks"
 
@@ -89,20 +89,12 @@ def _place(home: nn.Module, path: str, module: nn.Module) -> None:
 
 def _in_order(graph: Graph) -> Iterator[str]:
     """Instances after those that they hold as statics, else in the graph's order."""
-    held: nx.DiGraph[str] = nx.DiGraph()
-    held.add_nodes_from(graph.instances)
+    holders: nx.DiGraph[str] = nx.DiGraph()
+    holders.add_nodes_from(graph.instances)
     for path, instance in graph.instances.items():
-        held.add_edges_from((other, path) for other in _held(tuple(instance.statics.values())))
+        holders.add_edges_from((other, path) for other in held(instance.statics.values()))
     places = {path: index for index, path in enumerate(graph.instances)}
-    return iter(nx.lexicographical_topological_sort(held, key=places.__getitem__))
-
-
-def _held(static: StaticValue) -> Iterator[str]:
-    if isinstance(static, InstanceOf):
-        yield static.path
-    elif isinstance(static, tuple):
-        for one in static:
-            yield from _held(one)
+    return iter(nx.lexicographical_topological_sort(holders, key=places.__getitem__))
 
 
 def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
@@ -132,11 +124,12 @@ def _construct(
         if instance.span is not None:
             error.add_note(f"{instance.span}: {instance.span.text}")
         raise
-    _disown(module, [made[_at(path, steps)] for path in _held(tuple(instance.statics.values()))])
+    _disown(module, [made[_at(path, steps)] for path in held(instance.statics.values())])
     return module
 
 
-def _python(value: StaticValue, steps: tuple[int, ...], made: Mapping[str, nn.Module]) -> Any:  # Any: a static has many
+def _python(value: object, steps: tuple[int, ...], made: Mapping[str, nn.Module]) -> object:
+    """A static as a constructor gets it."""
     match value:
         case Symbol(text=text):
             return text

@@ -21,6 +21,14 @@ from archlang.backend.halting import HaltingBlock, Tally
 Body = Callable[..., tuple[Any, ...]]
 
 
+def find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
+    """What stands under a dotted name. Not `operator.attrgetter`, which torch.compile does not see through."""
+    found = owner
+    for word in words:
+        found = getattr(found, word)
+    return found
+
+
 @dataclass(eq=False)
 class Repeat:
     """Moves the states `count` times with one set of weights."""
@@ -61,7 +69,7 @@ class Stack:
 
     def steps(self) -> nn.ModuleList:
         """Looked up each time, as a wrapper may have taken the place of a step."""
-        steps: nn.ModuleList = _find(self.owner, self._words)
+        steps: nn.ModuleList = find(self.owner, self._words)
         return steps
 
     def __call__(self, *values: Any) -> Any:
@@ -112,7 +120,7 @@ class Halting:
     @property
     def block(self) -> HaltingBlock:
         """What the loop halts by."""
-        block: HaltingBlock = _find(self.owner, self._words)
+        block: HaltingBlock = find(self.owner, self._words)
         return block
 
     def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
@@ -181,14 +189,6 @@ class Scan:
         if self.extras:
             return (*results, *_over_chunks(extras, reals))
         return results if len(results) > 1 else results[0]
-
-
-def _find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
-    """What stands under a dotted name. Not `operator.attrgetter`, which torch.compile does not see through."""
-    found = owner
-    for word in words:
-        found = getattr(found, word)
-    return found
 
 
 def _spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import ARITHMETIC, LOOPS, OPERATIONS, Graph, Input, Instance, Node, Region
+from archlang.graph.held import held
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
-from archlang.types.statics import InstanceOf, StaticValue
+from archlang.types.statics import StaticValue
 
 _NUMBER = Type("number")
 
@@ -55,9 +56,8 @@ class _Verification:
     def _instance(self, path: str, instance: Instance) -> None:
         where = f"instance @{path}"
         _require(instance.path == path, f"{where} says that its path is {instance.path}")
-        for static in _flat(instance.statics.values()):
-            if isinstance(static, InstanceOf):
-                _require(static.path in self.graph.instances, f"{where} uses @{static.path}, which does not exist")
+        for other in held(instance.statics.values()):
+            _require(other in self.graph.instances, f"{where} uses @{other}, which does not exist")
         named = tuple(dict.fromkeys(name for axes in instance.axes for name in axes if name))
         _require(named == instance.lengths, f"{where} has lengths {instance.lengths} but its axes name {named}")
         _require(
@@ -250,14 +250,6 @@ def _result_types(region: Region) -> list[Type]:
     types = {value.id: value.type for value in region.inputs}
     types.update({node.id: node.type for node in region.nodes if len(node.types) == 1})
     return [types[result] for result in region.results]
-
-
-def _flat(values: Iterable[StaticValue]) -> Iterator[StaticValue]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 def _show(types: Sequence[Type]) -> str:

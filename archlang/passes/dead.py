@@ -4,20 +4,22 @@ A loop none of whose results is used is dead, with what it would have added to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 
+import networkx as nx
+
 from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
+from archlang.graph.held import held
 from archlang.graph.layout import layout
 from archlang.passes.rename import rename, rename_inputs
-from archlang.types.statics import InstanceOf, StaticValue
 
 
 def remove_dead(graph: Graph) -> Graph:
     """The graph with only what its results need."""
     region = _prune(graph.region)
-    needed = set(_needed_instances(region, graph.instances))
+    needed = _needed_instances(region, graph.instances)
     return Graph(graph.name, region, {path: one for path, one in graph.instances.items() if path in needed})
 
 
@@ -105,19 +107,10 @@ def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
-def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> Iterator[str]:
-    """The instances that nodes use, and those that these hold as statics."""
-    for node in region.walk():
-        path = node.attributes.get("instance")
-        if isinstance(path, str):
-            yield path
-            yield from _held(instances[path].statics.values(), instances)
-
-
-def _held(statics: Iterable[StaticValue], instances: Mapping[str, Instance]) -> Iterator[str]:
-    for static in statics:
-        if isinstance(static, InstanceOf):
-            yield static.path
-            yield from _held(instances[static.path].statics.values(), instances)
-        elif isinstance(static, tuple):
-            yield from _held(static, instances)
+def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> set[str]:
+    """The instances that nodes use, and those that these hold."""
+    holds: nx.DiGraph[str] = nx.DiGraph()
+    holds.add_nodes_from(instances)
+    holds.add_edges_from((path, other) for path, one in instances.items() for other in held(one.statics.values()))
+    used = {path for node in region.walk() if isinstance(path := node.attributes.get("instance"), str)}
+    return used.union(*(nx.descendants(holds, path) for path in used))

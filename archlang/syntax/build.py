@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
@@ -405,7 +405,7 @@ class Build:
     # Recipes
 
     def recipe(self, parts: Parts) -> Recipe:
-        word, name, opener, *rest = parts
+        _, name, opener, *rest = parts
         span = self._span(parts)
         closing = self.comments.within(opener.end_pos, span.end)
         documentation, comment = self._item_comments(span)

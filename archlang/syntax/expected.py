@@ -9,7 +9,7 @@ ITEM = "an item (`use`, `block`, `model`, `extern` or `recipe`)"
 
 # Terminals that a reader knows under one name: they are meant as a whole where all of the first ones are accepted, and
 # then the others need no mention either.
-_GROUPS = (
+_GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a value",
         frozenset(("NUMBER", "STRING", "NAME")),

@@ -53,6 +53,12 @@ def grammar() -> Lark:
     return made
 
 
+def callbacks(build: object) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
+    """For each rule the method of `build` that has its name."""
+    found: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(build)  # type: ignore[no-untyped-call]  # lark's
+    return found
+
+
 @cache
 def spellings() -> Mapping[str, str]:
     """What stands in a program for each terminal that is always the same."""
@@ -69,7 +75,8 @@ def _kept(place: Path) -> Lark | None:
         if digest != _digest(text):
             return None
         stored = json.loads(text, object_hook=_with_numbers)
-        return Lark._load_from_dict(stored["data"], stored["memo"])
+        loaded: Lark = Lark._load_from_dict(stored["data"], stored["memo"])  # type: ignore[no-untyped-call]  # lark's
+        return loaded
     except Exception:  # Whatever is wrong with the file, the tables can be made from the grammar.
         return None
 

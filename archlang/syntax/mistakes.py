@@ -12,13 +12,13 @@ from archlang.syntax.expected import ITEM, Expected
 _LONGEST = 40
 _INSTEAD: Mapping[str, str] = {
     ";": "delete it: a statement ends where the next one begins",
-    "'": "text stands in double quotes: `\"…\"`",
-    "`": "text stands in double quotes: `\"…\"`",
-    "“": "write straight quotes: `\"…\"`",
-    "”": "write straight quotes: `\"…\"`",
-    "„": "write straight quotes: `\"…\"`",
-    "‘": "write straight quotes: `\"…\"`",
-    "’": "write straight quotes: `\"…\"`",
+    "'": 'text stands in double quotes: `"…"`',
+    "`": 'text stands in double quotes: `"…"`',
+    "“": 'write straight quotes: `"…"`',
+    "”": 'write straight quotes: `"…"`',
+    "„": 'write straight quotes: `"…"`',
+    "‘": 'write straight quotes: `"…"`',
+    "’": 'write straight quotes: `"…"`',
     "−": "write `-`",
     "–": "write `-`",
     "—": "write `-`",
@@ -150,7 +150,7 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
 
 def unterminated_string(span: Span) -> Diagnostic:
     return Diagnostic(
-        "E0105", "this text has no closing quote on its line", span, "begins here", remedy="add `\"` where the text ends"
+        "E0105", "this text has no closing quote on its line", span, "begins here", remedy='add `"` where the text ends'
     )
 
 
@@ -176,7 +176,10 @@ def number_out_of_range(span: Span) -> Diagnostic:
 
 def file_unreadable(place: Span, reason: str) -> Diagnostic:
     return Diagnostic(
-        "E0108", f"the file `{place.source.path}` cannot be read: {reason}", place, remedy="check the path and its rights"
+        "E0108",
+        f"the file `{place.source.path}` cannot be read: {reason}",
+        place,
+        remedy="check the path and its rights",
     )
 
 

@@ -66,7 +66,7 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
 
 
 def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
-    """The text to parse with the comments that are in it; items with too many brackets in one another are blanked out."""
+    """The text to parse and its comments; items with too many brackets in one another are blanked out of it."""
     comments = Comments(source.text)
     found: list[Diagnostic] = []
     text = source.text

@@ -571,10 +571,10 @@ def _recipe_part(part: Choice | AtTest | Vary | Claim, indent: int) -> str:
         case Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
             text = f"claim {metric.text}" + (f"[{_flat(index)}]" if index else "") + f" = {_flat(value, _NEGATIVE)}"
             text += f" ± {_flat(deviation, _NEGATIVE)}" if deviation else ""
-            settings = f" at {', '.join(map(_part, at))}" if at else ""
+            place = f" at {', '.join(map(_part, at))}" if at else ""
             source = f' from "{origin}"'
-            if indent + len(text + settings + source) <= WIDTH:
-                return text + settings + source
+            if indent + len(text + place + source) <= WIDTH:
+                return text + place + source
             lines = [text]
             if at:
                 lines.append("at " + _filled(at, _part, _lay_part, column + 3, 0, column + 3))

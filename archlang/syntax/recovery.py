@@ -12,7 +12,7 @@ from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build, TooDeep
 from archlang.syntax.expected import Expected, expected
-from archlang.syntax.grammar import grammar, spellings
+from archlang.syntax.grammar import callbacks, grammar, spellings
 from archlang.syntax.outline import CLOSERS, STATEMENT_WORDS, Outline, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
@@ -41,10 +41,9 @@ class Reader:
         self._source = source
         self._text = text
         self._most = most
-        lark = grammar()
-        self._run: InteractiveParser = lark.parse_interactive(text, start=start)
+        self._run: InteractiveParser = grammar().parse_interactive(text, start=start)
         # One parser serves all texts; each text has its own builder of the tree.
-        self._run.parser_state.parse_conf.callbacks = lark._parse_tree_builder.create_callback(build)
+        self._run.parser_state.parse_conf.callbacks = callbacks(build)
         self._outline: Outline | None = None
         self._resumed = -1
         self._told: set[Unclosed | Unmatched] = set()
@@ -55,7 +54,7 @@ class Reader:
 
         while len(self.mistakes) < self._most:
             try:
-                return self._run.resume_parse()
+                return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
             except UnexpectedCharacters as error:
                 goes_on = self._at_character(error.pos_in_stream or 0)
             except UnexpectedToken as error:
@@ -143,24 +142,25 @@ class Reader:
         return None
 
     def _expected(self) -> Expected:
-        return expected(self._run.accepts(), spellings())
+        return expected(self._run.accepts(), spellings())  # type: ignore[no-untyped-call]  # lark has no annotation there
+
+    def _last(self) -> object:
+        """What was read last and is not part of anything yet."""
+        values: Sequence[object] = self._run.parser_state.value_stack
+        return values[-1] if values else None
 
     def _name_before(self) -> Span | None:
-        """The name that was read last, if it is not part of anything yet."""
-        values = self._run.parser_state.value_stack
-        last = values[-1] if values else None
+        last = self._last()
         if isinstance(last, Node):
-            return last.span if re.fullmatch(r"\w+", last.span.text) else None
-        if getattr(last, "type", None) == "NAME":
-            return self._span(last.start_pos, last.end_pos)
-        return None
+            return last.span if _WORD.fullmatch(last.span.text) else None
+        return self._place(last) if _type(last) == "NAME" else None
 
     def _keyword_before(self) -> Span | None:
-        values = self._run.parser_state.value_stack
-        last = values[-1] if values else None
-        if isinstance(last, str) and last.isalpha() and getattr(last, "type", None) != "NAME":
-            return self._span(last.start_pos, last.end_pos)
-        return None
+        last = self._last()
+        return self._place(last) if isinstance(last, str) and last.isalpha() and _type(last) != "NAME" else None
+
+    def _place(self, token: Any) -> Span:  # Any: a token of lark, which is not imported before it is needed
+        return self._span(token.start_pos, token.end_pos)
 
     def _bracket_around(self) -> str:
         values: Sequence[object] = self._run.parser_state.value_stack
@@ -212,7 +212,9 @@ class Reader:
             self.mistakes.append(mistake)
 
     def _go_on(self, place: int) -> bool:
-        self._run.lexer_thread.state.line_ctr.char_pos = place
+        state = self._run.lexer_thread.state
+        assert state is not None, "the lexer has a text"
+        state.line_ctr.char_pos = place
         return True
 
     def _resume(self, place: int) -> bool:
@@ -234,7 +236,7 @@ class Reader:
             return True
         values = self._run.parser_state.value_stack
         for index in range(len(values) - 1, -1, -1):
-            if getattr(values[index], "type", None) == "LBRACE" and values[index].start_pos == brace:
+            if _type(values[index]) == "LBRACE" and values[index].start_pos == brace:
                 self._cut(index + 1)
                 return True
         shape = self._shape()
@@ -261,3 +263,8 @@ class Reader:
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)
+
+
+def _type(value: object) -> str | None:
+    """The terminal of a token; None for anything else."""
+    return getattr(value, "type", None) if isinstance(value, str) else None

@@ -288,8 +288,8 @@ Statement = Let | Assign | Move | Return | Emit | If | Repeat | Stack | Halting 
 
 @dataclass(frozen=True, kw_only=True)
 class Item(Commented):
-    """Anything at the top of a file. `documentation` are its `##` lines without the marks, `apart` an empty line between
-    them and the item."""
+    """Anything at the top of a file. `documentation` are its `##` lines without the marks, `apart` an empty line
+    between them and the item."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
     apart: bool = field(default=False, compare=False, repr=False)

@@ -44,7 +44,8 @@ class Touchy(nn.Module):
 
 
 def extern(name: str, statics: str = "") -> str:
-    return f'extern block {name.lower()}[{statics}](x: data[d]) -> data[d] python "{__name__}:{name}"\n'
+    statics = f"[{statics}]" if statics else ""
+    return f'extern block {name.lower()}{statics}(x: data[d]) -> data[d] python "{__name__}:{name}"\n'
 
 
 def test_statics_arrive_as_plain_python_and_feature_sizes_by_name(compiled: Compiled) -> None:
@@ -80,8 +81,8 @@ def test_an_instance_that_is_held_by_another_keeps_its_own_place(compiled: Compi
     )
     assert list(module.state_dict()) == [
         "embed.weight",
-        *("stack.0.f.weight", "stack.0.f.bias", "stack.1.f.weight", "stack.1.f.bias"),
-        *("stack.0.tied.own", "stack.1.tied.own"),
+        *("stack.0.f.weight", "stack.0.f.bias", "stack.0.tied.own"),
+        *("stack.1.f.weight", "stack.1.f.bias", "stack.1.tied.own"),
     ]
     x = torch.tensor([[1, 2]])
     h = module.get_submodule("embed")(x)

@@ -33,8 +33,8 @@ def repeat(self, h, h_2, mask_n):
     attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n)  # FILE:5  attention[1](h, m)
     add = h + attention                                                 # FILE:5  h + attention[1](h, m)
     a = self.norm(add)                                                  # FILE:5  norm(h + attention[1](h, m))
-    h_1 = a * 0.5                                                       # FILE:6  a * 0.5
-    return (h_1,)
+    h_3 = a * 0.5                                                       # FILE:6  a * 0.5
+    return (h_3,)
 """
 
 

@@ -15,7 +15,7 @@ REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 @pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
 def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Callable[..., None]) -> None:
-    block = AttentiveGru(hidden=5, e=3, d=4)
+    block = AttentiveGru(hidden=5, e=3, d=4, s=5)
 
     def slow(x: Tensor, memory: Tensor, start: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
         samples = []
@@ -43,12 +43,12 @@ def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Ca
 
 
 def test_no_step_depends_on_a_later_input() -> None:
-    block = AttentiveGru(hidden=5, e=3, d=4)
+    block = AttentiveGru(hidden=5, e=3, d=4, s=5)
     x, memory, start = torch.randn(1, 6, 3), torch.randn(1, 4, 4), torch.randn(1, 5)
     other = torch.cat((x[:, :3], torch.randn(1, 3, 3)), dim=1)
     assert block(x, memory, start)[:, :3].equal(block(other, memory, start)[:, :3])
 
 
 def test_no_steps_give_an_empty_sequence() -> None:
-    block = AttentiveGru(hidden=5, e=3, d=4)
+    block = AttentiveGru(hidden=5, e=3, d=4, s=5)
     assert block(torch.zeros(2, 0, 3), torch.zeros(2, 4, 4), torch.zeros(2, 5)).shape == (2, 0, 5)

@@ -27,10 +27,14 @@ def test_each_pointer_brings_the_weighted_content_of_its_slots(form: str, agree:
                 for k in range(2):
                     content = memory[b]
                     if form == "code":
-    XX
+                        value = block.value[k]
+                        assert isinstance(value, nn.Linear)
+                        content = torch.stack([value.weight @ m + value.bias for m in memory[b]])
                     read = sum((w[b, t, k, n] * content[n] for n in range(memory.shape[1])), torch.zeros(4))
                     if form == "code":
-                        read = block.output[k].weight @ read + block.output[k].bias
+                        output = block.output[k]
+                        assert isinstance(output, nn.Linear)
+                        read = output.weight @ read + output.bias
                     parts.append(read)
                 steps.append(torch.cat(parts))
             samples.append(torch.stack(steps))

@@ -70,7 +70,7 @@ class Case:
 
     def gru(self, prefix: str) -> GruFromZero | Gru:
         width, d = self[f"p.{prefix}w_ih"].shape
-        block = (Gru if prefix.startswith("ctrl") else GruFromZero)(hidden=width // 3, d=d)
+        block = Gru(hidden=width // 3, d=d, s=width // 3) if "ctrl" in prefix else GruFromZero(hidden=width // 3, d=d)
         self._cell(block.gru, prefix, "_l0")
         return block
 
@@ -150,7 +150,7 @@ class Case:
     def controller(self) -> AttentiveGru:
         hidden, both = self["p.ctrl.att.w"].shape
         d = both - hidden
-        block = AttentiveGru(hidden=hidden, e=self["p.ctrl.gru.w_ih"].shape[1] - d, d=d)
+        block = AttentiveGru(hidden=hidden, e=self["p.ctrl.gru.w_ih"].shape[1] - d, d=d, s=hidden)
         self._cell(block.cell, "ctrl.gru.")
         self.load(
             block,

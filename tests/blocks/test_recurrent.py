@@ -99,7 +99,7 @@ def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
 
 
 def test_a_gru_begins_with_the_state_it_is_given(agree: Callable[..., None]) -> None:
-    block = Gru(hidden=6, d=4)
+    block = Gru(hidden=6, d=4, s=6)
 
     def slow(x: Tensor, start: Tensor, mask_n: Tensor | None) -> Tensor:
         return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, start, strict=True)])

@@ -1,0 +1,94 @@
+"""Every signature of the library and the class behind it ask for the same things, and documentation says what it is."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+
+import pytest
+from torch import nn
+
+from archlang.backend.halting import HaltingBlock
+from archlang.names import library
+from archlang.syntax.tree import Extern, InputParameter, Name
+from archlang.types import CONSTRUCTORS, Axis
+
+EXTERNS = [item for item in library.blocks().values() if isinstance(item, Extern)]
+every = pytest.mark.parametrize("extern", EXTERNS, ids=[item.name for item in EXTERNS])
+
+
+def behind(extern: Extern) -> type[nn.Module]:
+    module, name = extern.python.split(":")
+    found = getattr(importlib.import_module(module), name)
+    assert issubclass(found, nn.Module)
+    return found
+
+
+def sizes(extern: Extern, axis: Axis) -> Iterator[str]:
+    """The names that the inputs give to their lengths or features, statics left out."""
+    statics = {static.name for static in extern.signature.statics}
+    for one in extern.signature.inputs:
+        if one.variadic:
+            continue
+        axes = (Axis.FEATURE,) if one.type.name == "data" else CONSTRUCTORS[one.type.name]
+        for size, found in zip(one.type.dimensions, axes, strict=True):
+            if found is axis and isinstance(size, Name) and size.text not in statics:
+                yield size.text
+
+
+def named(function: Callable[..., object], *kinds: inspect._ParameterKind) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters
+    return {name: one for name, one in parameters.items() if name != "self" and one.kind in kinds}
+
+
+@every
+def test_the_constructor_takes_the_statics_and_the_feature_sizes(extern: Extern) -> None:
+    statics = {static.name for static in extern.signature.statics}
+    wanted = statics | set(sizes(extern, Axis.FEATURE))
+    constructor = behind(extern).__init__
+    by_name = named(constructor, inspect.Parameter.KEYWORD_ONLY)
+    needed = {name for name, one in by_name.items() if one.default is inspect.Parameter.empty}
+    if constructor is nn.Module.__init__:
+        assert not wanted
+        return
+    assert not named(constructor, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert needed == wanted
+
+
+@every
+def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> None:
+    block = behind(extern)
+    if issubclass(block, HaltingBlock):
+        return
+    inputs = named(block.forward, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    wanted = [one.name for one in extern.signature.inputs] or ["batch"]
+    assert list(inputs) == wanted
+    masks = named(block.forward, inspect.Parameter.KEYWORD_ONLY)
+    assert set(masks) == {f"mask_{name}" for name in sizes(extern, Axis.LENGTH)}
+    assert all(one.default is None for one in masks.values())
+
+
+@every
+def test_documentation_is_one_sentence_and_then_the_rest(extern: Extern) -> None:
+    first, *rest = extern.documentation
+    assert first.strip().endswith(".")
+    assert not rest or not rest[0].strip()
+
+
+@every
+def test_every_input_says_how_it_is_read(extern: Extern) -> None:
+    assert [one.input for one in extern.reads] == [one.name for one in extern.signature.inputs]
+
+
+@every
+def test_a_static_that_is_a_word_lists_its_values(extern: Extern) -> None:
+    conditions = [str(condition) for condition in extern.signature.where]
+    for static in extern.signature.statics:
+        if static.kind == "symbol":
+            assert any(f"'{static.name}'" in condition and "operator='in'" in condition for condition in conditions)
+
+
+def test_inputs_have_types_that_exist() -> None:
+    inputs: list[InputParameter] = [one for extern in EXTERNS for one in extern.signature.inputs]
+    assert {one.type.name for one in inputs} <= {*CONSTRUCTORS, "data"}

@@ -1,0 +1,172 @@
+"""Compositional table lookup agrees with the published set, and with tables looked up one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import digest
+from archlang.tasks.ctl import Ctl
+from archlang.tasks.mistakes import TaskError
+from archlang.types.statics import Interval
+
+SMALL = Ctl(
+    symbols=4,
+    functions=4,
+    new_functions=0,
+    reserved=0,
+    train=Interval(1, 4),
+    valid=Interval(5, 5),
+    test=Interval(6, 7),
+    train_size=900,
+    iid_size=100,
+    valid_size=200,
+    test_size=200,
+)
+TABLES = {
+    **{"a": "61570423", "b": "65732041", "c": "15730462", "d": "42150736", "e": "75640321", "f": "46032571"},
+    **{"g": "51042673", "h": "23014567", "i": "65042371", "j": "74253106", "k": "46213057"},
+}
+
+
+def texts(task: Ctl, split: str, seed: int = 0) -> list[tuple[str, ...]]:
+    x = task.generate(split, seed).inputs["x"]
+    return [tuple(task.vocabulary[token] for token in x[index]) for index in range(len(x))]
+
+
+def looked_up(words: tuple[str, ...], order: str) -> int:
+    """The answer, by the published tables written as text."""
+    assert (words[0], words[-1]) == ("[B]", "[E]")
+    inner = words[1:-1] if order == "forward" else words[-2:0:-1]
+    symbol = int(inner[0], 2)
+    for function in inner[1:]:
+        symbol = int(TABLES[function][symbol])
+    return symbol
+
+
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("split", ["train", "iid", "valid", "test"])
+def test_every_label_is_what_the_tables_say(order: str, split: str) -> None:
+    task = Ctl(order=order)
+    made = task.generate(split, seed=1)
+    for words, target in zip(texts(task, split, seed=1), made.targets, strict=True):
+        assert looked_up(words, order) == target
+
+
+def test_the_tables_are_the_published_ones() -> None:
+    assert ["".join(map(str, row)) for row in Ctl().tables] == list(TABLES.values())
+
+
+def test_other_tables_are_permutations_that_do_not_change() -> None:
+    tables = replace(SMALL, new_functions=1).tables
+    assert all(sorted(row) == [0, 1, 2, 3] for row in tables)
+    assert tables.tolist() == []
+
+
+def test_the_published_train_set_has_its_published_numbers() -> None:
+    made = Ctl().generate("train", seed=0)
+    lengths = np.bincount(made.groups["length"])
+    assert len(made) == 53_704
+    assert len(set(texts(Ctl(), "train"))) == 53_224
+    assert lengths[:2].tolist() == [0, 568]
+    # Published: about 420, 3,770, 20,900 and 28,000.
+    assert np.allclose(lengths[2:], [420, 3_770, 20_900, 28_000], rtol=0.06)
+
+
+def test_the_model_reads_ids_as_published() -> None:
+    task = Ctl()
+    assert task.vocabulary[:8] == tuple(f"{symbol:03b}" for symbol in range(8))
+    assert task.vocabulary[8:] == (*"abcdefghijk", "[E]", "[B]")
+    x = task.generate("valid", seed=0).inputs["x"]
+    assert {int(x[index][0]) for index in range(len(x))} == {20}
+    assert {int(x[index][-1]) for index in range(len(x))} == {19}
+
+
+def test_without_begin_and_end_only_symbols_and_functions_are_left() -> None:
+    bare, full = texts(replace(SMALL, begin_end=False), "test"), texts(SMALL, "test")
+    assert bare == [words[1:-1] for words in full]
+
+
+def test_forward_is_the_mirror_image_of_backward() -> None:
+    forward = texts(replace(SMALL, order="forward"), "iid")
+    backward = texts(replace(SMALL, order="backward"), "iid")
+    assert [words[::-1] for words in backward] == [("[E]", *words[1:-1], "[B]") for words in forward]
+
+
+def test_new_functions_occur_alone_only() -> None:
+    new = [words for words in texts(Ctl(), "train") if {"j", "k"} & set(words)]
+    assert len(new) == 2 * 8 * 31
+    assert all(len(words) == 4 for words in new)
+    assert not any({"j", "k"} & set(words) for split in ("iid", "valid", "test") for words in texts(Ctl(), split))
+
+
+def test_splits_are_disjoint_even_across_seeds() -> None:
+    parts = [set(texts(Ctl(), split, seed)) for split, seed in (("train", 0), ("iid", 1), ("valid", 0), ("test", 2))]
+    assert len(set.union(*parts)) == sum(map(len, parts))
+
+
+def test_reserved_compositions_are_in_no_item_of_the_train_lengths() -> None:
+    def compositions(reserved: int) -> set[tuple[str, ...]]:
+        task = replace(SMALL, reserved=reserved, train_size=300, iid_size=20)
+        return {words[1:-2] for split in ("train", "iid") for words in texts(task, split) if len(words) == 5}
+
+    # 16 compositions of two functions, of which a quarter is kept out.
+    assert len(compositions(0)) == 16
+    assert len(compositions(200)) == 12
+
+
+def test_only_the_train_set_repeats_items() -> None:
+    for split in ("iid", "valid", "test"):
+        assert len(set(texts(Ctl(), split))) == len(texts(Ctl(), split))
+
+
+def test_balanced_lengths_are_as_even_as_items_let_them_be() -> None:
+    made = Ctl(balanced=True).generate("train", seed=0)
+    lengths = np.bincount(made.groups["length"])
+    assert len(made) == 53_704
+    assert lengths[4] == lengths[5] == 24_465
+    assert lengths[1] == 568
+
+
+def test_a_split_does_not_depend_on_the_size_of_another() -> None:
+    other = replace(SMALL, train_size=500, valid_size=7)
+    assert digest(SMALL.generate("test", 3)) == digest(other.generate("test", 3))
+    assert digest(SMALL.generate("iid", 3)) == digest(other.generate("iid", 3))
+
+
+def test_lengths_are_evenly_drawn() -> None:
+    assert np.allclose(np.bincount(Ctl().generate("valid", 0).groups["length"])[6:], 333, atol=50)
+    assert np.allclose(np.bincount(Ctl().generate("test", 0).groups["length"])[9:], 500, atol=60)
+
+
+def test_all_items_that_exist_can_be_asked_for() -> None:
+    task = replace(SMALL, valid=Interval(5, 5), valid_size=4 * 4**5)
+    assert len(set(texts(task, "valid"))) == 4 * 4**5
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"test": Interval(5, 9)}, "train = 1..5 and test = 5..9 of ctl overlap"),
+        ({"valid": Interval(8, 9)}, "valid = 8..9 and test = 9..10 of ctl overlap"),
+        ({"train": Interval(0, 5)}, "train = 0..5 is out of bounds"),
+        ({"functions": 3, "new_functions": 0}, "more distinct items than the 705 that exist: ask for at most 705"),
+        ({"iid_size": 1_000_000}, "iid_size = 1000000 asks ctl for more distinct items"),
+        ({"train_size": 20}, "train_size = 20 leaves no room for the 568 single applications"),
+        ({"valid_size": -1}, "valid_size = -1 is out of bounds for ctl: choose a number at least 0"),
+        ({"symbols": 1}, "symbols = 1 is out of bounds"),
+        ({"order": "sideways"}, "write one of forward, backward"),
+    ],
+)
+def test_impossible_statics_are_refused_before_anything_is_generated(
+    statics: dict[str, object], message: str
+) -> None:
+    with pytest.raises(TaskError, match=message):
+        Ctl(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_an_unknown_split_names_those_there_are() -> None:
+    with pytest.raises(TaskError, match="its splits are train, iid, valid, test"):
+        SMALL.generate("dev", 0)
