@@ -165,17 +165,16 @@ class Attention(nn.Module):
         query, key, value = self._project(q, kv)
         n, m = q.shape[1], kv.shape[1]
         causal = self._looks_back(n, m)
-        allowed = None
-        if mask_m is not None:
+        dropout = self.dropout if self.training else 0.0
+        if mask_m is None:
+            heads = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal)
+        else:
             allowed = visible(n, m, causal, mask_m, q.device)
-        heads = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=allowed,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal and allowed is None,
-        )
+            assert allowed is not None
+            # Not every kernel gives zeros where there is no key: let such a query see all of them, and forget it.
+            lost = ~allowed.any(-1, keepdim=True)
+            heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed | lost, dropout_p=dropout)
+            heads = heads.masked_fill(lost, 0.0)
         y: Tensor = self.output(join_heads(heads))
         if self.zero_padded and mask_n is not None:
             y = y.masked_fill(~mask_n[..., None], 0.0)

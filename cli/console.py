@@ -16,7 +16,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
-    """Says what went wrong and what to do about it, and ends with an exit code: 1 the file or the data, 2 the command."""
+    """Says what went wrong and what to do about it, and ends: with 1 for the file or the data, 2 for the command."""
     err.print(f"[bold red]error:[/] {_escaped(message)}")
     if remedy:
         err.print(f"  [cyan]help:[/] {_escaped(remedy)}")

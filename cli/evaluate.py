@@ -29,4 +29,6 @@ def evaluate(
     if as_json:
         print(json.dumps([dataclasses.asdict(score) for score in outcome.scores], indent=2))
         return
-    console.out.print(result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False)
+    console.out.print(
+        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
+    )

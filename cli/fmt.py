@@ -16,7 +16,9 @@ from archlang.cli.files import arch_files
 
 
 def fmt(
-    files: Annotated[list[Path], typer.Argument(help="Files or folders; `-` for the standard input.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files or folders; `-` for the standard input.", show_default=False)
+    ],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; end with 1 if a file would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print what would change.")] = False,
 ) -> None:

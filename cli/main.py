@@ -1,4 +1,4 @@
-"""The command `archlang` and its sub-commands; each is imported when the program starts, torch only by those that use it."""
+"""The command `archlang`: its sub-commands, and how each way to fail ends."""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ def report(outcome: Outcome, as_json: bool) -> None:
         return
     from archlang.run.progress import claim_table, result_table
 
-    console.out.print(result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False)
+    console.out.print(
+        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
+    )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

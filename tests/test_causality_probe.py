@@ -1,4 +1,4 @@
-"""What the checker says of causality is what the modules do: the future is perturbed and the past watched, in float64."""
+"""The checker and the modules agree on causality: the future is perturbed and the past watched, in float64."""
 
 from __future__ import annotations
 

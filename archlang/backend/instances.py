@@ -141,7 +141,8 @@ def _python(value: object, steps: tuple[int, ...], made: Mapping[str, nn.Module]
 
 
 def _disown(module: nn.Module, shared: list[nn.Module]) -> None:
-    """Makes plain attributes of the instances that a module was given: their weights stand at their own place."""
+    """Makes plain attributes of the instances that a module was given: their weights stand at their own place. (An
+    attribute they must be: those in a ModuleList of torch are looked up elsewhere.)"""
     for part in list(module.modules()) if shared else ():
         for name, child in list(part._modules.items()):
             if any(child is one for one in shared):

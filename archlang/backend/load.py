@@ -13,8 +13,8 @@ from archlang.types.statics import Interval, StaticValue, Symbol
 def load(
     path: str | Path, model: str | None = None, recipe: str | None = None, *, plugins: bool = False, **statics: object
 ) -> Architecture:
-    """The module of the model that `recipe` trains, or the first recipe of the file; or of the one called `model`, or of
-    the file's first where it has no recipe.
+    """The module of a model: of the one that `recipe` trains; else of the one called `model`; else of the one that the
+    file's first recipe trains; else of the file's first.
 
     `statics` are the model's own (`d=128`, `attend="attention"`), and without a recipe the sizes that a task would give
     (`vocab=21, classes=10`). `plugins` lets the file name Python outside of archlang's blocks, which is then run.

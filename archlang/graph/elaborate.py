@@ -202,7 +202,10 @@ class Elaborator:
         frame = Frame(binding, builder, Place(""))
         types = []
         for parameter in item.signature.inputs:
-            for name in (*binding.sizes_by_axis(parameter, Axis.LENGTH), *binding.sizes_by_axis(parameter, Axis.FEATURE)):
+            for name in (
+                *binding.sizes_by_axis(parameter, Axis.LENGTH),
+                *binding.sizes_by_axis(parameter, Axis.FEATURE),
+            ):
                 if name not in binding.sizes and name not in binding.ambient:
                     binding.sizes[name] = Bound(Dim.of(name), parameter.span)
             if parameter.type.name == "data":
@@ -233,7 +236,7 @@ class Elaborator:
         promised = item.signature.result
         if result is None or promised is None:
             return result
-        sizes = [size for size in result.type.dims]
+        sizes = list(result.type.dims)
         wanted = frame.binding.type(promised, free=lambda name: self._free(name, sizes, promised_names(item), frame))
         if wanted is not None and wanted != result.type:
             self.report(mistakes.wrong_result(span, item.name, str(wanted), result.type, promised.span))
@@ -279,9 +282,7 @@ class Elaborator:
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
     ) -> BlockValue:
         block = target if isinstance(target, BlockValue) else BlockValue(target)
-        return BlockValue(
-            block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report)
-        )
+        return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
 
     def _evaluator(self, frame: Frame) -> Evaluator:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
@@ -441,7 +442,13 @@ class Elaborator:
                 value = None
             frame.names[name] = self._named(value, name)
         elif value is None:
-            frame.names[name] = state if state is None else Flow(state.builder, state.id, state.type, span) if isinstance(state, Flow) else None
+            frame.names[name] = (
+                state
+                if state is None
+                else Flow(state.builder, state.id, state.type, span)
+                if isinstance(state, Flow)
+                else None
+            )
 
     def _if(self, statement: If, frame: Frame) -> None:
         truth = self._evaluator(frame).truth(statement.test)
@@ -474,7 +481,9 @@ class Elaborator:
         self.report(name_mistakes.bad_count(expression.span, word, describe(value)))
         return None
 
-    def _enter(self, frame: Frame, word: str, span: Span, states: Mapping[str, Span], place: Place) -> tuple[Frame, list[Flow]]:
+    def _enter(
+        self, frame: Frame, word: str, span: Span, states: Mapping[str, Span], place: Place
+    ) -> tuple[Frame, list[Flow]]:
         """A loop's frame, in which each state is an input of the body; and the states' values before the loop."""
         inner = Frame(frame.binding, Builder(frame.builder), place, frame, word, span)
         initial = []
@@ -562,7 +571,9 @@ class Elaborator:
             else:
                 self.report(name_mistakes.move_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.place)
-        if statement.mixture is not None and self._declare(inner, statement.mixture, statement.mixture_span or statement.span):
+        if statement.mixture is not None and self._declare(
+            inner, statement.mixture, statement.mixture_span or statement.span
+        ):
             state = inner.names.get(halted)
             inner.names[statement.mixture] = (
                 self._input(inner.builder, state.type, statement.mixture, statement.state_span)
@@ -570,7 +581,7 @@ class Elaborator:
                 else None
             )
         self._run(statement.body.statements, inner)
-        known, before = frame.find(halted)
+        _, before = frame.find(halted)
         path = self._halting_instance(statement, before if isinstance(before, Flow) else None, frame)
         usable = len(initial) == len(states) and halted in states and path is not None
         region = self._close(inner, tuple(states)) if usable else None
@@ -632,19 +643,21 @@ class Elaborator:
                 self.report(name_mistakes.not_carried(span, name, _head(statement)))
         if self._declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
-                None if chunk is None else self._input(inner.builder, chunk, statement.variable, statement.variable_span)
+                None
+                if chunk is None
+                else self._input(inner.builder, chunk, statement.variable, statement.variable_span)
             )
         initial: list[Flow] = []
-        for name in statement.carry:
-            known, value = frame.find(name.text)
-            inner.names[name.text] = None
+        for carry in statement.carry:
+            known, value = frame.find(carry.text)
+            inner.names[carry.text] = None
             if not known:
-                self.report(name_mistakes.unknown_value(name.span, name.text, frame.visible(), False))
-            elif name.text not in moves:
-                self.report(name_mistakes.state_not_moved(name.span, name.text, "carried state"))
+                self.report(name_mistakes.unknown_value(carry.span, carry.text, frame.visible(), False))
+            elif carry.text not in moves:
+                self.report(name_mistakes.state_not_moved(carry.span, carry.text, "carried state"))
             if isinstance(value, Flow):
                 initial.append(value)
-                inner.names[name.text] = self._input(inner.builder, value.type, name.text, name.span)
+                inner.names[carry.text] = self._input(inner.builder, value.type, carry.text, carry.span)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(moves)
         self._run(statement.body.statements, inner)
         result = self._emission(statement, inner, chunk)
@@ -664,15 +677,15 @@ class Elaborator:
                 {"carried": len(carried), "emits": wants}, [region],
             )  # fmt: skip
         self._leave(frame, carried, None if flows is None else flows[: len(carried)])
-        if statement.target is not None and self._declare(frame, statement.target, statement.target_span or statement.span):
+        if statement.target is not None and self._declare(
+            frame, statement.target, statement.target_span or statement.span
+        ):
             frame.names[statement.target] = None if flows is None else self._named(flows[-1], statement.target)
 
     def _emission(self, statement: Scan, inner: Frame, chunk: Type | None) -> Flow | None:
         if inner.emitted is None:
             if statement.target is not None:
-                self.report(
-                    name_mistakes.emit_missing(statement.target_span or statement.span, statement.target)
-                )
+                self.report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
             return None
         result, span = inner.emitted
         if result is None or chunk is None:
@@ -720,9 +733,9 @@ class Elaborator:
             case Conditional(then=then, test=test, otherwise=otherwise):
                 truth = self._evaluator(frame).truth(test)
                 return self._value(otherwise if truth is False else then, frame)
-        value = self._evaluator(frame).value(expression, None)
-        if value is not None:
-            self.report(mistakes.static_as_value(expression.span, describe(value)))
+        static = self._evaluator(frame).value(expression, None)
+        if static is not None:
+            self.report(mistakes.static_as_value(expression.span, describe(static)))
         return None
 
     def _name(self, name: Name, frame: Frame) -> Flow | None:
@@ -772,9 +785,7 @@ class Elaborator:
         if kind.name in ("tokens", "chunks") or (left.type != right.type and NUMBER not in (left.type, right.type)):
             self.report(mistakes.unlike_operands(expression.span, expression.operator, left.type, right.type, sides))
             return None
-        return self._node(
-            frame.builder, _OPERATIONS[expression.operator], [left, right], [kind], expression.span
-        )[0]
+        return self._node(frame.builder, _OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]
 
     # Calls
 
@@ -856,7 +867,13 @@ class Elaborator:
             return None
         region = Region(tuple(builder.inputs), tuple(builder.nodes), (result.id,))
         return self._node(
-            frame.builder, "apply", call.arguments, [result.type], span, {"block": declaration.name, "path": path}, [region]
+            frame.builder,
+            "apply",
+            call.arguments,
+            [result.type],
+            span,
+            {"block": declaration.name, "path": path},
+            [region],
         )[0]
 
     def _bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> _Bound | None:
@@ -869,9 +886,7 @@ class Elaborator:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            self.report(
-                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span)
-            )
+            self.report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
             return None
         paired: list[tuple[Flow, Span]] = list(arguments)
         while len(paired) < len(inputs):
@@ -934,10 +949,9 @@ class _Bound:
         if statics is None:
             return None, None
         sizes = {
-            name: size.value
+            name: self.binding.sizes[name].value
             for parameter in inputs
             for name in self.binding.sizes_by_axis(parameter, Axis.FEATURE)
-            if isinstance((size := self.binding.sizes[name]).value, Dim)
         }
         lengths = dict.fromkeys(
             name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
@@ -947,8 +961,8 @@ class _Bound:
         given = {name for length in known for name in length.names}
         grows = any(length.names & given for length in own)
         return kind, Instance(
-            path, item.name, item.python, statics, {name: size for name, size in sizes.items() if isinstance(size, Dim)},
-            tuple(lengths), grows, item.pure, self._reads(item), span, self._axes(item),
+            path, item.name, item.python, statics,
+            {name: size for name, size in sizes.items() if isinstance(size, Dim)}, tuple(lengths), grows, item.pure, self._reads(item), span, self._axes(item),
         )  # fmt: skip
 
     def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:

@@ -66,7 +66,7 @@ class Region:
     The inputs and results of a loop's body are:
         repeat, stack   inputs: states…, captured values…;  results: states…
         halting         inputs: states…, the mixture if it is named, captured…;  results: states…
-        scan            inputs: the chunk, carried states…, captured…;  results: carried states…, the emitted part if any
+        scan            inputs: the chunk, carried states…, captured…;  results: carried states…, what is emitted
     The loop node's own inputs are: initial states…, captured…; for scan: the chunks, carried states…, captured….
     Its results are the states' last values (halting: the halted state's is its mixture); for scan the carried states'
     last values, then the whole emitted sequence. For apply: inputs and results as the block's."""
@@ -79,7 +79,8 @@ class Region:
     def flow(self) -> nx.DiGraph[str]:
         """Who feeds whom: an edge from each producer's id to each user's id."""
         flow: nx.DiGraph[str] = nx.DiGraph()
-        flow.add_nodes_from(one.id for one in (*self.inputs, *self.nodes))
+        flow.add_nodes_from(value.id for value in self.inputs)
+        flow.add_nodes_from(node.id for node in self.nodes)
         flow.add_edges_from((source, node.id) for node in self.nodes for source in node.inputs)
         return flow
 

@@ -127,7 +127,10 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 
 def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> Diagnostic:
     return Diagnostic(
-        "E0408", f"`{name}` has {expected}, and here it gets {found}", span, _plural(found, "size"),
+        "E0408",
+        f"`{name}` has {expected}, and here it gets {found}",
+        span,
+        _plural(found, "size"),
         remedy="`seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, `address[n, bits]`",
     )
 
@@ -299,7 +302,9 @@ def misplaced_family(span: Span, block: str) -> Diagnostic:
 # Causality
 
 
-def sees_future(span: Span, model: str, task: str, culprit: str, path: Sequence[str], labels: Iterable[Label]) -> Diagnostic:
+def sees_future(
+    span: Span, model: str, task: str, culprit: str, path: Sequence[str], labels: Iterable[Label]
+) -> Diagnostic:
     return Diagnostic(
         "E0501",
         f"`{model}` sees the future, and `{task}` asks to predict it: {' -> '.join(path)}",
@@ -337,7 +342,11 @@ def unknown_mode(span: Span, name: str) -> Diagnostic:
 
 def part_missing(span: Span, recipe: str, part: str, example: str) -> Diagnostic:
     return Diagnostic(
-        "E0601", f"the recipe `{recipe}` has no `{part}`", span, f"no `{part}`", remedy=f"add a line such as `{example}`"
+        "E0601",
+        f"the recipe `{recipe}` has no `{part}`",
+        span,
+        f"no `{part}`",
+        remedy=f"add a line such as `{example}`",
     )
 
 
@@ -385,7 +394,11 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
 
 def claim_without_number(span: Span) -> Diagnostic:
     return Diagnostic(
-        "E0606", "a claim is a number", span, "not a number", remedy="write `claim test.accuracy = 0.84 ± 0.01 from \"…\"`"
+        "E0606",
+        "a claim is a number",
+        span,
+        "not a number",
+        remedy='write `claim test.accuracy = 0.84 ± 0.01 from "…"`',
     )
 
 

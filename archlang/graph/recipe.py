@@ -32,7 +32,6 @@ from archlang.syntax.tree import (
     Range,
     Recipe,
     Setting,
-    StaticArgument,
     StaticParameter,
     Unary,
     Vary,
@@ -202,9 +201,9 @@ class Planner:
         for setting in (*self.sets.values(), *self.parts.at_test):
             self._known_path(setting.path)
         for path, values in self.parts.vary:
-            if self._known_path(path) and not isinstance(values, ListOf | Range):
-                self.report(name_mistakes.nothing_to_vary(values.span))
-            elif isinstance(values, ListOf) and not values.items:
+            if (self._known_path(path) and not isinstance(values, ListOf | Range)) or (
+                isinstance(values, ListOf) and not values.items
+            ):
                 self.report(name_mistakes.nothing_to_vary(values.span))
 
     def _check_claims(self) -> None:
@@ -229,9 +228,7 @@ class Planner:
                 interval = self._evaluator().value(values, "range")
                 if isinstance(interval, Interval):
                     numbers = range(interval.low, interval.high + 1)
-                    found.append(
-                        (path, [Number(value=n, text=str(n), span=values.span) for n in numbers[:10_000]])
-                    )
+                    found.append((path, [Number(value=n, text=str(n), span=values.span) for n in numbers[:10_000]]))
         return found
 
     def _points(self) -> Iterator[dict[str, Setting]]:
@@ -278,12 +275,14 @@ class Planner:
         chosen = _chosen(task)
         trained = _chosen(train)
         settings: dict[str, StaticValue] = {f"task.{name}": value for name, value in chosen.statics.items()}
-        settings |= {f"model.{name}": value for name, value in _model_statics(model, statics, gives, self.report).items()}
+        settings |= {
+            f"model.{name}": value for name, value in _model_statics(model, statics, gives, self.report).items()
+        }
         settings |= {f"train.{name}": value for name, value in trained.statics.items()}
         settings["seed"] = seed
         return Plan(
-            self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained, seed,
-            settings, self._vary(), tuple(self._claims()),
+            self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained,
+            seed, settings, self._vary(), tuple(self._claims()),
         )  # fmt: skip
 
     def _seed(self, overrides: Mapping[str, Setting]) -> int:
@@ -339,10 +338,14 @@ class Planner:
                         names[size.text] = str(length)
         wanted = item.signature.result
         if problem is None and wanted is not None and hasattr(wanted, "dimensions"):
-            sizes = [names.get(s.text, _given_size(task, s.text)) if isinstance(s, Name) else None for s in wanted.dimensions]
+            sizes = [
+                names.get(s.text, _given_size(task, s.text)) if isinstance(s, Name) else None for s in wanted.dimensions
+            ]
             name = "vec" if len(sizes) == 1 else "seq"
             shown = ", ".join(str(size) for size in sizes)
-            if result.name != name or any(s is not None and s != str(d) for s, d in zip(sizes, result.dims, strict=True)):
+            if result.name != name or any(
+                s is not None and s != str(d) for s, d in zip(sizes, result.dims, strict=True)
+            ):
                 problem = f"the task scores `logits[{shown}]`, and the model gives `{result}`"
         if problem is None:
             return True
@@ -367,7 +370,11 @@ class Planner:
         name = _node_name(culprit)
         path = [origin, name, *(_node_name(node) for node in leak.carriers if node.op != "part"), "result"]
         labels = [Label(span, f"`{item.name}` scores each position by what follows it")]
-        labels += [Label(node.span, "carried on here") for node in leak.carriers[:2] if node.span is not None and node.op in ("call", "apply")]
+        labels += [
+            Label(node.span, "carried on here")
+            for node in leak.carriers[:2]
+            if node.span is not None and node.op in ("call", "apply")
+        ]
         return mistakes.sees_future(culprit.span or span, model.name, item.name, f"`{name}`", _unrepeated(path), labels)
 
     def _vary(self) -> dict[str, tuple[StaticValue, ...]]:

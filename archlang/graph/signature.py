@@ -20,7 +20,6 @@ from archlang.names.evaluate import (
     Value,
     coerce,
     describe,
-    kind_of,
     show,
 )
 from archlang.names.modules import Declaration, Module
@@ -158,9 +157,7 @@ class Binding:
     def __post_init__(self) -> None:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
-        self.evaluator = Evaluator(
-            self.lookup, self.known, self.declaration.module, self.report, self.configure
-        )
+        self.evaluator = Evaluator(self.lookup, self.known, self.declaration.module, self.report, self.configure)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -207,7 +204,12 @@ class Binding:
                 found = self.lookup(node.text)
                 if isinstance(found, Bound) and found.value is not None and node.text not in [f[0] for f in facts]:
                     facts.append((node.text, show(found.value), found.span))
-        if isinstance(condition, Binary) and condition.operator == "in" and isinstance(condition.right, ListOf) and facts:
+        if (
+            isinstance(condition, Binary)
+            and condition.operator == "in"
+            and isinstance(condition.right, ListOf)
+            and facts
+        ):
             near = did_you_mean(facts[0][1], [unparse(item) for item in condition.right.items])
         span = next((place for _, _, place in facts if place is not None), self.call)
         return name_mistakes.where_violated(
@@ -245,7 +247,8 @@ class Binding:
             return False
         if name == "prob":
             dimensions = wanted.dimensions
-        return all([self._match_size(d, size, span) for d, size in zip(dimensions, actual.dims, strict=True)])
+        fits = [self._match_size(size, found, span) for size, found in zip(dimensions, actual.dims, strict=True)]
+        return all(fits)
 
     def _misfit(self, span: Span, block: str, parameter: InputParameter, expected: str, actual: Type) -> None:
         if actual.name == "address":
@@ -277,7 +280,9 @@ class Binding:
         self._disagreeing.add(name)
         return False
 
-    def type(self, written: TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None) -> Type | None:
+    def type(
+        self, written: TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
+    ) -> Type | None:
         """The type that a signature writes, with its sizes in place. `features` are those of variadic arguments;
         `free` makes a size for a name that is not bound."""
         if isinstance(written, ConditionalType):
@@ -350,7 +355,11 @@ class Binding:
         written = self.written(parameter.type)
         if parameter.variadic or written is None:
             return []
-        axes = (Axis.FEATURE,) if parameter.type.name == "data" else CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
+        axes = (
+            (Axis.FEATURE,)
+            if parameter.type.name == "data"
+            else CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
+        )
         return [
             size.text
             for size, one in zip(written, axes, strict=True)

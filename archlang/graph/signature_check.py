@@ -10,6 +10,7 @@ from archlang.graph.signature import Binding, parameter_kind
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import KINDS, Bound
 from archlang.names.modules import Declaration
+from archlang.source import Span
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, TypeExpression, TypeName
 from archlang.syntax.walk import walk
 from archlang.types import Axis, Dim
@@ -22,12 +23,12 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     """Reports kinds, types, sizes and reads that are wrong in themselves."""
     item = declaration.item
     signature = item.signature
-    names: dict[str, object] = {}
-    for parameter in (*signature.statics, *signature.inputs):
-        if parameter.name in names:
-            first = next(p.span for p in (*signature.statics, *signature.inputs) if p.name == parameter.name)
-            report(name_mistakes.bound_twice(parameter.span, parameter.name, first))
-        names[parameter.name] = parameter
+    first: dict[str, Span] = {}
+    named = [(static.name, static.span) for static in signature.statics]
+    for name, span in [*named, *((one.name, one.span) for one in signature.inputs)]:
+        if name in first:
+            report(name_mistakes.bound_twice(span, name, first[name]))
+        first.setdefault(name, span)
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
             report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
@@ -75,5 +76,3 @@ def _modes(mode: Expression) -> list[Expression]:
 
 def _types(written: TypeExpression) -> list[TypeName]:
     return [node for node in walk(written) if isinstance(node, TypeName)]
-
-

@@ -108,15 +108,15 @@ class Evaluator:
             case Unary(operator="-", operand=operand):
                 return self._negative(self.value(operand, kind), expression)
             case Unary(operand=operand):
-                truth = self.truth(operand)
-                return Unknown("bool") if truth is None else not truth
+                holds = self.truth(operand)
+                return Unknown("bool") if holds is None else not holds
             case Binary():
                 return self._binary(expression)
             case Conditional(then=then, test=test, otherwise=otherwise):
-                truth = self.truth(test)
-                if truth is None:
+                holds = self.truth(test)
+                if holds is None:
                     return Unknown(kind or "int")
-                return self.value(then if truth else otherwise, kind)
+                return self.value(then if holds else otherwise, kind)
             case Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
         self.report(
@@ -213,7 +213,9 @@ class Evaluator:
             if first > last:
                 self.report(
                     mistakes.not_computable(
-                        node.span, f"the range {first}..{last} is empty", f"write the smaller end first: {last}..{first}"
+                        node.span,
+                        f"the range {first}..{last} is empty",
+                        f"write the smaller end first: {last}..{first}",
                     )
                 )
                 return None
@@ -239,11 +241,11 @@ class Evaluator:
     def _binary(self, node: Binary) -> Value:
         operator = node.operator
         if operator in ("and", "or"):
-            left, right = self.truth(node.left), self.truth(node.right)
+            sides = (self.truth(node.left), self.truth(node.right))
             decided = operator == "or"
-            if left is decided or right is decided:
+            if decided in sides:
                 return decided
-            return Unknown("bool") if left is None or right is None else not decided
+            return Unknown("bool") if None in sides else not decided
         if operator in ("==", "!=", "in"):
             return self._compare_any(node)
         left, right = self.value(node.left, "float"), self.value(node.right, "float")

@@ -147,7 +147,9 @@ def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnos
 
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    listed = f"this file has {_listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
+    listed = (
+        f"this file has {_listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
+    )
     return Diagnostic(
         "E0214", f"no model is called `{name}`", span, "unknown model", remedy=_near(name, possible, listed)
     )
@@ -164,7 +166,9 @@ def not_a_block(span: Span, name: str, what: str) -> Diagnostic:
 
 
 def no_return(span: Span, name: str) -> Diagnostic:
-    return Diagnostic("E0216", f"`{name}` never returns a value", span, "no `return`", remedy="end the body with `return …`")
+    return Diagnostic(
+        "E0216", f"`{name}` never returns a value", span, "no `return`", remedy="end the body with `return …`"
+    )
 
 
 def unreachable(span: Span, returned: Span) -> Diagnostic:
@@ -323,11 +327,18 @@ def _a(kind: str) -> str:
 
 
 def where_violated(
-    span: Span, condition: str, block: str, facts: Sequence[tuple[str, str, Span | None]], written: Span, near: str | None
+    span: Span,
+    condition: str,
+    block: str,
+    facts: Sequence[tuple[str, str, Span | None]],
+    written: Span,
+    near: str | None,
 ) -> Diagnostic:
     values = ", ".join(f"{name} = {value}" for name, value, _ in facts)
-    labels = (Label(written, "required here"),) + tuple(
-        Label(place, f"{name} = {value}") for name, value, place in facts if place is not None and place != span
+    others = [(name, value, place) for name, value, place in facts if place is not None and place != span]
+    labels = (
+        Label(written, "required here"),
+        *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
     remedy = f"did you mean `{near}`?" if near else "change one of these values so that the condition holds"
     return Diagnostic("E0304", f"`{block}` requires {condition}, but {values}", span, "does not hold", labels, remedy)

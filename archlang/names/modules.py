@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
@@ -181,7 +182,7 @@ def _block_circles(module: Module) -> Iterator[Diagnostic]:
     for component in nx.strongly_connected_components(uses):
         circle = _circle_in(uses.subgraph(component))
         if circle:
-            pairs = list(zip(circle, circle[1:], strict=False))
+            pairs = list(pairwise(circle))
             spans = [places[pair] for pair in pairs]
             yield mistakes.block_circle(spans[0], circle, spans)
 

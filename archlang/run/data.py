@@ -89,13 +89,14 @@ class Data:
         )
 
     def in_order_of_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
-        """Every item once, short ones first: for evaluation. A batch has at most `size` items and about `tokens`
-        tokens."""
+        """Every item once, short ones first, for evaluation: at most `size` items and about `tokens` tokens a batch."""
         order = np.argsort(self.lengths, kind="stable")
         start = 0
         while start < len(order):
             stop = start + 1
-            while stop < len(order) and stop - start < size and (stop - start + 1) * self.lengths[order[stop]] <= tokens:
+            while (
+                stop < len(order) and stop - start < size and (stop - start + 1) * self.lengths[order[stop]] <= tokens
+            ):
                 stop += 1
             yield self.batch(order[start:stop])
             start = stop

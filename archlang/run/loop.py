@@ -192,7 +192,9 @@ class Training:
         value = loss(forward(self._model, batch), batch)
         whole = value
         if settings.ponder:
-            whole = value + settings.ponder * self.module.ponder
+            ponder = self.module.ponder
+            assert isinstance(ponder, Tensor)
+            whole = value + settings.ponder * ponder
         self._optimizer.zero_grad(set_to_none=True)
         self._fabric.backward(whole)
         norm = None
@@ -259,5 +261,3 @@ class Training:
         best = self.progress.best_step
         if best is not None and best in self._checkpoints.steps():
             self.module.load_state_dict(dict(self._checkpoints.read(best).weights))
-
-

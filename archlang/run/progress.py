@@ -76,7 +76,9 @@ class Display:
         self._accuracy = f"  {score.split}.{metric} {value:.1%}"
 
 
-def result_table(scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Mapping[str, Sequence[int]]) -> Table:
+def result_table(
+    scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Mapping[str, Sequence[int]]
+) -> Table:
     """Every metric by split, and below each split by its groups, `breakdown` first; values that were trained on are
     marked."""
     table = Table(title="Measured", title_justify="left", header_style="bold")

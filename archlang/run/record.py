@@ -1,14 +1,14 @@
 """The run folder: everything about one run, readable without archlang.
 
-    recipe.arch       the program, exactly as it was
-    run.json          the recipe's name, the task, every resolved setting, the seed, the claims
-    graph.txt         the typed graph that was trained; graph_at_test.txt that which is tested
-    versions.json     archlang, python, torch and the machine
-    metrics.jsonl     a line for each logged step and each evaluation; the same for the same seed, bit for bit
-    timings.jsonl     the seconds and steps per second of the same lines
-    tensorboard/      the same curves as TensorBoard events
-    checkpoints/      weights and everything else that the run goes on from
-    results.json      what was measured in the end, with the claims
+recipe.arch       the program, exactly as it was
+run.json          the recipe's name, the task, every resolved setting, the seed, the claims
+graph.txt         the typed graph that was trained; graph_at_test.txt that which is tested
+versions.json     archlang, python, torch and the machine
+metrics.jsonl     a line for each logged step and each evaluation; the same for the same seed, bit for bit
+timings.jsonl     the seconds and steps per second of the same lines
+tensorboard/      the same curves as TensorBoard events
+checkpoints/      weights and everything else that the run goes on from
+results.json      what was measured in the end, with the claims
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def versions() -> dict[str, Any]:  # Any: JSON
 
 
 class Record:
-    """A run folder that is being written. Lines are appended and flushed; whole files are written beside and renamed."""
+    """A run folder that is being written: lines are appended, whole files are written beside and renamed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -139,7 +139,9 @@ class Record:
         known = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         for part in ("recipe", "model", "seed"):
             if known.get(part) != described[part]:
-                raise mistakes.another_recipe(self.folder, f"its {part} is `{known.get(part)}`, not `{described[part]}`")
+                raise mistakes.another_recipe(
+                    self.folder, f"its {part} is `{known.get(part)}`, not `{described[part]}`"
+                )
         differing = [
             name
             for name in sorted({*known["settings"], *described["settings"]})
@@ -191,7 +193,7 @@ class Record:
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._writer = SummaryWriter(str(self.folder / "tensorboard"))  # type: ignore[no-untyped-call] # torch's
+            self._writer = SummaryWriter(str(self.folder / "tensorboard"))
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 

@@ -113,9 +113,7 @@ def train(
     at_test = module if plan.at_test is plan.graph else build(plan.at_test)
     display = Display(console, plan.recipe) if console is not None else None
     watcher = display or Silent()
-    training = Training(
-        fabric, module, at_test, plan.train.python, settings, task, splits, record, plan.seed, watcher
-    )
+    training = Training(fabric, module, at_test, plan.train.python, settings, task, splits, record, plan.seed, watcher)
     try:
         if taken_up and training.resume() and console is not None:
             console.print(f"going on with {folder} at step {training.progress.step}", markup=False)
@@ -129,9 +127,7 @@ def train(
         scores = _test(training, splits, task, console)
         claims = _claims(plan, scores, task)
         _keep(record, scores, claims, trained.best_step)
-        return Outcome(
-            folder, trained.step, False, scores, claims, task.breakdown, task.metrics, _trained_on(splits)
-        )
+        return Outcome(folder, trained.step, False, scores, claims, task.breakdown, task.metrics, _trained_on(splits))
     finally:
         record.close()
 
@@ -198,9 +194,7 @@ def _claims(plan: Plan, scores: Sequence[Score], task: Task) -> tuple[dict[str, 
     return tuple(rows)
 
 
-def _measured(
-    score: Score, metric: str, index: int | None, at: Mapping[str, StaticValue], task: Task
-) -> float | None:
+def _measured(score: Score, metric: str, index: int | None, at: Mapping[str, StaticValue], task: Task) -> float | None:
     """A metric of a split, or of one group of it: `test.accuracy[20]`, or `at test.ignore = 0.1`."""
     if index is not None:
         return score.groups.get(task.breakdown, {}).get(index, {}).get(metric)
@@ -261,9 +255,7 @@ def evaluate_run(
     scores = tuple(
         evaluate(module, Data(data[name], fabric.device), data[name], name, task) for name in wanted if len(data[name])
     )
-    return Outcome(
-        folder, saved.step, False, scores, (), task.breakdown, task.metrics, _trained_on(data)
-    )
+    return Outcome(folder, saved.step, False, scores, (), task.breakdown, task.metrics, _trained_on(data))
 
 
 def _read(folder: Path, name: str) -> str:
@@ -281,5 +273,3 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:  # Any: JSON
     if not isinstance(found, dict):
         raise mistakes.damaged(folder / name, "it holds no object")
     return found
-
-

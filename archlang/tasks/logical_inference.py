@@ -6,10 +6,10 @@ cover, and `#` none of these.
 
 >>> task = LogicalInference(draws=2000)
 >>> train = task.generate("train", seed=0)
->>> [spell(task, train.inputs[side][0]) for side in ("left", "right")], RELATIONS[train.targets[0]]
-(['f', 'c'], '#')
->>> [spell(task, train.inputs[side][1]) for side in ("left", "right")], RELATIONS[train.targets[1]]
-(['( not a )', '( e ( and ( b ( or f ) ) ) )'], '#')
+>>> [spell(task, train.inputs[side][3]) for side in ("left", "right")], RELATIONS[train.targets[3]]
+(['( e ( and a ) )', '( e ( or ( not c ) ) )'], '<')
+>>> [spell(task, train.inputs[side][7]) for side in ("left", "right")], RELATIONS[train.targets[7]]
+(['( ( not a ) ( and ( not e ) ) )', 'e'], '|')
 """
 
 from __future__ import annotations

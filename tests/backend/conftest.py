@@ -22,13 +22,11 @@ def seeded() -> None:
 def compiled(tmp_path: Path) -> Compiled:
     """Compiles a program: `compiled(text, d=8)`. It is called `program.arch`."""
 
-    def make(
-        text: str, *, plugins: bool = False, vocab: int | None = 11, classes: int | None = 5, **statics: object
-    ) -> Architecture:
+    def make(text: str, *, model: str | None = None, plugins: bool = False, **statics: object) -> Architecture:
         path = tmp_path / "program.arch"
         path.write_text(text)
-        sizes = {"vocab": vocab, "classes": classes}
-        known: dict[str, object] = {name: size for name, size in sizes.items() if size is not None}
-        return load(path, plugins=plugins, **known, **statics)
+        sizes: dict[str, object] = {"vocab": 11, "classes": 5, **statics}
+        known = {name: value for name, value in sizes.items() if value is not None}
+        return load(path, model, None, plugins=plugins, **known)
 
     return make

@@ -123,7 +123,9 @@ def test_every_weight_of_a_model_gets_a_gradient(compiled: Compiled) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_model_without_halting_compiles_as_one_graph_of_torch(compiled: Compiled) -> None:
-    module = compiled(EVERYTHING.replace("halting c as s by token_halt[0.9, transition = true]", "").replace("(s)", "(c)"))
+    module = compiled(
+        EVERYTHING.replace("halting c as s by token_halt[0.9, transition = true]", "").replace("(s)", "(c)")
+    )
     x, lengths = batch()
     fast = torch.compile(module, backend="eager", fullgraph=True)
     torch.testing.assert_close(fast(x, lengths=lengths), module(x, lengths=lengths))
@@ -134,20 +136,13 @@ def test_a_model_without_halting_compiles_as_one_graph_of_torch(compiled: Compil
 
 def test_weights_are_named_by_their_place_in_the_program(compiled: Compiled) -> None:
     module = compiled(EVERYTHING)
-    assert {name.rpartition(".")[0] for name in module.state_dict()} == {
-        "embed",
-        "start_end",
-        "learned",
-        *(f"stack.{step}.layer.attention.{map_}" for step in (0, 1) for map_ in ("query", "key", "value", "output")),
-        *(f"stack.{step}.layer.{block}.{map_}" for step in (0, 1) for block in ("gate", "feedforward") for map_ in ("hidden", "output")),
-        *(f"stack.{step}.{norm}" for step in (0, 1) for norm in ("layer.norm", "norm")),
-        "norm",
-        "norm_2",
-        *(f"{name}.{map_}" for name in ("attention", "attention_2") for map_ in ("query", "key", "value", "output")),
-        "token_halt.hidden",
-        "token_halt.output",
-        "linear",
-    }  # fmt: skip
+    maps = ("query", "key", "value", "output")
+    layer = ["norm", *(f"attention.{name}" for name in maps), "gate.hidden", "gate.output"]
+    layer += ["feedforward.hidden", "feedforward.output"]
+    wanted = {"embed", "start_end", "learned", "token_halt.hidden", "token_halt.output", "norm", "norm_2", "linear"}
+    wanted |= {f"{name}.{part}" for name in ("attention", "attention_2") for part in maps}
+    wanted |= {f"stack.{step}.{name}" for step in (0, 1) for name in ("norm", *(f"layer.{part}" for part in layer))}
+    assert {name.rpartition(".")[0] for name in module.state_dict()} == wanted
 
 
 def test_a_shared_instance_stands_in_the_state_once(compiled: Compiled) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -31,11 +32,13 @@ class Tied(nn.Module):
 
     def __init__(self, *, of: nn.Module, d: int) -> None:
         super().__init__()
-        self.inner = nn.ModuleDict({"held": of})
+        self.inner: Any = nn.Module()  # Any: a module of any attributes
+        self.inner.held = of
         self.own = nn.Parameter(torch.ones(d))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.inner["held"](x) * self.own
+        y: Tensor = self.inner.held(x)
+        return y * self.own
 
 
 class Touchy(nn.Module):

@@ -18,7 +18,7 @@ Compiled = Callable[..., Architecture]
 
 
 class HaltAfter(HaltingBlock):
-    """Halts where the first token's channel 0 says: after max(1, round(h[0])) steps; the mixture is the state's mean."""
+    """Halts after as many steps as channel 0 says at the start (that of the first position, or of each); at least one."""
 
     def __init__(self, *, per_position: bool, d: int) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ every = pytest.mark.parametrize("extern", EXTERNS, ids=[item.name for item in EX
 
 def behind(extern: Extern) -> type[nn.Module]:
     module, name = extern.python.split(":")
-    found = getattr(importlib.import_module(module), name)
+    found: type = getattr(importlib.import_module(module), name)
     assert issubclass(found, nn.Module)
     return found
 

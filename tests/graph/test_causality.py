@@ -39,7 +39,8 @@ CAUSAL = {
 LEAKING = {
     "full attention": ("a = h + attention[2](norm(h))\nreturn linear[vocab](a)", "attention"),
     "one loop of many": (
-        "repeat 2 { h <- h + attention[2, causal = true](h) }\nstack 2 { h <- h + attention[2](h) }\nreturn linear[vocab](h)",
+        "repeat 2 { h <- h + attention[2, causal = true](h) }\nstack 2 { h <- h + attention[2](h) }\n"
+        "return linear[vocab](h)",
         "attention",
     ),
     "halting on the whole": (

@@ -84,7 +84,8 @@ def test_test_time_statics_may_change_steps_but_not_weights() -> None:
 
 
 def test_every_point_of_vary_is_checked() -> None:
-    model = "model m[d = 8, heads = 2](x: tokens[n]) -> logits[classes] { return embed[d](x) |> attention[heads] |> last |> linear[classes] }\n"
+    model = "model m[d = 8, heads = 2](x: tokens[n]) -> logits[classes] { "
+    model += "return embed[d](x) |> attention[heads] |> last |> linear[classes] }\n"
     recipe = "recipe r { task ctl model m train adamw[steps = 10] vary model.heads in [1, 2, 3] }"
     assert codes(model + recipe) == ["E0304"]
 

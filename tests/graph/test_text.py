@@ -17,7 +17,7 @@ from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 LOOPS = """\
 graph loops
 
-instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) "archlang.blocks.embed:Embed"
+instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) "mine:Embed"
 instance @ends: start_end(d = 64) lengths (n) axes (n) reads (causal) grows "archlang.blocks.positions:StartEnd"
 instance @stack.*.attention: attention[heads = 4](d = 64, e = 2*k - 1) lengths (n, m) axes (n) (m, -) "mine:Attention"
 instance @relu: relu axes () pure "archlang.blocks.activations:Relu"
@@ -67,9 +67,7 @@ def test_a_printed_graph_reads_as_itself(text: str) -> None:
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
 SIZES = st.lists(st.tuples(st.lists(NAMES, max_size=2), st.integers(-9, 9)), max_size=3).map(
-    lambda terms: sum(
-        (math.prod(map(Dim.of, names), start=Dim.of(factor)) for names, factor in terms), start=Dim.of(0)
-    )
+    lambda terms: sum((math.prod(map(Dim.of, names), start=Dim.of(factor)) for names, factor in terms), start=Dim.of(0))
 )
 STATICS: st.SearchStrategy[StaticValue] = st.recursive(
     st.one_of(
@@ -89,7 +87,9 @@ STATICS: st.SearchStrategy[StaticValue] = st.recursive(
 def test_every_static_and_size_reads_back_as_itself(statics: dict[str, StaticValue], size: Dim) -> None:
     instance = Instance("f", "f", "m:F", statics, {"d": size}, reads=("full",), axes=(("n", ""),), lengths=("n",))
     kind = Type("map", (size, size))
-    region = Region((Input("%1", kind),), (Node("%2", "call", ("%1",), (kind,), attributes={"instance": "f"}),), ("%2",))
+    region = Region(
+        (Input("%1", kind),), (Node("%2", "call", ("%1",), (kind,), attributes={"instance": "f"}),), ("%2",)
+    )
     graph = Graph("g", region, {"f": instance})
     read = parse_graph(print_graph(graph))
     assert read == graph

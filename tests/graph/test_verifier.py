@@ -83,7 +83,11 @@ def test_a_sound_graph_passes() -> None:
         ("return %y2, %y3", "return %y2, %y2", "emits seq[n, 4] for a chunk"),
         ("%y: seq[n, 4], seq[n, 4] =", "%y: seq[n, 4], seq[m, 4] =", "is seq[m, 4], not seq[n, 4]"),
         ("subtract(%l2, %l3)", "subtract(%l2)", "has 1 arguments"),
-        ("%s4: seq[n, 4] = multiply(%s3, %s2)", "%s4: seq[n, 4] = multiply(%s2, %s2)", "of number, number is seq[n, 4]"),
+        (
+            "%s4: seq[n, 4] = multiply(%s3, %s2)",
+            "%s4: seq[n, 4] = multiply(%s2, %s2)",
+            "of number, number is seq[n, 4]",
+        ),
         ("input %x x: tokens[n, 9]", "input %x x: tokens[n]", "with the wrong number of sizes"),
         ("input %x x: tokens[n, 9]", "input %x x: token[n, 9]", "the unknown type token"),
         ("%k: number = number[value = 2]()", "%k: vec[1] = number[value = 2]()", "is no number"),

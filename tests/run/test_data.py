@@ -27,7 +27,7 @@ def test_evaluation_sees_every_item_once() -> None:
     rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
     seen = [batch.items.tolist() for batch in data.in_order_of_length(2)]
-    assert sorted(sum(seen, [])) == [0, 1, 2, 3, 4]
+    assert sorted(item for items in seen for item in items) == [0, 1, 2, 3, 4]
     assert seen[0] == [1, 3]
 
 

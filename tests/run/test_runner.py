@@ -144,7 +144,9 @@ def test_eval_needs_nothing_but_the_folder(program: Path, tmp_path: Path) -> Non
 
 
 def test_a_static_of_test_time_is_used_for_testing_only(program: Path, tmp_path: Path) -> None:
-    program.write_text(program.read_text().replace("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]"))
+    program.write_text(
+        program.read_text().replace("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]")
+    )
     with_test = trained(program, tmp_path / "run")
     metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert max(line["mean_depth"] for line in metrics if "mean_depth" in line) <= 2
