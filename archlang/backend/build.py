@@ -73,7 +73,8 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         limit=_int(node, "limit"),
         halted=_int(node, "state"),
         mixture=node.attributes["mixture"] is True,
-        ranks=tuple(1 + len(kind.dims) for kind in node.types),
+        # The vocabulary is a size of tokens, but no axis.
+        ranks=tuple(1 + len(kind.dims) - (kind.name == "tokens") for kind in node.types),
         along=tuple(length != () and kind.lengths[:1] == length for kind in node.types),
         extras=extras,
         depth=loop.deep,

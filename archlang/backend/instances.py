@@ -104,7 +104,7 @@ def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
         raise mistakes.foreign_python(instance)
     try:
         found = getattr(importlib.import_module(module_name), class_name)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:  # ValueError: a module without a name
         raise mistakes.no_such_class(instance, str(error)) from error
     except AttributeError:
         raise mistakes.no_such_class(instance, f"{module_name} has no {class_name}") from None

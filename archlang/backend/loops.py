@@ -6,7 +6,7 @@ outermost ones of them went, [b]."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,6 +189,13 @@ class Scan:
         if self.extras:
             return (*results, *_over_chunks(extras, reals))
         return results if len(results) > 1 else results[0]
+
+
+def halting_loops(module: nn.Module) -> Iterator[Halting]:
+    """Every halting loop in a compiled module, once for each step of the stacks that it is in; set its `watch` to see
+    where it halts."""
+    for runner in module.modules():
+        yield from (value for value in vars(runner).values() if isinstance(value, Halting))
 
 
 def _spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:

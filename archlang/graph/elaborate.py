@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.graph import mistakes
+from archlang.graph.applied import Applied
+from archlang.graph.frame import Builder, Flow, Frame, Place, moved_names
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.signature import Binding, settle
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import (
     BlockValue,
     Bound,
-    Data,
     Evaluator,
     InstanceValue,
     Unknown,
@@ -25,7 +25,6 @@ from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,
     Binary,
-    Body,
     Call,
     Conditional,
     Definition,
@@ -48,130 +47,12 @@ from archlang.syntax.tree import (
     Unary,
 )
 from archlang.types import Axis, Dim, Type
-from archlang.types.causality import MODES
-from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+from archlang.types.statics import StaticValue
 
 _DEEPEST = 40
 _LARGEST = 50_000
 _OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 NUMBER = Type("number")
-
-
-@dataclass
-class Builder:
-    """A region that is being filled; an inner one captures what it uses of the outer."""
-
-    parent: Builder | None = None
-    inputs: list[Input] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    captured: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Flow:
-    """A value that flows: where it was made, and what it is."""
-
-    builder: Builder
-    id: str
-    type: Type
-    span: Span
-
-
-@dataclass
-class Place:
-    """Where instances get their names: after their blocks, numbered from the second on."""
-
-    prefix: str
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def path(self, name: str) -> str:
-        count = self.counts[name] = self.counts.get(name, 0) + 1
-        return self.prefix + (name if count == 1 else f"{name}_{count}")
-
-
-@dataclass
-class Frame:
-    """The names in sight while a body is elaborated; a loop's frame looks on into its outer one."""
-
-    binding: Binding
-    builder: Builder
-    place: Place
-    outer: Frame | None = None
-    word: str = ""
-    span: Span | None = None
-    names: dict[str, Flow | InstanceValue | None] = field(default_factory=dict)
-    bound: dict[str, Span] = field(default_factory=dict)
-    moved: dict[str, Span] = field(default_factory=dict)
-    states: frozenset[str] = frozenset()
-    returned: tuple[Flow | None, Span] | None = None
-    emitted: tuple[Flow | None, Span] | None = None
-    misplaced: bool = False
-
-    @property
-    def root(self) -> Frame:
-        """The frame of the definition that this loop stands in."""
-        return self if self.outer is None else self.outer.root
-
-    def find(self, name: str) -> tuple[bool, Flow | InstanceValue | None]:
-        frame: Frame | None = self
-        while frame is not None:
-            if name in frame.names:
-                return True, frame.names[name]
-            frame = frame.outer
-        return False, None
-
-    def place_of(self, name: str) -> Span | None:
-        frame: Frame | None = self
-        while frame is not None:
-            if name in frame.bound:
-                return frame.bound[name]
-            frame = frame.outer
-        return None
-
-    def visible(self) -> Iterator[str]:
-        frame: Frame | None = self
-        while frame is not None:
-            yield from frame.names
-            frame = frame.outer
-
-    def lookup(self, name: str) -> Bound | Data | None:
-        known, value = self.find(name)
-        if known:
-            if isinstance(value, InstanceValue):
-                return Bound(value, value.span)
-            return Data(self.place_of(name) or self.binding.call) if value is not None else Bound(None, None)
-        return self.binding.lookup(name)
-
-
-def moved_names(body: Body) -> dict[str, Span]:
-    """The names that a loop's body moves and does not bind itself, each with its first `<-`."""
-    moved: dict[str, Span] = {}
-    own: set[str] = set()
-
-    def visit(statements: Sequence[Statement], top: bool) -> None:
-        for statement in statements:
-            match statement:
-                case Move(name=name, name_span=span):
-                    moved.setdefault(name, span)
-                case Assign(name=name) | Let(name=name):
-                    own.add(name)
-                case If(then=then, otherwise=otherwise):
-                    visit(then.statements, top)
-                    if otherwise is not None:
-                        visit(otherwise.statements, top)
-                case Repeat(body=inner) | Stack(body=inner) | Halting(body=inner):
-                    moved.update({n: s for n, s in moved_names(inner).items() if n not in moved})
-                case Scan():
-                    if statement.target:
-                        own.add(statement.target)
-                    inner_moves = moved_names(statement.body)
-                    inner_moves.pop(statement.variable, None)
-                    moved.update({n: s for n, s in inner_moves.items() if n not in moved})
-                case _:
-                    pass
-
-    visit(body.statements, True)
-    return {name: span for name, span in moved.items() if name not in own}
 
 
 class Elaborator:
@@ -848,7 +729,7 @@ class Elaborator:
             return self._node(frame.builder, "call", call.arguments, [kind], span, {"instance": path})[0]
         return self._inside(block.declaration, call, path, span, frame)
 
-    def _inside(self, declaration: Declaration, call: _Bound, path: str, span: Span, frame: Frame) -> Flow | None:
+    def _inside(self, declaration: Declaration, call: Applied, path: str, span: Span, frame: Frame) -> Flow | None:
         """Applies a composed block: its body becomes a region of its own."""
         if len(self._calls) >= _DEEPEST:
             self.report(name_mistakes.too_deep(span, _DEEPEST))
@@ -876,7 +757,7 @@ class Elaborator:
             [region],
         )[0]
 
-    def _bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> _Bound | None:
+    def _bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> Applied | None:
         """Binds arguments to the inputs of a block; None after a mistake."""
         declaration = block.declaration
         item = declaration.item
@@ -902,7 +783,7 @@ class Elaborator:
         if not fine:
             return None
         binding.finish()
-        return _Bound(self, binding, [value for value, _ in paired])
+        return Applied(self.report, binding, [value for value, _ in paired])
 
     def _register(self, instance: Instance, shared: InstanceValue | None) -> bool:
         """Notes an instance; a shared one must be used with one set of sizes."""
@@ -925,77 +806,6 @@ class Elaborator:
             reason = "; ".join(differences) or "its statics differ"
             self.report(mistakes.shared_with_other_sizes(where, name, reason, known.span))
         return False
-
-
-@dataclass
-class _Bound:
-    """A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
-
-    elaborator: Elaborator
-    binding: Binding
-    arguments: list[Flow]
-
-    def result(self, path: str, span: Span) -> tuple[Type | None, Instance | None]:
-        item = self.binding.declaration.item
-        assert isinstance(item, Extern)
-        inputs = item.signature.inputs
-        features: list[Dim] = []
-        if inputs and inputs[-1].variadic:
-            features = [size for value in self.arguments[len(inputs) - 1 :] if (size := value.type.feature) is not None]
-        kind = None if item.signature.result is None else self.binding.type(item.signature.result, features)
-        if kind is None:
-            return None, None
-        statics = self._statics(item, span)
-        if statics is None:
-            return None, None
-        sizes = {
-            name: self.binding.sizes[name].value
-            for parameter in inputs
-            for name in self.binding.sizes_by_axis(parameter, Axis.FEATURE)
-        }
-        lengths = dict.fromkeys(
-            name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
-        )
-        known = {length for value in self.arguments for length in value.type.lengths}
-        own = [length for length in kind.lengths if length not in known]
-        given = {name for length in known for name in length.names}
-        grows = any(length.names & given for length in own)
-        return kind, Instance(
-            path, item.name, item.python, statics,
-            {name: size for name, size in sizes.items() if isinstance(size, Dim)}, tuple(lengths), grows, item.pure, self._reads(item), span, self._axes(item),
-        )  # fmt: skip
-
-    def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:
-        statics: dict[str, StaticValue] = {}
-        for parameter in item.signature.statics:
-            value = self.binding.given[parameter.name].value
-            if isinstance(value, BlockValue):
-                self.elaborator.report(mistakes.needs_instance(span, item.name, parameter.name))
-                return None
-            plain_value = plain(value)
-            if plain_value is None:
-                return None
-            statics[parameter.name] = plain_value
-        return statics
-
-    def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
-        """For each argument the names of its lengths in the signature, "" for one that is a static."""
-        inputs = item.signature.inputs
-        named = [self.binding.length_names(parameter) for parameter in inputs]
-        return tuple(named[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
-
-    def _reads(self, item: Extern) -> tuple[str, ...]:
-        """How each argument is read; what a signature does not say is read fully."""
-        written = {reads.input: reads.mode for reads in item.reads}
-        modes = []
-        inputs = item.signature.inputs
-        for position in range(len(self.arguments)):
-            mode = written.get(inputs[min(position, len(inputs) - 1)].name)
-            while isinstance(mode, Conditional):
-                truth = self.binding.evaluator.truth(mode.test)
-                mode = None if truth is None else (mode.then if truth else mode.otherwise)
-            modes.append(mode.text if isinstance(mode, Name) and mode.text in MODES else "full")
-        return tuple(modes)
 
 
 class _TooLarge(Exception):
@@ -1030,24 +840,6 @@ def elaborate(
         report(mistakes.too_large(error.span, _LARGEST))
         return None, None, ()
     return (None if mistaken else graph), result, types
-
-
-def plain(value: Value) -> StaticValue | None:
-    """A static as Python gets it; a size that is not known stays a symbol."""
-    match value:
-        case Dim():
-            number = value.constant
-            return Symbol(str(value)) if number is None else number
-        case InstanceValue(path=path):
-            return InstanceOf(path)
-        case Unknown():
-            return Symbol("?")
-        case tuple():
-            items = [plain(item) for item in value]
-            return tuple(item for item in items if item is not None)
-        case bool() | float() | str() | Symbol() | Interval():
-            return value
-    return None
 
 
 def promised_names(item: Definition) -> list[str | None]:

@@ -8,8 +8,9 @@ from itertools import product
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.graph import mistakes
+from archlang.graph.applied import plain
 from archlang.graph.causality import find_leak
-from archlang.graph.elaborate import elaborate, plain
+from archlang.graph.elaborate import elaborate
 from archlang.graph.graph import Graph, Node
 from archlang.graph.plan import Chosen, Plan, PublishedResult
 from archlang.graph.signature import Binding, parameter_kind, settle, static_value

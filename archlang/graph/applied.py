@@ -1,0 +1,118 @@
+"""A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from archlang.diagnostics import Diagnostic
+from archlang.graph import mistakes
+from archlang.graph.frame import Flow
+from archlang.graph.graph import Instance
+from archlang.graph.signature import Binding
+from archlang.names.evaluate import BlockValue, InstanceValue, Unknown, Value
+from archlang.source import Span
+from archlang.syntax.tree import Conditional, Extern, Name
+from archlang.types import Axis, Dim, Type
+from archlang.types.causality import MODES
+from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+
+
+@dataclass
+class Applied:
+    """A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
+
+    report: Callable[[Diagnostic], None]
+    binding: Binding
+    arguments: list[Flow]
+
+    def result(self, path: str, span: Span) -> tuple[Type | None, Instance | None]:
+        item = self.binding.declaration.item
+        assert isinstance(item, Extern)
+        inputs = item.signature.inputs
+        features: list[Dim] = []
+        if inputs and inputs[-1].variadic:
+            features = [size for value in self.arguments[len(inputs) - 1 :] if (size := value.type.feature) is not None]
+        kind = None if item.signature.result is None else self.binding.type(item.signature.result, features)
+        if kind is None:
+            return None, None
+        statics = self._statics(item, span)
+        if statics is None:
+            return None, None
+        sizes = {
+            name: self.binding.sizes[name].value
+            for parameter in inputs
+            for name in self.binding.sizes_by_axis(parameter, Axis.FEATURE)
+        }
+        lengths = dict.fromkeys(
+            name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
+        )
+        known = {length for value in self.arguments for length in value.type.lengths}
+        own = [length for length in kind.lengths if length not in known]
+        given = {name for length in known for name in length.names}
+        grows = any(length.names & given for length in own)
+        features_by_name = {name: size for name, size in sizes.items() if isinstance(size, Dim)}
+        instance = Instance(
+            path=path,
+            block=item.name,
+            python=item.python,
+            statics=statics,
+            features=features_by_name,
+            lengths=tuple(lengths),
+            grows=grows,
+            pure=item.pure,
+            reads=self._reads(item),
+            span=span,
+            axes=self._axes(item),
+        )
+        return kind, instance
+
+    def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:
+        statics: dict[str, StaticValue] = {}
+        for parameter in item.signature.statics:
+            value = self.binding.given[parameter.name].value
+            if isinstance(value, BlockValue):
+                self.report(mistakes.needs_instance(span, item.name, parameter.name))
+                return None
+            plain_value = plain(value)
+            if plain_value is None:
+                return None
+            statics[parameter.name] = plain_value
+        return statics
+
+    def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
+        """For each argument the names of its lengths in the signature, "" for one that is a static."""
+        inputs = item.signature.inputs
+        named = [self.binding.length_names(parameter) for parameter in inputs]
+        return tuple(named[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
+
+    def _reads(self, item: Extern) -> tuple[str, ...]:
+        """How each argument is read; what a signature does not say is read fully."""
+        written = {reads.input: reads.mode for reads in item.reads}
+        modes = []
+        inputs = item.signature.inputs
+        for position in range(len(self.arguments)):
+            mode = written.get(inputs[min(position, len(inputs) - 1)].name)
+            while isinstance(mode, Conditional):
+                truth = self.binding.evaluator.truth(mode.test)
+                mode = None if truth is None else (mode.then if truth else mode.otherwise)
+            modes.append(mode.text if isinstance(mode, Name) and mode.text in MODES else "full")
+        return tuple(modes)
+
+
+def plain(value: Value) -> StaticValue | None:
+    """A static as Python gets it; a size that is not known stays a symbol."""
+    match value:
+        case Dim():
+            number = value.constant
+            return Symbol(str(value)) if number is None else number
+        case InstanceValue(path=path):
+            return InstanceOf(path)
+        case Unknown():
+            return Symbol("?")
+        case tuple():
+            items = [plain(item) for item in value]
+            return tuple(item for item in items if item is not None)
+        case bool() | float() | str() | Symbol() | Interval():
+            return value
+    return None
