@@ -34,6 +34,8 @@ class Dereference(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
+        if w.dim() != 4:
+            raise ValueError("dereference takes what pointer_unit gives, not addresses themselves")
         if not self.value:
             return (w @ memory[:, None]).flatten(2)
         pairs = zip(self.value, self.output, strict=True)

@@ -146,17 +146,15 @@ class Evaluator:
         if kind == "path":
             return Symbol(name.text)
         found = self.lookup(name.parts[0])
+        if kind == "symbol" and not (isinstance(found, Bound) and _may_be_symbol(found.value)):
+            return Symbol(name.text)
         if isinstance(found, Data):
-            if kind == "symbol":
-                return Symbol(name.text)
             self.report(mistakes.data_in_static(name.span, name.text, found.span))
             return None
         if found is not None:
             if len(name.parts) == 1:
                 return found.value
             return self._attribute(name, found.value)
-        if kind == "symbol":
-            return Symbol(name.text)
         declaration = self.module.find(name.text)
         if declaration is not None:
             return BlockValue(declaration)
@@ -350,9 +348,12 @@ class Evaluator:
         if not isinstance(expression, Name) or len(expression.parts) != 1:
             return False
         found = self.lookup(expression.parts[0])
-        if not isinstance(found, Bound):
-            return False
-        return isinstance(found.value, Symbol) or (isinstance(found.value, Unknown) and found.value.kind == "symbol")
+        return isinstance(found, Bound) and found.value is not None and _may_be_symbol(found.value)
+
+
+def _may_be_symbol(value: Value) -> bool:
+    """Whether a static is a symbol, as far as is known."""
+    return value is None or isinstance(value, Symbol) or (isinstance(value, Unknown) and value.kind == "symbol")
 
 
 def _order(operator: str, difference: float) -> bool:

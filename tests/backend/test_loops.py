@@ -17,7 +17,7 @@ Compiled = Callable[..., Architecture]
 
 
 class HaltAfter(HaltingBlock):
-    """Halts after as many steps as channel 0 says at the start (that of the first position, or of each); at least one."""
+    """Halts after as many steps as channel 0 says at first, of position 0 or of each; at least one."""
 
     def __init__(self, *, per_position: bool, d: int) -> None:
         super().__init__()

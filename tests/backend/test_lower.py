@@ -52,7 +52,7 @@ def test_a_loop_of_a_shared_block_runs_the_same_weights_wherever_it_is_applied(c
             }
             return h
         }
-        model m(x: tokens[n], y: tokens[m]) -> logits[4] {
+        model pair(x: tokens[n], y: tokens[k]) -> logits[4] {
             let encode = encoder[3]
             u = encode(embed[4](x))
             stack 2 { u <- encode(norm(u)) }

@@ -34,6 +34,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def references() -> Path:
+    """The folder of the papers' references, one folder for each paper."""
+    return GOLDENS
+
+
+@pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Mapping[str, np.ndarray]:
     """The arrays of one golden file by name."""
     with np.load(request.param) as arrays:

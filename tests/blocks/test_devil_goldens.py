@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,3 +242,103 @@ def test_sinusoids(golden: Golden, dtype: torch.dtype) -> None:
             expected = torch.from_numpy(table).to(dtype)
             positions = torch.arange(-20, 21, dtype=dtype)
             torch.testing.assert_close(sinusoid(positions, expected.shape[1]), expected, atol=2e-6, rtol=0)
+
+
+def started(variant: str) -> dict[str, nn.Parameter]:
+    """The weights that our defaults start with at the size of SCAN, by the program's names."""
+    relative = "rel" in variant
+    scaling = SCALINGS.get(variant.split("_")[2], "none") if not relative else "none"
+    init = {"none": "normal", "token_upscaling": "xavier", "position_downscaling": "kaiming"}[scaling]
+
+    def embed(vocab: int) -> Embed:
+        return Embed(
+            d=128,
+            init="xavier" if relative else init,
+            scaling=scaling,
+            dropout=0.0,
+            frozen=-1,
+            frozen_start="drawn",
+            vocab=vocab,
+        )
+
+    def plain() -> Attention:
+        return Attention(
+            heads=8,
+            position="none",
+            causal=False,
+            dropout=0.0,
+            output_dropout=0.0,
+            head_dim=0,
+            causal_rule="always",
+            padded="zero",
+            init="xavier",
+            d=128,
+            e=128,
+        )
+
+    def itself() -> Attention | RelativeAttention:
+        if not relative:
+            return plain()
+        return RelativeAttention(
+            heads=8,
+            scale="fixed",
+            causal=False,
+            dropout=0.0,
+            key_dropout=0.0,
+            output_dropout=0.0,
+            head_dim=0,
+            init="torch",
+            d=128,
+            e=128,
+        )
+
+    target = embed(7)
+    found = {"input_embedding.weight": embed(15).weight, "output_embedding.weight": target.weight}
+    bias = Unembed(table=target, bias=True, d=128).bias
+    assert bias is not None
+    found["output_map.bias"] = bias
+    parts: dict[str, nn.Module] = {"trafo.decoder.L.multihead_attn": plain()}
+    for side, norms in (("encoder", 2), ("decoder", 3)):
+        parts[f"trafo.{side}.L.self_attn"] = itself()
+        feedforward = Feedforward(
+            ff=256,
+            activation="relu",
+            dropout=0.0,
+            output_dropout=0.0,
+            bias=0.0,
+            bias_init="drawn",
+            init="relu",
+            gain=1.0,
+            d=128,
+        )
+        parts |= {f"trafo.{side}.L.linear1": feedforward.hidden, f"trafo.{side}.L.linear2": feedforward.output}
+        parts |= {f"trafo.{side}.L.norm{i + 1}": Norm(epsilon=1e-5, d=128) for i in range(norms)}
+    theirs = {
+        "query.weight": "data_to_q.weight",
+        "key.weight": "data_to_kv.weight",
+        "value.weight": "data_to_kv.weight",
+        "position.weight": "pos_to_pq.weight",
+        "output.weight": "multi_head_merge.weight",
+        "content_bias": "global_content_bias",
+        "position_bias": "global_pos_bias",
+    }
+    for prefix, part in parts.items():
+        found |= {f"{prefix}.{theirs.get(name, name)}": value for name, value in part.named_parameters()}
+    return found
+
+
+def test_weights_start_as_in_the_program(references: Path) -> None:
+    file = references / "devil" / "goldens" / "init_stats.json"
+    if not file.is_file():
+        pytest.skip(f"no {file}: set ARCHLANG_GOLDENS to the folder of references")
+    for variant in json.loads(file.read_text()):
+        found = started(variant.pop("variant"))
+        assert variant.pop("params") > 0
+        assert set(found) == set(variant)
+        for name, (deviation, largest) in variant.items():
+            value = found[name].detach()
+            # Few numbers in a small tensor: the deviation of their deviation is about 1/sqrt(2 n).
+            loose = 5 / (2 * value.numel()) ** 0.5
+            assert value.std(unbiased=False).item() == pytest.approx(deviation, rel=loose, abs=1e-12), name
+            if "embedding" not in name:
+                assert value.abs().max().item() == pytest.approx(largest, rel=0.05, abs=1e-12), name

@@ -39,7 +39,9 @@ class Counting:
         return Split({"x": x}, np.arange(len(x)), groups={"length": x.lengths})
 
 
-def load(task: Counting, statics: Mapping[str, StaticValue] | None = None, split: str = "train", seed: int = 0) -> Split:
+def load(
+    task: Counting, statics: Mapping[str, StaticValue] | None = None, split: str = "train", seed: int = 0
+) -> Split:
     return cache.load("counting", statics or {}, task, split, seed)
 
 

@@ -68,7 +68,11 @@ def test_grafted_trees_are_read_back_and_one_higher() -> None:
 
 def test_the_old_tree_is_never_the_last_argument() -> None:
     old = grow(Chance("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
-    marked = Forest((type(old.levels[0])(old.levels[0].tree, np.full(2000, 7, np.uint8), old.levels[0].arguments),), old.sizes, old.heights)
+    marked = Forest(
+        (type(old.levels[0])(old.levels[0].tree, np.full(2000, 7, np.uint8), old.levels[0].arguments),),
+        old.sizes,
+        old.heights,
+    )
     new = write(graft(Chance("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
     rows = [new[index].tolist() for index in range(2000)]
     assert {len(row) - 2 for row in rows} == {3, 4, 5}

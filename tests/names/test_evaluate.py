@@ -1,0 +1,65 @@
+"""Statics are evaluated by the kind that is asked for."""
+
+import pytest
+
+from archlang.compile import check_text
+
+HEAD = "extern block b[mode: symbol = none, width: int = 3, wide: int = 4, rate: float = 0.5]"
+TAIL = '(h: seq[n, d]) -> seq[n, d] {} reads h pointwise python "mine:B"\n'
+USE = "block use(h: seq[n, d]) -> seq[n, d] {{ return b{}(h) }}"
+
+
+def codes(where: str, statics: str = "") -> list[str]:
+    return [d.code for d in check_text(HEAD + TAIL.format(f"where {where}") + USE.format(statics))]
+
+
+HOLDS = [
+    "mode == none",
+    "mode in [none, some]",
+    "mode in [none, width, wide]",
+    "not mode == some",
+    "width < wide and wide == width + 1",
+    "width in 1..3",
+    "wide % 2 == 0 or width % 2 == 0",
+    "wide / 2 == 2",
+    "rate * 2 == 1.0",
+    "rate <= 0.5",
+    "-width < 0",
+    "(1 when mode == none else 0) == 1",
+]
+
+
+@pytest.mark.parametrize("where", HOLDS)
+def test_a_condition_that_holds_is_silent_and_its_negation_is_not(where: str) -> None:
+    assert codes(where) == []
+    assert codes(f"not ({where})") == ["E0304"]
+
+
+def test_a_symbol_may_be_called_like_another_static() -> None:
+    assert codes("mode in [none, width]", "[mode = width]") == []
+
+
+def test_a_word_that_is_not_among_the_possible_ones_is_named_with_the_nearest() -> None:
+    (found,) = check_text(HEAD + TAIL.format("where mode in [none, relative, absolute]") + USE.format("[relativ]"))
+    assert found.code == "E0304"
+    assert "`relative`" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"), [("1 / 0", "E0307"), ("2 % 0", "E0307"), ("9_999_999_999 * 9_999_999_999", "E0307")]
+)
+def test_what_cannot_be_computed_is_said(expression: str, code: str) -> None:
+    assert codes("width > 0", f"[width = {expression}]") == [code]
+
+
+def test_a_whole_number_may_stand_for_a_float_and_not_the_other_way_round() -> None:
+    assert codes("width > 0", "[rate = 1]") == []
+    assert codes("width > 0", "[width = 1.5]") == ["E0303"]
+
+
+def test_a_condition_on_a_size_that_is_not_known_yet_is_left_open() -> None:
+    program = (
+        'extern block half(h: seq[n, d]) -> seq[n, d] where d % 2 == 0 reads h pointwise python "mine:H"\n'
+        "block use(h: seq[n, d]) -> seq[n, d] { return half(h) }"
+    )
+    assert check_text(program) == ()

@@ -1,0 +1,59 @@
+"""Copy gives back what it got, at every length that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged
+from archlang.tasks.copy import Copy
+from archlang.tasks.mistakes import TaskError
+from archlang.types.statics import Interval
+
+SMALL = Copy(train_size=2_000, valid_size=50, test_size=10)
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+@pytest.mark.parametrize("eos", [False, True])
+def test_the_answer_is_the_source(split: str, eos: bool) -> None:
+    items = replace(SMALL, eos=eos).generate(split, 0)
+    assert isinstance(items.targets, Ragged)
+    for index in range(len(items)):
+        source, seen, asked = items.inputs["source"][index], items.inputs["target"][index], items.targets[index]
+        symbols = source[1:-1].tolist()
+        assert (source[0], source[-1]) == (11, 10)
+        assert asked.tolist() == symbols + [10] * eos
+        assert seen.tolist() == [11, *asked.tolist()[:-1]]
+        assert items.groups["length"][index] == len(symbols)
+
+
+def test_lengths_are_even_in_train_and_listed_in_test() -> None:
+    counts = np.bincount(SMALL.generate("train", 0).groups["length"])
+    assert len(counts) == 10
+    assert np.allclose(counts[1:], 2_000 / 9, atol=60)
+    assert set(SMALL.generate("valid", 0).groups["length"].tolist()) == {10}
+    assert np.unique(SMALL.generate("test", 0).groups["length"], return_counts=True)[1].tolist() == [10, 10, 10]
+
+
+def test_symbols_are_even() -> None:
+    source = SMALL.generate("train", 0).inputs["source"].values
+    shares = np.bincount(source, minlength=12)[:10] / np.sum(source < 10)
+    assert np.allclose(shares, 0.1, atol=0.015)
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"valid": Interval(9, 10)}, "train = 1..9 and valid = 9..10 of copy overlap"),
+        ({"test": (5, 20)}, "train = 1..9 and test = 5 of copy overlap"),
+        ({"test": ()}, "test is empty"),
+        ({"test": (20, 20)}, "test names 20 twice"),
+        ({"test": (0,)}, "test = 0 is out of bounds"),
+        ({"train_size": -1}, "train_size = -1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        Copy(**statics)  # type: ignore[arg-type] # wrong on purpose

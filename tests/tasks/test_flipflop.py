@@ -1,0 +1,108 @@
+"""Flip-flop sequences obey their grammar, read by read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged, Split, digest
+from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.mistakes import TaskError
+
+SMALL = FlipFlop(
+    length=20, ignore=0.5, test_length=(20, 24), test_ignore=(0.1, 0.5), train_size=3_000, iid_size=300, valid_size=200,
+    test_size=300,
+)  # fmt: skip
+
+
+@cache
+def made(task: FlipFlop, split: str, seed: int = 0) -> Split:
+    return task.generate(split, seed)
+
+
+def sequences(split: Split) -> list[str]:
+    assert isinstance(split.targets, Ragged)
+    return ["".join("wir01"[token] for token in split.targets[index]) for index in range(len(split))]
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_every_read_repeats_the_last_write(split: str) -> None:
+    items = made(SMALL, split)
+    assert items.scored is not None
+    for index, text in enumerate(sequences(items)):
+        assert text[0] == "w"
+        assert text[-2] == "r"
+        memory = ""
+        for place in range(0, len(text), 2):
+            instruction, bit = text[place : place + 2]
+            assert instruction in "wir"
+            assert bit in "01"
+            memory = bit if instruction == "w" else memory
+            assert instruction != "r" or bit == memory
+        read = [place % 2 == 1 and text[place - 1] == "r" for place in range(len(text))]
+        assert items.scored[index].tolist() == read
+
+
+def test_the_input_is_what_came_before_and_begins_with_ignore() -> None:
+    items = made(SMALL, "test")
+    assert isinstance(items.targets, Ragged)
+    for index in range(len(items)):
+        assert items.inputs["x"][index].tolist() == [1, *items.targets[index].tolist()[:-1]]
+
+
+def test_each_setting_of_test_and_valid_has_its_items() -> None:
+    tested = {(10, 20): 300, (10, 24): 300, (50, 20): 300, (50, 24): 300}
+    for split, counts in (("test", tested), ("valid", {**dict.fromkeys(tested, 200), (50, 20): 400})):
+        groups = made(SMALL, split).groups
+        pairs = list(zip(groups["ignore"].tolist(), groups["length"].tolist(), strict=True))
+        assert {pair: pairs.count(pair) for pair in pairs} == counts
+
+
+def test_reads_are_as_frequent_as_published() -> None:
+    task = FlipFlop(test_size=400, test_length=(512,))
+    items = made(task, "test")
+    assert items.scored is not None
+    reads = items.scored.values.reshape(-1, 512).sum(axis=1)
+    means = [reads[items.groups["ignore"] == ignore].mean() for ignore in (10, 80, 98)]
+    assert np.allclose(means, [115, 26.4, 3.5], rtol=0.05)
+
+
+def test_splits_are_disjoint_even_across_seeds_and_repeat_nothing() -> None:
+    parts = [sequences(made(SMALL, split, seed)) for seed, split in enumerate(SMALL.split_names())]
+    assert len(set().union(*parts)) == sum(map(len, parts))
+
+
+def test_a_split_does_not_depend_on_the_size_of_another() -> None:
+    assert digest(made(SMALL, "test")) == digest(made(replace(SMALL, train_size=5, iid_size=1), "test"))
+
+
+def test_an_empty_split_is_empty() -> None:
+    assert len(made(replace(SMALL, iid_size=0), "iid")) == 0
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"length": 511}, "length has the odd length 511"),
+        ({"test_length": (512, 7)}, "test_length has the odd length 7"),
+        ({"length": 8}, "train_size = 160000 asks flipflop for more distinct items than the 25 that exist"),
+        ({"ignore": 1.5}, "ignore = 1.5 is out of bounds"),
+        ({"test_ignore": (0.985,)}, "round it to two decimals"),
+        ({"test_ignore": ()}, "test_ignore is empty"),
+        ({"test_length": (512, 512)}, "test_length names 512 twice"),
+        ({"test_size": -1}, "test_size = -1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused_before_anything_is_generated(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        FlipFlop(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_what_is_too_rare_is_given_up() -> None:
+    # There are 31,250 such sequences, but with so little else than `i` most are next to never drawn.
+    rare = FlipFlop(length=14, ignore=0.99, train_size=3_000, iid_size=0, valid_size=0, test_size=0)
+    with pytest.raises(TaskError, match="before it gave up"):
+        rare.generate("train", 0)

@@ -1,0 +1,184 @@
+"""ListOps: labels by a slow reader, depths and lengths where they belong, the published distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Split, digest
+from archlang.tasks.listops import ListOps
+from archlang.tasks.mistakes import TaskError
+from archlang.types.statics import Interval
+
+DEPTH = ListOps(train_size=5_000, iid_size=500, valid_size=200, test_size=20)
+ORIGINAL = ListOps(
+    source="original",
+    pool=20_000,
+    test_lengths=(Interval(200, 300), Interval(900, 1000)),
+    test_size=50,
+    begin_end=False,
+)
+Argument = tuple[int, int]
+
+
+def read(words: list[str]) -> tuple[int, int, int]:
+    """Value, dependency depth, and the most arguments of an operator, from the text alone."""
+    open_operators: list[tuple[str, list[Argument]]] = [("", [])]
+    most = 0
+    for word in words:
+        if word.startswith("["):
+            open_operators.append((word[1:], []))
+        elif word == "]":
+            operator, arguments = open_operators.pop()
+            most = max(most, len(arguments))
+            open_operators[-1][1].append(apply(operator, arguments))
+        else:
+            open_operators[-1][1].append((int(word), 0))
+    ((_, [(value, depth)]),) = open_operators
+    return value, depth, most
+
+
+def apply(operator: str, arguments: list[Argument]) -> Argument:
+    ranked = sorted(arguments, key=lambda argument: argument[0])
+    middle = len(ranked) // 2
+    if operator == "MAX":
+        sources = [next(argument for argument in arguments if argument[0] == ranked[-1][0])]
+    elif operator == "MIN":
+        sources = ranked[:1]
+    elif operator == "SM":
+        return sum(value for value, _ in arguments) % 10, max(depth for _, depth in arguments) + 1
+    else:
+        sources = ranked[middle : middle + 1] if len(ranked) % 2 else ranked[middle - 1 : middle + 1]
+    return int(sum(value for value, _ in sources) / len(sources)), max(depth for _, depth in sources) + 1
+
+
+@cache
+def made(task: ListOps, split: str, seed: int = 0) -> Split:
+    return task.generate(split, seed)
+
+
+@cache
+def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
+    x = made(task, split, seed).inputs["x"]
+    words, offsets = [task.vocabulary[token] for token in x.values.tolist()], x.offsets.tolist()
+    return [
+        tuple(word for word in words[start:stop] if word not in ("[B]", "[E]")) for start, stop in pairwise(offsets)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "split"), [(task, split) for task in (DEPTH, ORIGINAL) for split in task.split_names()]
+)
+def test_labels_and_depths_are_what_the_text_says(task: ListOps, split: str) -> None:
+    items, groups = made(task, split), made(task, split).groups
+    for index, words in enumerate(texts(task, split)[:3000]):
+        value, depth, most = read(list(words))
+        assert (value, depth) == (items.targets[index], groups["depth"][index])  # type: ignore[index] # classes
+        assert most <= groups["arguments"][index]
+
+
+def test_published_labels_are_what_the_reader_says(published: Callable[[str], list[str]]) -> None:
+    lines = published("listops/test_d20s.tsv")
+    assert len(lines) == 10_000
+    for line in lines:
+        label, text = line.split("\t")
+        value, _, most = read(text.replace("(", "").replace(")", "").split())
+        assert value == int(label)
+        assert most <= 5
+
+
+def test_trees_are_as_long_as_the_published_ones(published: Callable[[str], list[str]]) -> None:
+    lines = published("listops/test_d20s.tsv")
+    theirs = np.array([len([word for word in line.split("\t")[1].split() if word not in "()"]) for line in lines])
+    ours = made(ListOps(source="original", begin_end=False), "iid").inputs["x"].lengths
+    assert abs(len(ours) - 10_000) < 300
+    assert abs(ours.mean() - theirs.mean()) < 3
+    assert np.allclose(np.percentile(ours, [25, 50, 75, 90]), np.percentile(theirs, [25, 50, 75, 90]), rtol=0.07)
+
+
+def test_every_depth_has_its_even_share() -> None:
+    assert np.bincount(made(DEPTH, "train").groups["depth"]).tolist() == [0, 1000, 1000, 1000, 1000, 1000]
+    assert np.bincount(made(DEPTH, "valid").groups["depth"]).tolist() == [0] * 6 + [200]
+    assert np.bincount(made(DEPTH, "test").groups["depth"]).tolist() == [0] * 7 + [10, 10]
+    odd = ListOps(train_size=7, train=Interval(1, 2), valid=Interval(3, 3), test=Interval(4, 4))
+    assert np.bincount(made(odd, "train").groups["depth"]).tolist() == [0, 4, 3]
+
+
+def test_nominal_length_counts_an_operator_three_times() -> None:
+    longest = max(len(words) + sum(word[0] == "[" for word in words) for words in texts(DEPTH, "train"))
+    assert 45 < longest <= 50
+
+
+def test_lengths_are_in_their_ranges() -> None:
+    lengths, labels = made(ORIGINAL, "test").inputs["x"].lengths, made(ORIGINAL, "test").groups["length"]
+    assert np.unique(labels, return_counts=True)[1].tolist() == [50, 50]
+    assert ((lengths >= labels) & (lengths <= labels + 100)).all()
+    assert made(ORIGINAL, "train").inputs["x"].lengths.max() == 100
+    assert made(ORIGINAL, "iid").inputs["x"].lengths.max() > 100
+
+
+def test_argument_splits_use_their_arguments() -> None:
+    groups = made(ORIGINAL, "arguments").groups["arguments"]
+    most = np.array([read(list(words))[2] for words in texts(ORIGINAL, "arguments")])
+    assert np.unique(groups, return_counts=True)[1].tolist() == [50, 50]
+    assert [most[groups == bound].max() for bound in (10, 15)] == [10, 15]
+    lengths = made(ORIGINAL, "arguments").inputs["x"].lengths
+    assert lengths.min() > 100
+    assert lengths.max() <= 1000
+
+
+@pytest.mark.parametrize("task", [DEPTH, ORIGINAL])
+def test_splits_are_disjoint_even_across_seeds_and_repeat_nothing(task: ListOps) -> None:
+    parts = [texts(task, split, seed % 2) for seed, split in enumerate(task.split_names())]
+    assert len(set().union(*parts)) == sum(map(len, parts))
+
+
+def test_a_split_does_not_depend_on_the_size_of_another() -> None:
+    assert digest(made(DEPTH, "iid")) == digest(made(ListOps(train_size=9, iid_size=500), "iid"))
+
+
+def test_small_splits_are_distributed_as_large_ones() -> None:
+    small = ListOps(source="original", pool=20_000, train_size=2_000, begin_end=False)
+    lengths = made(small, "train").inputs["x"].lengths
+    assert abs(np.median(lengths) - np.median(made(ORIGINAL, "train").inputs["x"].lengths)) <= 1
+
+
+def test_ids_are_the_published_ones() -> None:
+    assert DEPTH.vocabulary == (*"0123456789", "[MAX", "[MED", "[MIN", "[SM", "]", "[E]", "[B]")
+    x = made(DEPTH, "iid").inputs["x"]
+    assert set(x.values[x.offsets[:-1]].tolist()) == {16}
+    assert set(x.values[x.offsets[1:] - 1].tolist()) == {15}
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"test": Interval(5, 9)}, "train = 1..5 and test = 5..9 of listops overlap"),
+        ({"nominal_length": 20}, "train = 1..5 is out of bounds for listops: choose a range inside 1..4"),
+        ({"train_size": -1}, "train_size = -1 is out of bounds"),
+        ({"arguments": 2}, "arguments = 2 is out of bounds"),
+        ({"source": "other"}, "write one of depth, original"),
+        ({"source": "original", "max_length": 250}, "max_length = 250 and test_lengths = 200..300 of listops overlap"),
+        ({"source": "original", "test_lengths": (300,)}, "no range such as 200..300"),
+        ({"source": "original", "test_arguments": (1,)}, "test_arguments = 1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused_before_anything_is_generated(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        ListOps(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_a_pool_that_is_too_small_says_so() -> None:
+    with pytest.raises(TaskError, match="draw a larger `pool`"):
+        ListOps(source="original", pool=50, train_size=100).generate("train", 0)
+
+
+def test_what_is_too_rare_is_given_up() -> None:
+    task = ListOps(train=Interval(1, 1), valid=Interval(2, 2), test=Interval(3, 3), nominal_length=5, train_size=2_000)
+    with pytest.raises(TaskError, match="is out of bounds"):
+        ListOps(train=Interval(1, 1), valid=Interval(2, 2), test=Interval(3, 3), nominal_length=5)
+    assert task

@@ -1,0 +1,72 @@
+"""The same statics and seed give the same items: today, in another process, on another machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from archlang.tasks.base import Task, digest
+from archlang.tasks.copy import Copy
+from archlang.tasks.ctl import Ctl
+from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.listops import ListOps
+from archlang.tasks.logical_inference import LogicalInference
+from archlang.tasks.reverse import Reverse
+from archlang.tasks.scan import Scan
+from archlang.types.statics import Interval
+
+# A change here means that runs of before cannot be repeated: raise the task's `version` with it.
+FLIPFLOP = FlipFlop(length=16, ignore=0.5, test_length=(16, 18), train_size=100, iid_size=20, valid_size=9, test_size=9)
+ORIGINAL = ListOps(source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_size=5)
+DIGESTS: list[tuple[Task, str, str]] = [
+    (Ctl(), "train", "c75461809fcb3464"),
+    (Ctl(), "iid", "10fb057e015acc44"),
+    (Ctl(), "valid", "07ab3f2181f81fe5"),
+    (Ctl(), "test", "e5d9441cb2bff4e5"),
+    (Ctl(order="forward", balanced=True), "train", "7aad4afa58b81c82"),
+    (ListOps(train_size=50), "train", "7841015ba86b75f1"),
+    (ListOps(train_size=50), "iid", "050e959f2ce06e60"),
+    (ListOps(train_size=50), "valid", "2e77c1e8767d24a7"),
+    (ORIGINAL, "train", "654354faf3f7dff8"),
+    (ORIGINAL, "valid", "26cb2ef811b1f736"),
+    (ORIGINAL, "iid", "dfb38a5106138d37"),
+    (ORIGINAL, "test", "925bee14ff8155f7"),
+    (ORIGINAL, "arguments", "a43d55ca533ec22b"),
+    (FLIPFLOP, "train", "ee3e55ccc4cb5fb1"),
+    (FLIPFLOP, "iid", "c6c040ba159b031a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "known"), DIGESTS, ids=[f"{type(task).__name__}-{split}" for task, split, _ in DIGESTS]
+)
+def test_digests_are_known(task: Task, split: str, known: str) -> None:
+    assert digest(task.generate(split, 7))[:16] == known
+
+
+def test_seeds_give_different_items() -> None:
+    for task, split, known in DIGESTS:
+        if not isinstance(task, Scan):
+            assert digest(task.generate(split, 8))[:16] != known
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "random"])
+def test_another_process_gives_the_same_items(hash_seed: str) -> None:
+    program = (
+        "from archlang.tasks import digest\n"
+        "from archlang.tasks.ctl import Ctl\n"
+        "from archlang.tasks.listops import ListOps\n"
+        "from archlang.tasks.flipflop import FlipFlop\n"
+        "small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)\n"
+        "print([digest(task.generate('train', 7)) for task in (Ctl(), ListOps(train_size=99), small)])\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    ).stdout
+    small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)
+    tasks: tuple[Task, ...] = (Ctl(), ListOps(train_size=99), small)
+    assert answer == f"{[digest(task.generate('train', 7)) for task in tasks]}\n"
