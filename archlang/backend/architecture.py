@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend import mistakes
+from archlang.backend.loops import Group
 from archlang.backend.lower import Program
 from archlang.backend.origins import explain
 
 
-class Architecture(nn.Module):
+class Architecture(Group):
     """A model, compiled.
 
         logits = module(tokens)

@@ -9,7 +9,7 @@ import networkx as nx
 from torch import nn
 
 from archlang.backend import mistakes
-from archlang.backend.loops import Step
+from archlang.backend.loops import Group, Step
 from archlang.backend.names import OUTER, module_path
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.held import held
@@ -79,7 +79,7 @@ def _place(home: nn.Module, path: str, module: nn.Module) -> None:
     *groups, name = module_path(path).split(".")
     for group in groups:
         if group not in home._modules:
-            home.add_module(group, nn.Module())
+            home.add_module(group, Group())
         home = home.get_submodule(group)
     home.add_module(name, module)
 

@@ -12,12 +12,8 @@ _PAGES = resources.files("archlang.diagnostics") / "pages"
 @cache
 def titles() -> Mapping[str, str]:
     """The title of each code, in order."""
-    found = {}
-    for page in _PAGES.iterdir():
-        if page.name.endswith(".md"):
-            code, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(": ")
-            found[code] = title
-    return dict(sorted(found.items()))
+    pages = sorted((page for page in _PAGES.iterdir() if page.name.endswith(".md")), key=lambda page: page.name)
+    return {page.name.removesuffix(".md"): _title(page.read_text(encoding="utf-8")) for page in pages}
 
 
 def explain(code: str) -> str:
@@ -28,3 +24,8 @@ def explain(code: str) -> str:
     if code not in titles():
         raise KeyError(code)
     return (_PAGES / f"{code}.md").read_text(encoding="utf-8")
+
+
+def _title(page: str) -> str:
+    """A page begins with `# E0201: a value is used that is not bound`."""
+    return page.partition("\n")[0].partition(": ")[2]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
@@ -14,13 +15,6 @@ def cache_folder() -> Path:
         OSError: there is no home folder."""
     chosen = os.environ.get("ARCHLANG_CACHE")
     try:
-        if chosen:
-            return Path(chosen).expanduser()
-        home = Path.home()
+        return Path(chosen).expanduser() if chosen else user_cache_path("archlang", appauthor=False)
     except RuntimeError as error:
         raise OSError("no home folder") from error
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "archlang"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "archlang"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "archlang"

@@ -308,7 +308,9 @@ class Build:
     def body(self, parts: Parts) -> Body:
         statements: tuple[Statement, ...] = tuple(part for part in parts if isinstance(part, Node))  # type: ignore[misc]  # the grammar has only statements there
         span = self._span(parts)
-        body = Body(statements=statements, closing=self.comments.within(span.start, span.end), span=span)
+        body = Body(
+            statements=statements, closing=self.comments.within(span.start, span.end, bool(statements)), span=span
+        )
         return self._nested(body, *statements)
 
     def let(self, parts: Parts) -> Let:
@@ -407,7 +409,7 @@ class Build:
     def recipe(self, parts: Parts) -> Recipe:
         _, name, opener, *rest = parts
         span = self._span(parts)
-        closing = self.comments.within(opener.end_pos, span.end)
+        closing = self.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
         documentation, comment = self._item_comments(span)
         return Recipe(
             name=str(name),

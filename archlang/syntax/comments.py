@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Protocol
-
-
-class Word(Protocol):
-    """What the lexer found, and where."""
-
-    @property
-    def start_pos(self) -> int | None: ...
-
 
 _SPACE = " \t\r\f\ufeff"
 _BLANK = _SPACE + "\n"
 
 
 class Comments:
-    """The comments of one text as the lexer meets them; whoever a comment belongs to takes it away."""
+    """The comments of one text, in order; whoever a comment belongs to takes it away."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -27,11 +18,9 @@ class Comments:
         self._taken: list[bool] = []
 
     def add(self, start: int, line: str) -> None:
-        # A place may be read twice while a mistake is being examined.
-        if not self._starts or start > self._starts[-1]:
-            self._starts.append(start)
-            self._lines.append(line)
-            self._taken.append(False)
+        self._starts.append(start)
+        self._lines.append(line)
+        self._taken.append(False)
 
     def above(self, start: int) -> tuple[tuple[str, ...], bool]:
         """Takes the comment lines right above `start`, with `""` for empty lines after them; also whether an empty line
@@ -65,12 +54,13 @@ class Comments:
             end += 1
         return self._take(index) if end == self._starts[index] else ""
 
-    def within(self, start: int, end: int) -> tuple[str, ...]:
-        """Takes what is left between two places, with `""` for the empty lines between."""
+    def within(self, start: int, end: int, follows: bool = False) -> tuple[str, ...]:
+        """Takes what is left between two places, with `""` for the empty lines between; for one before them all only
+        if something comes before that they are kept apart from."""
         lines: list[str] = []
         for index in range(bisect_left(self._starts, start), bisect_left(self._starts, end)):
             if not self._taken[index]:
-                if lines and self._code_before(self._starts[index])[1] > 1:
+                if (lines or follows) and self._code_before(self._starts[index])[1] > 1:
                     lines.append("")
                 lines.append(self._take(index))
         return tuple(lines)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe")
 PART_WORDS = ("task", "model", "train", "test", "vary", "claim")
 STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
+# Words that are never names.
+RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 # More brackets than this are no program, and what closes them does not matter.
 _DEEPEST = 200

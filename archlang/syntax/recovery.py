@@ -13,7 +13,7 @@ from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build, TooDeep
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
-from archlang.syntax.outline import CLOSERS, STATEMENT_WORDS, Outline, Unclosed, Unmatched
+from archlang.syntax.outline import CLOSERS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Whoever has more mistakes than this in one file wants to see the first ones.
 MOST = 100
+_DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _WORD = re.compile(r"\w+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
@@ -58,6 +59,8 @@ class Reader:
             except UnexpectedCharacters as error:
                 goes_on = self._at_character(error.pos_in_stream or 0)
             except UnexpectedToken as error:
+                if self._read_otherwise(error.token):
+                    continue
                 goes_on = self._at_end() if error.token.type == "$END" else self._at_token(error.token)
             except TooDeep as error:
                 self._tell(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
@@ -72,6 +75,23 @@ class Reader:
             for problem in self._outline.problems:
                 if problem not in self._told and len(self.mistakes) < self._most:
                     self._tell_bracket(problem)
+
+    def _read_otherwise(self, token: Token) -> bool:
+        """The tables are those of LALR(1), so a state may accept what can follow a name elsewhere only: there the lexer
+        takes the variable `reads` for the keyword, and `+-` for one sign. Then it is read as what it is."""
+        from lark import Token
+
+        end = token.end_pos or 0
+        if token.type == _DEVIATION:
+            token, end = Token("PLUS", "+", start_pos=token.start_pos, end_pos=end - 1), end - 1
+        elif token.type in spellings() and token.isalpha() and token not in RESERVED:
+            token = Token("NAME", str(token), start_pos=token.start_pos, end_pos=end)
+        else:
+            return False
+        if token.type not in self._accepted():
+            return False
+        self._run.parser_state.feed_token(token)
+        return self._go_on(end)
 
     # What went wrong
 
@@ -115,10 +135,8 @@ class Reader:
             if near is not None:
                 self._tell(name.start, mistakes.misspelt_keyword(name, name.text, near))
                 return self._resume(place)
-        is_reserved = token.type.isalpha() and token.type.lower() == token
-        self._tell(
-            place, mistakes.unexpected_token(self._span(place, end), token, wanted, self._bracket_around(), is_reserved)
-        )
+        span, is_reserved = self._span(place, end), token in RESERVED
+        self._tell(place, mistakes.unexpected_token(span, token, wanted, self._bracket_around(), is_reserved))
         return self._resume(place)
 
     def _at_end(self) -> bool:
@@ -142,7 +160,11 @@ class Reader:
         return None
 
     def _expected(self) -> Expected:
-        return expected(self._run.accepts(), spellings())  # type: ignore[no-untyped-call]  # lark has no annotation there
+        return expected(self._accepted(), spellings())
+
+    def _accepted(self) -> set[str]:
+        found: set[str] = self._run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
+        return found
 
     def _last(self) -> object:
         """What was read last and is not part of anything yet."""

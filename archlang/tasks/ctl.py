@@ -43,7 +43,7 @@ _LONGEST = 64
 _BATCH = 1 << 14
 _WINDOW = 200
 # Up to here items are counted by writing them all down.
-_COUNTABLE = 1 << 19
+_COUNTABLE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)

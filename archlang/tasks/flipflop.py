@@ -35,8 +35,8 @@ PUBLISHED_IGNORE, PUBLISHED_LENGTHS = (0.1, 0.8, 0.98), (512, 1024)
 SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
 _FIRST_PAIRS = 32
 _LONGEST = 1 << 16
-_BATCH_SYMBOLS = 1 << 21
-_WINDOW = 100
+_BATCH_SYMBOLS, _BATCH = 1 << 21, 1 << 12
+_WINDOW = 40
 
 Tokens = npt.NDArray[np.uint8]
 
@@ -122,7 +122,7 @@ class FlipFlop:
         found = np.empty((wanted, length), dtype=np.uint8)
         done, patience = 0, Patience(wanted, _WINDOW)
         first = min(length // 2, _FIRST_PAIRS)
-        batch = _BATCH_SYMBOLS // length
+        batch = min(_BATCH_SYMBOLS // length, _BATCH)
         while done < wanted:
             words = chance.words((batch, first))
             begun = _sequences(words, ignore, ends=first == length // 2)

@@ -40,7 +40,7 @@ DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
 _MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
 _BATCH = 1 << 15
-_WINDOW = 100
+_WINDOW = 20
 
 # The share of all items, by fingerprint, that a split may hold. For `depth`, only train and iid have to share.
 DEPTH_SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}

@@ -39,10 +39,11 @@ class Counting:
         return Split({"x": x}, np.arange(len(x)), groups={"length": x.lengths})
 
 
-def load(
-    task: Counting, statics: Mapping[str, StaticValue] | None = None, split: str = "train", seed: int = 0
-) -> Split:
-    return cache.load("counting", statics or {}, task, split, seed)
+NO_STATICS: Mapping[str, StaticValue] = {}
+
+
+def load(task: Counting, statics: Mapping[str, StaticValue] = NO_STATICS, split: str = "train", seed: int = 0) -> Split:
+    return cache.load("counting", statics, task, split, seed)
 
 
 def test_a_split_is_generated_once() -> None:

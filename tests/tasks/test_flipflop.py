@@ -37,7 +37,7 @@ def test_every_read_repeats_the_last_write(split: str) -> None:
         assert text[-2] == "r"
         memory = ""
         for place in range(0, len(text), 2):
-            instruction, bit = text[place : place + 2]
+            instruction, bit = text[place], text[place + 1]
             assert instruction in "wir"
             assert bit in "01"
             memory = bit if instruction == "w" else memory

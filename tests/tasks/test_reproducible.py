@@ -19,7 +19,16 @@ from archlang.tasks.scan import Scan
 from archlang.types.statics import Interval
 
 # A change here means that runs of before cannot be repeated: raise the task's `version` with it.
-FLIPFLOP = FlipFlop(length=16, ignore=0.5, test_length=(16, 18), train_size=100, iid_size=20, valid_size=9, test_size=9)
+FLIPFLOP = FlipFlop(
+    length=16,
+    ignore=0.5,
+    test_length=(16, 18),
+    test_ignore=(0.5, 0.9),
+    train_size=99,
+    iid_size=9,
+    valid_size=9,
+    test_size=9,
+)
 ORIGINAL = ListOps(source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_size=5)
 DIGESTS: list[tuple[Task, str, str]] = [
     (Ctl(), "train", "c75461809fcb3464"),
@@ -35,8 +44,19 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (ORIGINAL, "iid", "dfb38a5106138d37"),
     (ORIGINAL, "test", "925bee14ff8155f7"),
     (ORIGINAL, "arguments", "a43d55ca533ec22b"),
-    (FLIPFLOP, "train", "ee3e55ccc4cb5fb1"),
-    (FLIPFLOP, "iid", "c6c040ba159b031a"),
+    (FLIPFLOP, "train", "693ba555b0746844"),
+    (FLIPFLOP, "iid", "b9647d493756638d"),
+    (FLIPFLOP, "valid", "b00f212ceca71713"),
+    (FLIPFLOP, "test", "96e7a866c69079c1"),
+    (LogicalInference(draws=1_000), "train", "a20b6cefa1dcb2bd"),
+    (LogicalInference(draws=1_000), "valid", "9432e680315302b0"),
+    (LogicalInference(draws=1_000), "test", "2a56d4fd64282035"),
+    (Scan(), "test", "ecf76c936b4825bb"),
+    (Scan(split="length", cutoff=26), "iid", "9a9e81cc8eb85cec"),
+    (Copy(train_size=50), "train", "3aee5867a365a5d3"),
+    (Copy(train_size=50), "valid", "3c1c22622cc7660d"),
+    (Copy(train_size=50), "test", "0c886a2bc205c631"),
+    (Reverse(train_size=50, eos=True), "train", "b24da7e856e3c006"),
 ]
 
 

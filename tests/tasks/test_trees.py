@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.chance import Chance
-from archlang.tasks.trees import CLOSE, MAX, MED, MIN, SM, Forest, Growth, evaluate, graft, grow, write
+from archlang.tasks.trees import CLOSE, MAX, MED, MIN, SM, Forest, Growth, Level, evaluate, graft, grow, write
 
 GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 
@@ -68,19 +68,17 @@ def test_grafted_trees_are_read_back_and_one_higher() -> None:
 
 def test_the_old_tree_is_never_the_last_argument() -> None:
     old = grow(Chance("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
-    marked = Forest(
-        (type(old.levels[0])(old.levels[0].tree, np.full(2000, 7, np.uint8), old.levels[0].arguments),),
-        old.sizes,
-        old.heights,
-    )
+    (digits,) = old.levels
+    sevens = Level(digits.tree, np.full(2000, 7, dtype=np.uint8), digits.arguments)
+    marked = Forest((sevens,), old.sizes, old.heights)
     new = write(graft(Chance("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
     rows = [new[index].tolist() for index in range(2000)]
     assert {len(row) - 2 for row in rows} == {3, 4, 5}
     for count in (3, 4, 5):
-        sevens = np.array([[token == 7 for token in row[1:-1]] for row in rows if len(row) - 2 == count])
-        assert sevens[:, :-1].any(axis=1).all()
+        seven = np.array([[token == 7 for token in row[1:-1]] for row in rows if len(row) - 2 == count])
+        assert seven[:, :-1].any(axis=1).all()
         # Any other digit is a seven once in ten times.
-        assert abs(sevens[:, -1].mean() - 0.1) < 0.06
+        assert abs(seven[:, -1].mean() - 0.1) < 0.06
 
 
 def test_nodes_are_as_likely_as_asked() -> None:

@@ -1,0 +1,119 @@
+"""Mistakes as machines read them: JSON, and SARIF for the services that show findings beside code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+
+from archlang.diagnostics import codes
+from archlang.diagnostics.diagnostic import Diagnostic
+from archlang.source import Span
+
+_Json = dict[str, Any]  # Any: JSON
+
+
+def to_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """A list of objects. Lines and columns count from 1, offsets from 0; all count characters, and the end is
+    excluded."""
+    return _text(
+        [
+            {
+                "code": diagnostic.code,
+                "severity": _level(diagnostic),
+                "message": diagnostic.message,
+                **_place(diagnostic.span),
+                "label": diagnostic.label,
+                "labels": [{**_place(label.span), "text": label.text} for label in diagnostic.labels],
+                "remedy": diagnostic.remedy,
+            }
+            for diagnostic in diagnostics
+        ]
+    )
+
+
+def to_sarif(diagnostics: Iterable[Diagnostic]) -> str:
+    """A SARIF 2.1.0 log with one run; each rule brings its page."""
+    found = list(diagnostics)
+    rules = sorted({diagnostic.code for diagnostic in found})
+    run = {
+        "tool": {"driver": {"name": "archlang", "rules": [_rule(code) for code in rules]}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(diagnostic, rules.index(diagnostic.code)) for diagnostic in found],
+    }
+    return _text({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
+
+
+def _text(value: object) -> str:
+    # Half a surrogate pair, which a text that was not read from a file may hold, is no character.
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+
+
+def _level(diagnostic: Diagnostic) -> str:
+    return "error" if diagnostic.is_error else "warning"
+
+
+def _place(span: Span) -> _Json:
+    end_line, end_column = span.source.position(span.end)
+    return {
+        "file": span.source.path,
+        "line": span.line,
+        "column": span.column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "start": span.start,
+        "end": span.end,
+    }
+
+
+def _rule(code: str) -> _Json:
+    if code not in codes.titles():
+        return {"id": code}
+    return {
+        "id": code,
+        "shortDescription": {"text": codes.titles()[code]},
+        "help": {"text": codes.explain(code), "markdown": codes.explain(code)},
+    }
+
+
+def _result(diagnostic: Diagnostic, rule: int) -> _Json:
+    text = ". ".join(part for part in (diagnostic.message, diagnostic.remedy) if part)
+    result: _Json = {
+        "ruleId": diagnostic.code,
+        "ruleIndex": rule,
+        "level": _level(diagnostic),
+        "message": {"text": text},
+        "locations": [_location(diagnostic.span, diagnostic.label)],
+    }
+    if diagnostic.labels:
+        result["relatedLocations"] = [
+            {"id": index, **_location(label.span, label.text)} for index, label in enumerate(diagnostic.labels, 1)
+        ]
+    return result
+
+
+def _location(span: Span, text: str) -> _Json:
+    end_line, end_column = span.source.position(span.end)
+    location: _Json = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(span.source.path)},
+            "region": {
+                "startLine": span.line,
+                "startColumn": span.column,
+                "endLine": end_line,
+                "endColumn": end_column,
+                "charOffset": span.start,
+                "charLength": span.end - span.start,
+            },
+        }
+    }
+    if text:
+        location["message"] = {"text": text}
+    return location
+
+
+def _uri(path: str) -> str:
+    absolute = PurePath(path).is_absolute()
+    return Path(path).as_uri() if absolute else quote(PurePath(path).as_posix())

@@ -1,0 +1,106 @@
+"""The grammar and the tables made from it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import lark
+import pytest
+
+from archlang.source import Source
+from archlang.syntax import grammar as module
+from archlang.syntax.parser import parse_tolerantly
+
+TEXT = Path(module.__file__).with_name("arch.lark").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def fresh_grammar() -> Iterator[None]:
+    module.grammar.cache_clear()
+    module.spellings.cache_clear()
+    yield
+    module.grammar.cache_clear()
+    module.spellings.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def parses() -> bool:
+    program, found = parse_tolerantly(Source("x.arch", "use a"))
+    return len(program.items) == 1 and found == ()
+
+
+def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
+    # Lark settles conflicts between shifting and reducing by itself, and tells only its log.
+    level = lark.logger.level
+    lark.logger.setLevel(logging.DEBUG)
+    lark.logger.addHandler(caplog.handler)
+    try:
+        lark.Lark(TEXT, **{**module._OPTIONS, "debug": True})
+    finally:
+        lark.logger.removeHandler(caplog.handler)
+        lark.logger.setLevel(level)
+    assert "conflict" not in caplog.text.lower()
+
+
+def test_every_rule_has_its_method() -> None:
+    from archlang.syntax.build import Build
+
+    names = {rule.alias or rule.origin.name for rule in lark.Lark(TEXT, **module._OPTIONS).rules}
+    # Rules with a question mark that never have more than one part keep it as it is.
+    passed_on = {"item", "type", "mode", "statement", "part", "expression", "atom", "stage", "configured"}
+    passed_on |= {"disjunction", "conjunction", "negation", "comparison", "sum", "product", "negative"}
+    passed_on |= {"static_argument"}
+    assert {name for name in names if not name.startswith("__") and not hasattr(Build, name)} <= passed_on
+
+
+def test_tables_are_kept_and_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parses()
+    (kept,) = (folder / "grammar").iterdir()
+    assert kept.stat().st_size > 1000
+    assert (folder / "grammar").stat().st_mode & 0o077 == 0
+
+    module.grammar.cache_clear()
+    monkeypatch.setattr(module, "_keep", lambda *_: pytest.fail("the tables were made again"))
+    assert parses()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data.replace(b"NAME", b"MANE", 1),
+        lambda data: b"\xff" * 100,
+        lambda data: b"cposix\nsystem\n(S'false'\ntR.",
+    ],
+)
+def test_damaged_tables_are_made_again(folder: Path, damage) -> None:  # type: ignore[no-untyped-def]  # a lambda
+    assert parses()
+    (kept,) = (folder / "grammar").iterdir()
+    size = kept.stat().st_size
+    kept.write_bytes(damage(kept.read_bytes()))
+    module.grammar.cache_clear()
+    assert parses()
+    assert kept.stat().st_size == size
+
+
+def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "file" / "below"))
+    assert parses()
+
+
+def test_nothing_is_left_behind_when_the_disk_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(module.os, "replace", full)
+    assert parses()
+    assert list((folder / "grammar").iterdir()) == []

@@ -1,0 +1,360 @@
+"""From text to tree: what each construct becomes, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import ProgramError
+from archlang.source import Source
+from archlang.syntax.parser import parse, parse_setting, parse_tolerantly, read
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import (
+    Assign,
+    AtTest,
+    Binary,
+    Call,
+    Choice,
+    Claim,
+    Conditional,
+    ConditionalType,
+    Definition,
+    Emit,
+    Expression,
+    Extern,
+    Halting,
+    If,
+    Let,
+    ListOf,
+    Move,
+    Name,
+    Node,
+    Number,
+    Pipe,
+    Program,
+    Range,
+    Recipe,
+    Repeat,
+    Return,
+    Scan,
+    Stack,
+    Statement,
+    String,
+    Unary,
+    Use,
+    Vary,
+)
+from archlang.syntax.walk import walk
+
+
+def program(text: str) -> Program:
+    return parse(Source("x.arch", text))
+
+
+def statements(body: str) -> tuple[Statement, ...]:
+    (item,) = program(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body}\n}}").items
+    assert isinstance(item, Definition)
+    return item.body.statements
+
+
+def expression(text: str) -> Expression:
+    (statement,) = statements(f"return {text}")
+    assert isinstance(statement, Return)
+    return statement.value
+
+
+def shape(node: Expression) -> str:
+    """An expression with all its parentheses."""
+    match node:
+        case Binary(operator=operator, left=left, right=right):
+            return f"({shape(left)} {operator} {shape(right)})"
+        case Unary(operator=operator, operand=operand):
+            return f"({operator} {shape(operand)})"
+        case Range(low=low, high=high):
+            return f"({shape(low)} .. {shape(high)})"
+        case Conditional(then=then, test=test, otherwise=otherwise):
+            return f"({shape(then)} ? {shape(test)} : {shape(otherwise)})"
+        case Pipe(value=value, stage=stage):
+            return f"({shape(value)} |> {shape(stage)})"
+    return unparse(node)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a + b * c - d", "((a + (b * c)) - d)"),
+        ("a - b - c", "((a - b) - c)"),
+        ("-a * b", "((- a) * b)"),
+        ("a + -b", "(a + (- b))"),
+        ("a+-b", "(a + (- b))"),
+        ("f(a)+-2", "(f(a) + (- 2))"),
+        ("a <-b", "(a < (- b))"),
+        ("a + b |> f |> g[2]", "(((a + b) |> f) |> g[2])"),
+        ("a when t else b when u else c", "(a ? t : (b ? u : c))"),
+        ("a when t else b |> f", "((a ? t : b) |> f)"),
+        ("a or b and not c == d", "(a or (b and (not (c == d))))"),
+        ("not a in [1] and b", "((not (a in [1])) and b)"),
+        ("1 + 2..n - 1", "((1 + 2) .. (n - 1))"),
+        ("x in 1..3", "(x in (1 .. 3))"),
+        ("1..5", "(1 .. 5)"),
+        ("(a + b) % c", "((a + b) % c)"),
+        ("----a", "(- (- (- (- a))))"),
+    ],
+)
+def test_operators_bind_as_the_language_says(text: str, expected: str) -> None:
+    assert shape(expression(text)) == expected
+
+
+@pytest.mark.parametrize("text", ["a < b < c", "a == b == c", "1..2..3", "a in b in c"])
+def test_comparisons_and_ranges_do_not_chain(text: str) -> None:
+    with pytest.raises(ProgramError):
+        expression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("14", 14), ("30_000", 30_000), ("1.5e-4", 1.5e-4), ("1e3", 1000.0), ("007", 7), ("0.0", 0.0), ("1E+2", 100.0)],
+)
+def test_numbers_keep_their_value_kind_and_text(text: str, value: float) -> None:
+    number = expression(text)
+    assert isinstance(number, Number)
+    assert (number.value, type(number.value), number.text) == (value, type(value), text)
+
+
+def test_calls_have_statics_in_brackets_and_values_in_parentheses() -> None:
+    call = expression("mine.layer[4, ff = 2,](h, g(),)")
+    assert isinstance(call, Call)
+    assert call.callee.parts == ("mine", "layer")
+    assert [(static.name, unparse(static.value)) for static in call.statics] == [(None, "4"), ("ff", "2")]
+    assert call.arguments is not None
+    assert [unparse(argument) for argument in call.arguments] == ["h", "g()"]
+
+
+def test_a_call_without_parentheses_is_a_configured_block() -> None:
+    configured = expression("attention[heads = 4]")
+    assert isinstance(configured, Call)
+    assert configured.arguments is None
+    applied = expression("attention()")
+    assert isinstance(applied, Call)
+    assert applied.arguments == ()
+
+
+def test_lists_may_be_empty_or_end_with_a_comma() -> None:
+    assert expression("[]") == expression("[  ]")
+    assert expression("[1, 2]") == expression("[1, 2,]")
+    found = expression('["a b", xpos, true, [1..3]]')
+    assert isinstance(found, ListOf)
+    assert isinstance(found.items[0], String)
+    assert found.items[0].value == "a b"
+
+
+def test_every_statement_becomes_its_node() -> None:
+    found = statements(
+        """
+        let f = layer[2]
+        a = f(h)
+        repeat 3 { h <- f(h) }
+        stack 2 { h <- f(h) }
+        repeat 9 halting h as s by token_halt[0.9] { h <- s }
+        y = scan c in chunks[4](h) carry m, k { emit c }
+        scan c in chunks(h) { emit c }
+        if a { return a } else if b { return b } else { return h }
+        """
+    )
+    kinds = [Let, Assign, Repeat, Stack, Halting, Scan, Scan, If]
+    assert [type(statement) for statement in found] == kinds
+    halting, scan, branch = found[4], found[5], found[7]
+    assert isinstance(halting, Halting)
+    assert (halting.state, halting.mixture, unparse(halting.by)) == ("h", "s", "token_halt[0.9]")
+    assert isinstance(scan, Scan)
+    assert (scan.target, scan.variable, [name.text for name in scan.carry]) == ("y", "c", ["m", "k"])
+    assert isinstance(scan.body.statements[0], Emit)
+    assert isinstance(branch, If)
+    assert branch.otherwise is not None
+    (inner,) = branch.otherwise.statements
+    assert isinstance(inner, If)
+    assert inner.otherwise is not None
+    assert isinstance(halting.body.statements[0], Move)
+
+
+def test_no_newlines_are_needed() -> None:
+    assert statements("a = b c = d return e") == statements("a = b\nc = d\nreturn e")
+
+
+def test_words_are_keywords_only_where_they_are_expected() -> None:
+    (recipe,) = program(
+        "recipe r { task scan[test = 1..2, train = block, from = task] test model.steps = at model m train train }"
+    ).items
+    assert isinstance(recipe, Recipe)
+    assert [type(part) for part in recipe.parts] == [Choice, AtTest, Choice, Choice]
+    soft = ["use", "block", "model", "extern", "recipe", "task", "train", "test", "vary", "claim", "at", "from", "as", "by"]
+    soft += ["where", "reads", "gives", "pure", "causal", "python", "optimizer", "halting", "carry"]
+    found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
+    assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
+    found = statements(" ".join(f"{word} <- {word}" for word in soft))
+    assert [statement.name for statement in found if isinstance(statement, Move)] == soft
+
+
+def test_signatures_have_kinds_defaults_and_constraints() -> None:
+    (block,) = program("block b[heads: int, ff = 4, a: block = c](x: s[n], y: s = x) -> v[n + 1] where a, b < c {}").items
+    assert isinstance(block, Definition)
+    signature = block.signature
+    kinds = [(static.name, static.kind, static.default and unparse(static.default)) for static in signature.statics]
+    assert kinds == [("heads", "int", None), ("ff", None, "4"), ("a", "block", "c")]
+    assert [(one.name, unparse(one.type), one.default) for one in signature.inputs] == [("x", "s[n]", None), ("y", "s", "x")]
+    assert signature.result is not None
+    assert unparse(signature.result) == "v[n + 1]"
+    assert [unparse(condition) for condition in signature.where] == ["a", "b < c"]
+
+
+def test_clauses_of_an_extern_block_come_in_any_order() -> None:
+    first, second = (
+        program(f'extern block b(x: s[n]) -> s[n] {clauses} python "m:C"').items[0]
+        for clauses in ("pure where a reads x causal when a else full", "reads x causal when a else full where a pure")
+    )
+    assert first == second
+    assert isinstance(first, Extern)
+    assert first.pure
+    assert first.python == "m:C"
+
+
+def test_extern_tasks_give_sizes_and_may_be_causal() -> None:
+    (task,) = program('extern task t(x: tokens[n]) -> logits[n, v] gives vocab = 21, classes = 8 causal python "m:C"').items
+    assert isinstance(task, Extern)
+    assert task.causal
+    assert [(given.name, unparse(given.value)) for given in task.gives] == [("vocab", "21"), ("classes", "8")]
+
+
+def test_variadic_inputs_and_conditional_types() -> None:
+    (block,) = program('extern block b(xs: data[d]...) -> prob[n] when c else prob when d else x python "m:C"').items
+    assert isinstance(block, Extern)
+    assert block.signature.inputs[0].variadic
+    assert isinstance(block.signature.result, ConditionalType)
+    assert isinstance(block.signature.result.otherwise, ConditionalType)
+
+
+def test_recipes_have_claims_with_all_their_parts() -> None:
+    (recipe,) = program('recipe r { claim a.b[20] = -1 +- 2 at c.d = 3, e = f, from "X" vary x in 1..2, y in [1] }').items
+    assert isinstance(recipe, Recipe)
+    claim, vary = recipe.parts
+    assert isinstance(claim, Claim)
+    assert claim.metric.text == "a.b"
+    assert [unparse(part) for part in (claim.index, claim.value, claim.deviation) if part] == ["20", "-1", "2"]
+    assert [unparse(setting) for setting in claim.at] == ["c.d = 3", "e = f"]
+    assert claim.origin == "X"
+    assert isinstance(vary, Vary)
+    assert [unparse(variation) for variation in vary.variations] == ["x in 1..2", "y in [1]"]
+
+
+def test_both_signs_of_a_deviation_mean_the_same() -> None:
+    assert program('recipe r { claim a = 1 ± 2 from "X" }') == program('recipe r { claim a = 1 +- 2 from "X" }')
+
+
+def test_use_names_a_module_or_a_file() -> None:
+    module, file = program('use archlang.models.panm use "./mine.arch" as mine').items
+    assert isinstance(module, Use)
+    assert (module.path, module.is_file, module.alias) == ("archlang.models.panm", False, None)
+    assert isinstance(file, Use)
+    assert (file.path, file.is_file, file.alias) == ("./mine.arch", True, "mine")
+    assert file.path_span.text == '"./mine.arch"'
+
+
+def test_documentation_is_the_block_of_marked_lines_before_an_item() -> None:
+    text = "## The file.\n\n# why\n## One.\n##\n##Two.\nuse a  # beside\n"
+    (item,) = program(text).items
+    assert item.documentation == ("One.", "", "Two.")
+    assert item.leading == ("## The file.", "", "# why")
+    assert item.trailing == "# beside"
+
+
+def test_documentation_may_stand_apart_from_its_item() -> None:
+    (item,) = program("## The file.\n\nuse a").items
+    assert (item.documentation, item.apart, item.leading) == (("The file.",), True, ())
+
+
+def test_comments_belong_to_the_statement_they_stand_at() -> None:
+    found = statements("# one\n\n# two\na = f(x, # inside\n y) # beside\n\n# three\nb = a\n# last\n")
+    assert found[0].leading == ("# one", "", "# two", "# inside")
+    assert found[0].trailing == "# beside"
+    assert (found[1].leading, found[1].blank) == (("# three",), True)
+    (item,) = program("block b(h: s) -> s { a = h\n\n# last\n}").items
+    assert isinstance(item, Definition)
+    assert item.body.closing == ("", "# last")
+
+
+def test_signs_of_a_comment_inside_quotes_are_text() -> None:
+    found = expression('"a # b"  # c')
+    assert isinstance(found, String)
+    assert found.value == "a # b"
+
+
+def test_comments_after_the_last_item_are_kept() -> None:
+    assert program("use a\n\n# one\n\n# two\n").closing == ("# one", "", "# two")
+    assert program("# only\n").closing == ("# only",)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\r\n ", "\ufeff", "# only a comment"])
+def test_a_text_without_items_is_an_empty_program(text: str) -> None:
+    assert parse_tolerantly(Source("x.arch", text)) == (Program(items=(), source=Source("x.arch", text)), ())
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_line_ends_of_every_system_are_read(everything: str, ending: str) -> None:
+    assert program(everything.replace("\n", ending)) == program(everything)
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert program("\ufeffuse a") == program("use a")
+
+
+def test_spans_are_exact() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    a = (h + g[2](h)) * 2   # c\n}"
+    (item,) = program(text).items
+    assert isinstance(item, Definition)
+    assert item.span.text == text
+    assert item.name_span.text == "b"
+    assert item.signature.span.text == "b(h: seq[n, d]) -> seq[n, d]"
+    assert item.signature.inputs[0].span.text == "h: seq[n, d]"
+    (assign,) = item.body.statements
+    assert isinstance(assign, Assign)
+    assert assign.span.text == "a = (h + g[2](h)) * 2"
+    assert assign.name_span.text == "a"
+    product = assign.value
+    assert isinstance(product, Binary)
+    assert product.span.text == "(h + g[2](h)) * 2"
+    assert product.operator_span.text == "*"
+    assert product.left.span.text == "(h + g[2](h))"
+
+
+def test_every_node_lies_inside_the_one_above(everything: str) -> None:
+    def check(node: Node) -> None:
+        for below in walk(node):
+            assert node.span.start <= below.span.start <= below.span.end <= node.span.end, (node, below)
+            if isinstance(below, Name):
+                assert below.span.text.strip("()") == below.text
+
+    for item in program(everything).items:
+        for node in walk(item):
+            check(node)
+
+
+def test_every_program_of_the_project_parses(program_file: Path) -> None:
+    assert parse_tolerantly(read(program_file))[1] == ()
+
+
+def test_settings_of_a_command_line_are_expressions() -> None:
+    setting, found = parse_setting("model.steps", "1..3")
+    assert found == ()
+    assert setting is not None
+    assert (setting.path.parts, unparse(setting.value)) == (("model", "steps"), "1..3")
+    setting, found = parse_setting("model.steps", "1 2 3 )")
+    assert setting is None
+    assert [mistake.code for mistake in found] == ["E0101"]
+    assert str(found[0].span) == "--set model.steps:1:3"
+
+
+def test_parse_raises_every_mistake_at_once() -> None:
+    with pytest.raises(ProgramError) as caught:
+        program("use 1\nuse 2")
+    assert len(caught.value.diagnostics) == 2
