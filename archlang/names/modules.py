@@ -158,12 +158,15 @@ _BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)
 
 
 def _mentions(definition: Definition) -> Iterator[Name]:
-    """The names of blocks, or of what may be blocks, in a definition."""
-    for node in walk(definition):
-        if isinstance(node, Call):
-            yield node.callee
-        elif isinstance(node, Name):
-            yield node
+    """The names of blocks, or of what may be blocks, in a definition: in its body and its defaults, as a type names
+    sizes only."""
+    defaults = [static.default for static in definition.signature.statics if static.default is not None]
+    for part in (definition.body, *defaults):
+        for node in walk(part):
+            if isinstance(node, Call):
+                yield node.callee
+            elif isinstance(node, Name):
+                yield node
 
 
 def _block_circles(module: Module) -> Iterator[Diagnostic]:

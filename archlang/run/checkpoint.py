@@ -47,12 +47,13 @@ class Checkpoints:
     def save(self, step: int, module: nn.Module, state: Mapping[str, Any], best: int | None) -> None:
         """Writes the checkpoint of a step, whole or not at all, and forgets older ones but for the best."""
         place = self.folder / f"step-{step:08d}"
-        if not place.exists():
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                self._write(place, module, state)
-            except OSError as error:
-                raise mistakes.not_written(place, error.strerror or str(error)) from error
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # A damaged one of this step, which an older one was gone on from.
+            shutil.rmtree(place, ignore_errors=True)
+            self._write(place, module, state)
+        except OSError as error:
+            raise mistakes.not_written(place, error.strerror or str(error)) from error
         self._forget(best)
 
     def _write(self, place: Path, module: nn.Module, state: Mapping[str, Any]) -> None:

@@ -176,7 +176,7 @@ class Training:
             if step % self._interval == 0 or step == self.total:
                 self._look(step)
                 self._save()
-        if stop.asked:
+        if stop.asked and progress.step not in self._checkpoints.steps():
             self._save()
         return Trained(progress.step, stop.asked and progress.step < self.total, progress.best_step)
 

@@ -499,7 +499,8 @@ class Build:
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):
             # Python itself refuses to read integers of thousands of digits.
-            value = int(digits) if len(digits.lstrip("0")) < 20 else _LARGEST
+            digits = digits.lstrip("0") or "0"
+            value = int(digits) if len(digits) < 20 else _LARGEST
             in_range = value < _LARGEST
         else:
             value = float(digits)

@@ -79,6 +79,10 @@ class Outline:
         for index in range(bisect_left(self.points, place, key=lambda point: point.start), len(self.points)):
             yield self.points[index]
 
+    def is_first(self, place: int) -> bool:
+        """Whether only space stands before a place on its line."""
+        return self._indent(place) is not None
+
     def _read(self) -> None:
         for piece in _PIECE.finditer(self.text):
             if piece["bracket"]:

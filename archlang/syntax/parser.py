@@ -55,6 +55,8 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
     if len(text) > LARGEST:
         return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
     prepared, comments, found = _prepared(source)
+    if found:
+        return None, tuple(found)
     build = Build(source, comments)
     reader = Reader(source, prepared, build, "expression", most=1)
     value = reader.read()

@@ -341,7 +341,7 @@ def _signature_flat(signature: Signature, has_inputs: bool = True) -> str:
     return _bracketed(signature.statics) + inputs + result
 
 
-def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool) -> str:
+def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool = True) -> str:
     """`head` is what stands before it. Its inputs go to a line of their own before its statics do, and statics that do
     not fit one line get one each."""
     flat = head + _signature_flat(signature, has_inputs)
@@ -385,12 +385,11 @@ def _item(item: Use | Definition | Extern | Recipe) -> str:
 def _definition(item: Definition) -> str:
     head = f"{item.word} {item.name}"
     signature = item.signature
-    has_inputs = bool(signature.inputs) or item.word == "model"
-    flat = head + _signature_flat(signature, has_inputs) + _where(signature)
+    flat = head + _signature_flat(signature) + _where(signature)
     if len(flat) + 2 <= WIDTH or not signature.where:
-        start = _lay_signature(head, signature, 2, has_inputs)
+        start = _lay_signature(head, signature, 2)
         return f"{start}{_where(signature)} {_body(item.body, 0)}"
-    start = _lay_signature(head, signature, 0, has_inputs)
+    start = _lay_signature(head, signature, 0)
     return f"{start}\n{_lay_where(signature, 2)} {_body(item.body, 0)}"
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST = 100
 _DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
+_BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 # Words that stand in for a header that has a mistake, so that what is between its braces is read nevertheless.
@@ -115,7 +116,8 @@ class Reader:
         place, end = token.start_pos or 0, token.end_pos or 0
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
             self._tell_bracket(unmatched)
-            return self._go_on(end) if unmatched.opener is None else self._resume(end)
+            is_extra = unmatched.opener is None and "NUMBER" not in self._accepted()
+            return self._go_on(end) if is_extra else self._resume(end)
         if (unclosed := self._unclosed(place)) is not None:
             # An item that is taken for a statement fails at its second word.
             place = min(place, unclosed.noticed)
@@ -125,10 +127,12 @@ class Reader:
         if name is not None and token in ("=", "<-") and (missing := self._value_missing(name)) is not None:
             self._tell(place, missing)
             return self._resume(name.start)
-        keyword = self._keyword_before()
-        if keyword is not None and token in ("=", "<-"):
+        keyword = self._keyword_before() if token in ("=", "<-") else None
+        if token in RESERVED and _BINDER.match(self._text, end):
+            keyword = self._span(place, end)
+        if keyword is not None:
             self._tell(keyword.start, mistakes.reserved_word(keyword))
-            return self._resume(place)
+            return self._resume(end)
         wanted = self._expected()
         if name is not None and set(wanted.phrases) <= {"`=`", "`<-`"}:
             near = did_you_mean(name.text, (*STATEMENT_WORDS, "else"))
@@ -137,7 +141,8 @@ class Reader:
                 return self._resume(place)
         span, is_reserved = self._span(place, end), token in RESERVED
         self._tell(place, mistakes.unexpected_token(span, token, wanted, self._bracket_around(), is_reserved))
-        return self._resume(place)
+        # A word that begins statements, in the middle of a line, begins none.
+        return self._resume(place if self._shape().is_first(place) else end)
 
     def _at_end(self) -> bool:
         end = len(self._text.rstrip())

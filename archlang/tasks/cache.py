@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,7 +118,7 @@ def _read(place: Path) -> Split:
 
 def _write(place: Path, split: Split) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    beside = _beside(place)
     try:
         digests = {}
         for name, array in split.arrays().items():
@@ -137,10 +137,17 @@ def _write(place: Path, split: Split) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def _beside(place: Path) -> Path:
+    """A new folder of this process alone, on the same disk. Others may read it as far as the umask lets them."""
+    folder = place.parent / f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    folder.mkdir()
+    return folder
+
+
 def _remove(place: Path) -> None:
     """Takes a damaged folder away in one step, so that nobody finds half of it."""
     try:
-        aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        aside = _beside(place)
         place.rename(aside / place.name)
         shutil.rmtree(aside, ignore_errors=True)
     except OSError:

@@ -31,6 +31,8 @@ _LONGEST = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
+    """The task. `test_size` is for each length."""
+
     train: Interval = PUBLISHED_TRAIN
     valid: Interval = PUBLISHED_VALID
     test: tuple[int, ...] = PUBLISHED_TEST

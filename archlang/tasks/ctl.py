@@ -48,7 +48,8 @@ _COUNTABLE = 1 << 18
 
 @dataclass(frozen=True, kw_only=True)
 class Ctl:
-    """Rows of a drawn table: the argument, then the functions in the order in which they are applied, then -1."""
+    """The task. Inside, an item is a row of numbers: the argument, the functions in the order in which they are
+    applied, and -1 in the places that are left."""
 
     order: str = "backward"
     train: Interval = PUBLISHED_TRAIN

@@ -43,6 +43,8 @@ Tokens = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class FlipFlop:
+    """The task. `valid_size` and `test_size` are for each setting of `test_ignore` and `test_length`."""
+
     ignore: float = 0.8
     length: int = 512
     test_ignore: tuple[float, ...] = PUBLISHED_IGNORE

@@ -69,8 +69,8 @@ class _Written:
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
-    """`train`, `valid`, `test` and `nominal_length` matter to the source `depth`; `max_length`, `pool`, `test_lengths`
-    and `test_arguments` to `original`. A size of 0 is the published one."""
+    """The task. `train`, `valid`, `test` and `nominal_length` matter to the source `depth`; `max_length`, `pool`,
+    `test_lengths` and `test_arguments` to `original`. A size of 0 is the published one."""
 
     source: str = "depth"
     train: Interval = PUBLISHED_TRAIN

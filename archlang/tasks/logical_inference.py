@@ -110,6 +110,8 @@ class _Formulas:
 
 @dataclass(frozen=True, kw_only=True)
 class LogicalInference:
+    """The task. `draws` is how many pairs are drawn for all splits, before repeated ones are dropped."""
+
     train: Interval = PUBLISHED_TRAIN
     test: Interval = PUBLISHED_TEST
     draws: int = 500_000

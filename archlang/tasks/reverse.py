@@ -24,6 +24,8 @@ __all__ = ["Reverse", "spell"]
 
 @dataclass(frozen=True, kw_only=True)
 class Reverse(Copy):
+    """The task."""
+
     name = "reverse"
 
     def answers(self, symbols: Ragged) -> Ragged:

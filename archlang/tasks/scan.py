@@ -62,6 +62,8 @@ def commands() -> tuple[Meaning, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
+    """The task. Its splits have the same members for every seed."""
+
     split: str = "simple"
     cutoff: int = PUBLISHED_CUTOFF
 

@@ -64,3 +64,9 @@ def test_a_value_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
     file = tmp_path / "names.arch"
     file.write_text("block memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }")
     assert codes(file) == []
+
+
+def test_a_size_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
+    file = tmp_path / "sizes.arch"
+    file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
+    assert codes(file) == []

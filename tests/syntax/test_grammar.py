@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lark
@@ -71,24 +71,23 @@ def test_tables_are_kept_and_read_again(folder: Path, monkeypatch: pytest.Monkey
     assert parses()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: b"",
-        lambda data: data[: len(data) // 2],
-        lambda data: data.replace(b"NAME", b"MANE", 1),
-        lambda data: b"\xff" * 100,
-        lambda data: b"cposix\nsystem\n(S'false'\ntR.",
-    ],
-)
-def test_damaged_tables_are_made_again(folder: Path, damage) -> None:  # type: ignore[no-untyped-def]  # a lambda
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "changed": lambda data: data.replace(b"NAME", b"MANE", 1),
+    "binary": lambda data: b"\xff" * 100,
+    "pickle": lambda data: b"cposix\nsystem\n(S'false'\ntR.",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_tables_are_made_again(folder: Path, damage: Callable[[bytes], bytes]) -> None:
     assert parses()
     (kept,) = (folder / "grammar").iterdir()
-    size = kept.stat().st_size
     kept.write_bytes(damage(kept.read_bytes()))
     module.grammar.cache_clear()
     assert parses()
-    assert kept.stat().st_size == size
+    assert module._kept(kept) is not None
 
 
 def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,154 @@
+"""Whatever the text is, the answer is a tree and mistakes, soon, and never a traceback."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import ProgramError
+from archlang.diagnostics.render import plain, to_json, to_sarif
+from archlang.source import Source
+from archlang.syntax.parser import parse_setting, parse_tolerantly, read
+from archlang.syntax.printer import format_program
+
+BLOCK = "block b(h: s) -> s {\n return "
+
+
+def survives(text: str) -> None:
+    source = Source("x.arch", text)
+    program, found = parse_tolerantly(source)
+    for mistake in found:
+        for span in (mistake.span, *(label.span for label in mistake.labels)):
+            assert 0 <= span.start <= span.end <= len(text), (text, mistake)
+        assert mistake.message
+        assert mistake.remedy
+    if found:
+        plain(found).encode("utf-8")
+        to_json(found).encode("utf-8")
+    printed = format_program(program)
+    if not found:
+        again, wrong = parse_tolerantly(Source("y.arch", printed))
+        assert wrong == ()
+        assert again == program
+        assert format_program(again) == printed
+
+
+def characters(random_: random.Random, text: str) -> str:
+    place = random_.randrange(len(text))
+    with_ = random_.choice(list("()[]{}\"#=<->|.,:;'\\ \n\t\r0aé\0\x1b\u202e\ufeff\U0001f600") + ["<-", "±", "+-"])
+    return random_.choice(
+        [
+            lambda: text[:place] + with_ + text[place:],
+            lambda: text[:place] + text[place + random_.randrange(1, 10) :],
+            lambda: text[:place],
+            lambda: text[place:],
+            lambda: text[:place] + with_ * random_.randrange(1, 100) + text[place:],
+        ]
+    )()
+
+
+def tokens(random_: random.Random, text: str) -> str:
+    pieces = re.findall(r"\s+|\w+|[^\w\s]", text)
+    first, second = random_.randrange(len(pieces)), random_.randrange(len(pieces))
+    change = random_.choice(["swap", "delete", "copy", "shuffle"])
+    if change == "swap":
+        pieces[first], pieces[second] = pieces[second], pieces[first]
+    elif change == "delete":
+        del pieces[first : first + random_.randrange(1, 4)]
+    elif change == "copy":
+        pieces[first:first] = pieces[second : second + 5]
+    else:
+        part = pieces[first : first + 20]
+        random_.shuffle(part)
+        pieces[first : first + 20] = part
+    return "".join(pieces)
+
+
+def lines(random_: random.Random, text: str) -> str:
+    found = text.splitlines(keepends=True)
+    first, second = random_.randrange(len(found)), random_.randrange(len(found))
+    found[first], found[second] = found[second], found[first]
+    del found[random_.randrange(len(found))]
+    return "".join(found)
+
+
+@pytest.mark.parametrize("change", [characters, tokens, lines], ids=lambda change: change.__name__)
+def test_changed_programs_never_break_the_parser(
+    change: Callable[[random.Random, str], str], everything: str
+) -> None:
+    random_ = random.Random(change.__name__)
+    items = re.split(r"\n(?=block|model|extern|recipe|use|##)", everything)
+    for _ in range(600):
+        text = "\n".join(random_.sample(items, 2))
+        for _ in range(random_.randrange(1, 4)):
+            text = change(random_, text) or "x"
+        survives(text)
+
+
+def test_random_bytes_never_break_the_reader(tmp_path: Path, everything: str) -> None:
+    random_ = random.Random(0)
+    file = tmp_path / "x.arch"
+    for _ in range(300):
+        data = bytearray(everything.encode()[:400])
+        for _ in range(random_.randrange(1, 6)):
+            data[random_.randrange(len(data))] = random_.randrange(256)
+        file.write_bytes(random_.choice([bytes(data), random_.randbytes(40)]))
+        try:
+            survives(read(file).text)
+        except ProgramError as error:
+            assert {mistake.code for mistake in error.diagnostics} == {"E0109"}
+            to_sarif(error.diagnostics)
+
+
+@pytest.mark.parametrize("prefix", range(0, 2600, 13))
+def test_a_program_may_end_anywhere(everything: str, prefix: int) -> None:
+    survives(everything[:prefix])
+
+
+@pytest.mark.parametrize("text", ["", " ", ")", "1 2", "[" * 10_000, "-" * 10_000, '"', "\0", "a = b", "use x", "{"])
+def test_settings_never_break_the_parser(text: str) -> None:
+    setting, found = parse_setting("model.d", text)
+    assert setting is None
+    assert len(found) == 1
+
+
+LARGE = {
+    "ten million brackets": "[" * 10_000_000,
+    "brackets": "[" * 900_000,
+    "closing brackets": ")" * 900_000,
+    "pairs of brackets": "{}" * 450_000,
+    "wrong pairs": "([)]" * 220_000,
+    "signs": BLOCK + "-" * 300_000 + "x }",
+    "a sum": BLOCK + "a + " * 100_000 + "a }",
+    "a pipe": BLOCK + "x |> f " * 100_000 + "}",
+    "negations": BLOCK + "not " * 100_000 + "x }",
+    "conditions": BLOCK + "x when y else " * 50_000 + "x }",
+    "branches": "block b(h: s) -> s { " + "if a { } else " * 40_000 + "{ } }",
+    "loops": "block b(h: s) -> s { " + "repeat 2 { " * 80_000,
+    "a number": BLOCK + "1" * 900_000 + " }",
+    "half a number": BLOCK + "1_" * 450_000 + "x }",
+    "a name": BLOCK + "x" * 900_000 + " }",
+    "dots": BLOCK + "." * 900_000 + " }",
+    "dotted names": BLOCK + "x." * 450_000 + " }",
+    "quotes": BLOCK + '"' * 900_001 + " }",
+    "comments": "#\n" * 300_000,
+    "spaces": " " * 900_000,
+    "items without end": "block b(\n" * 100_000,
+    "mistakes": "block b(h: s) -> s { " + "a = = " * 150_000 + "}",
+    "zeros": "\0" * 900_000,
+    "letters": "é " * 400_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_texts_are_answered_soon(name: str) -> None:
+    start = time.monotonic()
+    _, found = parse_tolerantly(Source("x.arch", LARGE[name]))
+    plain(found)
+    assert time.monotonic() - start < 10
+    assert bool(found) == (name not in ("a name", "comments", "spaces"))

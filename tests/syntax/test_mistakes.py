@@ -1,0 +1,211 @@
+"""The exact words of mistakes in the text itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from archlang.diagnostics.render import plain
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+
+
+def told(text: str) -> str:
+    return plain(parse_tolerantly(Source("x.arch", text))[1])
+
+
+def in_block(statement: str) -> str:
+    return told(f"block b(h: s) -> s {{\n    {statement}\n}}")
+
+
+def lines(*parts: str) -> str:
+    return "\n".join(parts) + "\n\n"
+
+
+def test_a_value_is_missing() -> None:
+    assert in_block("a = * h") == lines(
+        "error[E0101]: expected a value, found `*`",
+        " --> x.arch:2:9",
+        "2 |     a = * h",
+        "  |         ^ expected a value",
+        "  help: put a value before `*`",
+    )
+
+
+def test_a_value_is_missing_at_the_end_of_a_line() -> None:
+    assert in_block("a =\n    b = h") == lines(
+        "error[E0101]: expected a value after `=`, found the next statement",
+        " --> x.arch:2:7",
+        "2 |     a =",
+        "  |       ^ a value is missing",
+        "3 |     b = h",
+        "  |     - the next statement begins here",
+        "  help: write what stands for it after `=`, or delete `=`",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "remedy"),
+    [
+        ("modle m(x: s) -> s { return x }", "expected an item (", "did you mean `model`?"),
+        ("block b(h: s) -> s { retrun h }", "no statement begins with `retrun`", "did you mean `return`?"),
+        ("block b(h: s) -> s { repaet 3 { h <- h } }", "no statement begins with `repaet`", "did you mean `repeat`?"),
+        ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
+        ('extern block b(x: s) -> s pyhton "m:C"', "expected `pure`, `python`, `reads` or `where`", "did you mean `python`?"),
+        ("block b(h: s) -> s { in = h }", "`in` is a word of the language", "choose another name"),
+        ("block b(h: s) -> s { let when = f }", "expected a name, found `when`", "`when` is a word of the language"),
+        ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
+        ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "what is fixed at compile time"),
+        ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "a statement begins with `name =`"),
+        ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "put one of these before"),
+        ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "the name of something new has no dots"),
+        ("return h", "expected an item (", "statements stand between the braces"),
+        ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
+        ("block b(h) -> s { return h }", "expected `:`, found `)`", "put `:` before `)`"),
+        ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
+        ("recipe r { claim a = 3 }", "expected `at`, `from` or `,`, found `}`", "put one of these before"),
+        ("use 3", "expected a name or a text in quotes, found `3`", "put one of these before"),
+        ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "put one of these before"),
+    ],
+)
+def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", text))[1]
+    assert mistake.code == "E0101"
+    assert mistake.message.startswith(message)
+    assert mistake.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("character", "shown", "remedy"),
+    [
+        ("'", "`'`", "text stands in double quotes: `\"…\"`"),
+        ("“x”", "`“`", "write straight quotes: `\"…\"`"),
+        ("−1", "`−`", "write `-`"),
+        ("größe", "`größe`", "names are made of the letters a to z, digits and `_`"),
+        ("$x", "`$`", "delete it, or put it between quotes or into a comment"),
+        ("!x", "`!`", "write `not`; two values differ with `!=`"),
+        (".5", "`.`", "a number begins with a digit, as in `0.5`, and nothing stands around the dots of a name"),
+        ("\0", "the invisible character U+0000", "delete it, or put it between quotes or into a comment"),
+        ("\u202e", "the invisible character U+202E", "delete it, or put it between quotes or into a comment"),
+        ("\ufeff", "the invisible character U+FEFF", "delete it, or put it between quotes or into a comment"),
+    ],
+)
+def test_unknown_characters_are_named(character: str, shown: str, remedy: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {character}\n}}"))[1]
+    assert (mistake.code, mistake.message) == ("E0102", f"{shown} does not belong to the language")
+    assert mistake.remedy == remedy
+
+
+def test_a_bracket_is_not_closed() -> None:
+    assert in_block("a = f(h\n    return a") == lines(
+        "error[E0103]: `(` is never closed",
+        " --> x.arch:2:10",
+        "2 |     a = f(h",
+        "  |          ^ opened here",
+        "3 |     return a",
+        "  |     ------ a `)` should stand before this",
+        "  help: add `)`",
+    )
+    assert told("block b(h: s) -> s {\n    return h\n") == lines(
+        "error[E0103]: `{` is never closed",
+        " --> x.arch:1:20",
+        "1 | block b(h: s) -> s {",
+        "  |                    ^ opened here",
+        "2 |     return h",
+        "  |             - the text ends here",
+        "  help: add `}`",
+    )
+
+
+def test_a_bracket_has_no_partner() -> None:
+    assert in_block("return f(h))") == lines(
+        "error[E0104]: `)` closes nothing",
+        " --> x.arch:2:16",
+        "2 |     return f(h))",
+        "  |                ^ nothing is open",
+        "  help: delete it, or open it before",
+    )
+    assert in_block("return f(h]") == lines(
+        "error[E0104]: `]` cannot close `(`",
+        " --> x.arch:2:15",
+        "2 |     return f(h]",
+        "  |               ^ expected `)`",
+        "  |             - opened here",
+        "  help: write `)`",
+    )
+
+
+def test_a_text_has_no_closing_quote() -> None:
+    assert told('use "./mine.arch as mine') == lines(
+        "error[E0105]: this text has no closing quote on its line",
+        " --> x.arch:1:5",
+        '1 | use "./mine.arch as mine',
+        "  |     ^^^^^^^^^^^^^^^^^^^^ begins here",
+        '  help: add `"` where the text ends',
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(" * 65 + "h" + ")" * 65,
+        "[" * 65 + "]" * 65,
+        "-" * 65 + "h",
+        "not " * 65 + "h",
+        "h + " * 65 + "h",
+        "h |> " * 65 + "f",
+        "h when t else " * 65 + "h",
+        "f(" * 65 + ")" * 65,
+        "f[" * 65 + "h" + "]" * 65,
+    ],
+)
+def test_expressions_are_at_most_64_deep(value: str) -> None:
+    assert "E0106" in {mistake.code for mistake in parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {value} }}"))[1]}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "repeat 2 { " * 40 + "}" * 40,
+        "if a { } else " * 40 + "{ }",
+    ],
+)
+def test_statements_are_at_most_64_deep(statement: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ {statement} }}"))[1]
+    assert mistake.code == "E0106"
+    assert mistake.message == "this is more than 64 levels deep, where each bracket and each step of a chain is a level"
+
+
+@pytest.mark.parametrize("number", ["1e999", "1e-999", "9223372036854775808", "1" * 10_000, "0." + "0" * 400 + "1"])
+def test_numbers_have_bounds(number: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1]
+    assert mistake.code == "E0107"
+    assert len(mistake.message) < 80
+    assert mistake.span.text == number
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "0.0", "0e99", "1e308", "0" * 10_000])
+def test_numbers_within_bounds_are_read(number: str) -> None:
+    assert parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1] == ()
+
+
+def test_the_text_ends_too_early() -> None:
+    assert told("block b(h: s)") == lines(
+        "error[E0111]: the text ends where `->` should follow",
+        " --> x.arch:1:14",
+        "1 | block b(h: s)",
+        "  |              ^ the text ends here",
+        "  help: write the rest, or delete what was begun",
+    )
+
+
+@pytest.mark.parametrize("text", ["3x", "0x10", "1e", "1_", "1__0", "1.5.2"])
+def test_what_is_neither_number_nor_name(text: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {text} }}"))[1]
+    assert mistake.code in ("E0112", "E0102")
+    if mistake.code == "E0112":
+        assert mistake.message == f"`{text}` is neither a number nor a name"
+
+
+def test_a_program_that_is_too_large_is_not_read() -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", "[" * 10_000_000))[1]
+    assert (mistake.code, mistake.message) == ("E0110", "`x.arch` is larger than 1_000_000 bytes, which no program is")

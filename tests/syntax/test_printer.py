@@ -1,0 +1,386 @@
+"""The one layout, and that it never changes what a program means."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse, read
+from archlang.syntax.printer import WIDTH, format_program, unparse
+from archlang.syntax.tree import (
+    Assign,
+    AtTest,
+    Binary,
+    Body,
+    Boolean,
+    Call,
+    Choice,
+    Claim,
+    Conditional,
+    ConditionalType,
+    Definition,
+    Emit,
+    Extern,
+    Halting,
+    If,
+    InputParameter,
+    Let,
+    ListOf,
+    Move,
+    Name,
+    Number,
+    Pipe,
+    Program,
+    Range,
+    Reads,
+    Recipe,
+    Repeat,
+    Return,
+    Scan,
+    Setting,
+    Signature,
+    Stack,
+    StaticArgument,
+    StaticParameter,
+    String,
+    TypeName,
+    Unary,
+    Use,
+    Variation,
+    Vary,
+)
+
+
+def program(text: str) -> Program:
+    return parse(Source("x.arch", text))
+
+
+def formatted(text: str) -> str:
+    return format_program(program(text))
+
+
+def body(text: str) -> str:
+    """The statements of a block after formatting, without its own lines."""
+    lines = formatted(f"block b(h: s) -> s {{\n{text}\n}}").splitlines()
+    return "\n".join(line.removeprefix("    ") for line in lines[1:-1])
+
+
+# The layout
+
+
+def test_everything_keeps_its_layout(everything: str) -> None:
+    assert formatted(everything) == everything
+
+
+def test_everything_on_one_line_gets_its_layout_back(everything: str) -> None:
+    bare = re.sub(r" *#.*", "", everything)
+    assert formatted(re.sub(r"\s+", " ", bare)) == re.sub(r"\n\n+(?!block|model|extern|recipe)", "\n", bare).lstrip("\n")
+
+
+def test_a_program_is_printed_as_it_was_when_it_is_printed_again(program_file: Path) -> None:
+    tree = parse(read(program_file))
+    text = format_program(tree)
+    again = program(text)
+    assert again == tree
+    assert format_program(again) == text
+    assert comments(text) == comments(read(program_file).text)
+    assert max(map(len, re.sub(r" *#.*|\S*\".*", "", text).splitlines()), default=0) <= WIDTH
+
+
+def comments(text: str) -> Counter[str]:
+    return Counter(line.lstrip("#").strip() for line in re.findall(r"#.*", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=f( h )", "a = f(h)"),
+        ("a\n=\nf", "a = f"),
+        ("h<-f[x=1,y](h)", "h <- f[x = 1, y](h)"),
+        ("return ((a))", "return a"),
+        ("return (a*b)+(c)", "return a * b + c"),
+        ("return (a+b)*c-(d-e)", "return (a + b) * c - (d - e)"),
+        ("return -(a*b)", "return -(a * b)"),
+        ("return (1)..(n-1)", "return 1..n - 1"),
+        ("return (a|>f)|>g", "return a |> f |> g"),
+        ("return (a |> f) + b", "return (a |> f) + b"),
+        ("return not (not a)", "return not not a"),
+        ("return a when (b when c else d) else (e when f else g)", "return a when (b when c else d) else e when f else g"),
+        ("return [1,2,]", "return [1, 2]"),
+        ("if a{b=c}else{b=d}", "if a { b = c } else { b = d }"),
+        ("if a { } else { if b { c = d } }", "if a {} else if b { c = d }"),
+        ("repeat 3 {\n h <- f(h)\n}", "repeat 3 { h <- f(h) }"),
+        ("scan c in f(h) carry m,k { emit c }", "scan c in f(h) carry m, k {\n    emit c\n}"),
+        ("repeat 3 { repeat 2 { h <- f(h) } }", "repeat 3 {\n    repeat 2 { h <- f(h) }\n}"),
+        ("a = b\n\n\n\nc = d", "a = b\n\nc = d"),
+        ("\n\na = b\n\n", "a = b"),
+        ("x = 30_000 y = 1.5E-4", "x = 30_000\ny = 1.5E-4"),
+    ],
+)
+def test_statements_have_one_layout(text: str, expected: str) -> None:
+    assert body(text) == expected
+
+
+def test_a_single_statement_that_is_too_long_gets_lines_of_its_own() -> None:
+    name = "n" * 44
+    text = f"if {name} {{ a = {name} }} else {{ a = b }}"
+    assert body(text) == text
+    text = f"if {name} {{ a = {name}{name} }} else {{ a = b }}"
+    assert body(text) == f"if {name} {{\n    a = {name}{name}\n}} else {{\n    a = b\n}}"
+
+
+def test_long_calls_break_their_arguments_before_their_statics() -> None:
+    name = "n" * 50
+    assert body(f"a = f[{name}]({name}, {name})") == f"a = f[{name}](\n    {name}, {name})"
+    assert body(f"a = f[{name}, {name}, {name}](b)") == f"a = f[\n    {name}, {name},\n    {name}](b)"
+
+
+def test_long_pipes_and_sums_have_a_step_a_line() -> None:
+    name = "n" * 50
+    assert body(f"a = {name} |> f[{name}] |> {name}") == f"a = {name}\n    |> f[{name}]\n    |> {name}"
+    assert body(f"a = {name} + {name} - {name}") == f"a = {name}\n    + {name}\n    - {name}"
+
+
+def test_long_signatures_break_their_inputs_first() -> None:
+    statics = ", ".join(f"static_number_{index} = {index}" for index in range(4))
+    assert formatted(f"model m[{statics}](x: tokens[n], y: tokens[m]) -> logits[classes] {{ return x }}") == (
+        f"model m[{statics}](\n    x: tokens[n], y: tokens[m]) -> logits[classes] {{\n    return x\n}}\n"
+    )
+
+
+def test_statics_that_need_several_lines_get_one_each() -> None:
+    statics = [f"static_number_{index} = {index}" for index in range(8)]
+    lines = "".join(f"    {static},\n" for static in statics)
+    assert formatted(f"model m[{', '.join(statics)}](x: tokens[n]) -> logits[classes] {{ return x }}") == (
+        f"model m[\n{lines}](x: tokens[n]) -> logits[classes] {{\n    return x\n}}\n"
+    )
+
+
+def test_items_are_parted_by_one_empty_line_but_uses_stay_together() -> None:
+    assert formatted("use a use b\n\n\nuse c\nblock b() -> s {} recipe r {}") == (
+        "use a\nuse b\n\nuse c\n\nblock b() -> s {}\n\nrecipe r {}\n"
+    )
+
+
+def test_comments_beside_neighbouring_lines_stand_in_one_column() -> None:
+    assert body("a = b # one\nlong = c # two\n\nd = e # three") == (
+        "a = b      # one\nlong = c   # two\n\nd = e   # three"
+    )
+
+
+def test_comments_inside_a_statement_move_above_it() -> None:
+    assert body("a = f(x, # one\n # two\n y) # three") == "# one\n# two\na = f(x, y)   # three"
+
+
+def test_comments_after_a_brace_move_below_it_and_keep_loops_open() -> None:
+    assert body("repeat 3 { # why\n h <- f(h) }") == "repeat 3 {\n    # why\n    h <- f(h)\n}"
+    assert body("repeat 3 { h <- f(h)\n # done\n }") == "repeat 3 {\n    h <- f(h)\n    # done\n}"
+
+
+def test_documentation_is_written_with_its_marks() -> None:
+    assert formatted("##one\n##\n##  two\nuse a") == "## one\n##\n##  two\nuse a\n"
+
+
+def test_marked_lines_inside_an_item_do_not_become_its_documentation() -> None:
+    text = formatted("block b( ## inside\n) -> s {}")
+    assert text == "# inside\nblock b() -> s {}\n"
+
+
+def test_nothing_is_printed_for_an_empty_program() -> None:
+    assert formatted("  \n ") == ""
+    assert formatted("# only") == "# only\n"
+
+
+def test_parts_of_a_tree_are_printed_on_one_line() -> None:
+    (block,) = program("block b[a: int = 3](x: s[n] = y) -> s[n] where a > 2, b { return x }").items
+    assert isinstance(block, Definition)
+    assert unparse(block.signature) == "[a: int = 3](x: s[n] = y) -> s[n] where a > 2, b"
+    assert unparse(block.signature.statics[0]) == "a: int = 3"
+    assert unparse(block.signature.inputs[0]) == "x: s[n] = y"
+    assert unparse(block.body) == "{\n    return x\n}"
+
+
+# Any tree
+
+NOWHERE = Span(Source("", ""), 0, 0)
+# Words that are keywords elsewhere, and some so long that lines break.
+WORDS = ["a", "heads", "task", "model", "reads", "causal", "carry", "test", "use", "layer_" + "x" * 30, "y" * 60]
+names = st.sampled_from(WORDS)
+Tree = st.SearchStrategy[Any]  # Any: nodes of a kind
+
+
+def node(made: type, /, **parts: Any) -> Tree:  # Any: strategies, or values that are always the same
+    fixed = {key: part if isinstance(part, st.SearchStrategy) else st.just(part) for key, part in parts.items()}
+    return st.builds(made, span=st.just(NOWHERE), **fixed)
+
+
+def tuples(strategy: Tree, least: int = 0, most: int = 3) -> Tree:
+    return st.lists(strategy, min_size=least, max_size=most).map(tuple)
+
+
+plain_names = node(Name, parts=names.map(lambda name: (name,)))
+dotted_names = node(Name, parts=tuples(names, 1))
+literals = st.one_of(
+    st.sampled_from([(0, "0"), (30_000, "30_000"), (0.5, "0.5"), (1.5e-4, "1.5e-4")]).flatmap(
+        lambda pair: node(Number, value=pair[0], text=pair[1])
+    ),
+    node(Boolean, value=st.booleans()),
+    node(String, value=st.sampled_from(["", "a b", "# no comment", "{"])),
+    dotted_names,
+)
+
+
+def larger(inner: Tree) -> Tree:
+    statics = tuples(node(StaticArgument, name=st.none() | names, value=inner))
+    call = node(Call, callee=dotted_names, statics=statics, arguments=tuples(inner))
+    configured = node(Call, callee=dotted_names, statics=statics.filter(bool), arguments=None)
+    operators = st.sampled_from(["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or"])
+    return st.one_of(
+        call,
+        configured,
+        node(ListOf, items=tuples(inner)),
+        node(Range, low=inner, high=inner),
+        node(Unary, operator=st.sampled_from(["-", "not"]), operand=inner),
+        node(Binary, operator=operators, operator_span=NOWHERE, left=inner, right=inner),
+        node(Conditional, then=inner, test=inner, otherwise=inner),
+        node(Pipe, value=inner, stage=dotted_names | call | configured),
+    )
+
+
+expressions = st.recursive(literals, larger, max_leaves=12)
+small = st.recursive(literals, larger, max_leaves=3)
+stages = dotted_names | node(Call, callee=dotted_names, statics=tuples(node(StaticArgument, name=names, value=small), 1))
+type_names = node(TypeName, name=names, dimensions=tuples(small))
+types = type_names | node(ConditionalType, then=type_names, test=small, otherwise=type_names)
+static_parameters = st.one_of(
+    node(StaticParameter, name=names, kind=names, default=st.none() | small),
+    node(StaticParameter, name=names, kind=None, default=small),
+)
+inputs = node(InputParameter, name=names, type=type_names, default=st.none() | names, variadic=st.booleans())
+signatures = node(
+    Signature, statics=tuples(static_parameters), inputs=tuples(inputs), result=types, where=tuples(small, 0, 2)
+)
+lines = tuples(st.sampled_from(["# one", "# two", "## three", "#"]), 0, 2)
+commented: dict[str, Any] = {  # Any: strategies
+    "leading": lines,
+    "trailing": st.sampled_from(["", "", "# beside"]),
+    "blank": st.booleans(),
+}
+simple = st.one_of(
+    node(Let, name=names, name_span=NOWHERE, value=stages, **commented),
+    node(Assign, name=names, name_span=NOWHERE, value=expressions, **commented),
+    node(Move, name=names, name_span=NOWHERE, value=expressions, **commented),
+    node(Return, value=expressions, **commented),
+    node(Emit, value=expressions, **commented),
+)
+
+
+def bodies(statements: Tree) -> Tree:
+    return node(Body, statements=tuples(statements), closing=lines)
+
+
+def compound(inner: Tree) -> Tree:
+    body = bodies(inner)
+    return st.one_of(
+        node(If, test=small, then=body, otherwise=st.none() | body, **commented),
+        node(Repeat, count=small, body=body, **commented),
+        node(Stack, count=small, body=body, **commented),
+        node(
+            Halting, count=small, state=names, state_span=NOWHERE, mixture=st.none() | names, by=stages, body=body, **commented
+        ),
+        node(
+            Scan,
+            target=st.none() | names,
+            variable=names,
+            variable_span=NOWHERE,
+            over=small,
+            carry=tuples(plain_names),
+            body=body,
+            **commented,
+        ),
+    )
+
+
+statements = st.recursive(simple, compound, max_leaves=6)
+documented: dict[str, Any] = {  # Any: strategies
+    "leading": tuples(st.sampled_from(["# one", "# two"]), 0, 2),
+    "trailing": commented["trailing"],
+    "blank": st.booleans(),
+    "documentation": tuples(st.sampled_from(["", "What it is.", "# odd"]), 0, 2),
+}
+named: dict[str, Any] = {"name": names, "name_span": NOWHERE, **documented}  # Any: strategies
+externs: dict[str, Any] = {"python": "m:C", "python_span": NOWHERE, **named}  # Any: strategies
+given_sizes = tuples(node(StaticArgument, name=names, value=small))
+modes = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
+paths = dotted_names
+at = tuples(node(Setting, path=paths, value=small))
+parts = st.one_of(
+    node(Choice, word=st.sampled_from(["task", "model", "train"]), value=stages, **commented),
+    node(AtTest, settings=at.filter(bool), **commented),
+    node(Vary, variations=tuples(node(Variation, path=paths, values=small), 1), **commented),
+    node(
+        Claim,
+        metric=paths,
+        index=st.none() | small,
+        value=small,
+        deviation=st.none() | small,
+        at=at,
+        origin=st.sampled_from(["PANM, Table 7", "x" * 70]),
+        **commented,
+    ),
+)
+no_inputs = node(Signature, statics=tuples(static_parameters), where=tuples(small, 0, 2))
+items = st.one_of(
+    node(Use, path="a.b", path_span=NOWHERE, alias=st.none() | names, **documented),
+    node(Use, path="./a b.arch", is_file=True, path_span=NOWHERE, **documented),
+    node(Definition, word=st.sampled_from(["block", "model"]), signature=signatures, body=bodies(statements), **named),
+    node(
+        Extern,
+        word="block",
+        signature=signatures,
+        reads=tuples(node(Reads, input=names, mode=modes)),
+        pure=st.booleans(),
+        **externs,
+    ),
+    node(Extern, word="task", signature=signatures, gives=given_sizes, causal=st.booleans(), **externs),
+    node(Extern, word="optimizer", signature=no_inputs, **externs),
+    node(Recipe, parts=tuples(parts), closing=lines, **named),
+)
+programs = st.builds(Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)
+thorough = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@thorough
+@given(programs)
+def test_what_is_printed_parses_to_the_same_tree(tree: Program) -> None:
+    assert program(format_program(tree)) == tree
+
+
+@thorough
+@given(programs)
+def test_printing_again_changes_nothing_and_loses_no_comment(tree: Program) -> None:
+    text = format_program(tree)
+    again = format_program(program(text))
+    assert format_program(program(again)) == again
+    assert comments(again) == comments(text)
+
+
+@thorough
+@given(expressions)
+def test_an_expression_is_printed_on_one_line_that_means_the_same(tree: Any) -> None:  # Any: an expression
+    text = unparse(tree)
+    assert "\n" not in text
+    (block,) = program(f"block b(h: s) -> s {{ return {text}\n}}").items
+    assert isinstance(block, Definition)
+    (statement,) = block.body.statements
+    assert isinstance(statement, Return)
+    assert statement.value == tree

@@ -1,0 +1,112 @@
+"""Imports point one way, and the front end never needs torch."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import archlang
+
+ROOT = Path(archlang.__file__).parent
+# From the lowest layer up; a file may import from its own layer and those before it.
+LAYERS = (
+    "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "backend", "tasks", "run",
+    "blocks", "cli",
+)  # fmt: skip
+# Blocks are built on the protocols of the backend; the backend imports blocks by the names that a graph gives.
+FRONT_END = LAYERS[: LAYERS.index("backend")]
+
+
+def files(layer: str) -> list[Path]:
+    place = ROOT / layer
+    return sorted(place.rglob("*.py")) if place.is_dir() else [ROOT / f"{layer}.py"]
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Every module that a file imports, also inside functions; what only a type checker sees does not count."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    checking = {
+        child
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in checking:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "archlang":
+                yield from (f"archlang.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_layers_below_it(layer: str) -> None:
+    allowed = LAYERS[: LAYERS.index(layer) + 1]
+    for file in files(layer):
+        for name in imported(file):
+            parts = name.split(".")
+            if parts[0] == "archlang" and len(parts) > 1 and parts[1] in LAYERS:
+                assert parts[1] in allowed, f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("layer", [*FRONT_END, "tasks"])
+def test_the_front_end_and_the_tasks_do_not_import_torch(layer: str) -> None:
+    for file in files(layer):
+        assert not [name for name in imported(file) if name.split(".")[0] in ("torch", "lightning_fabric")], file
+
+
+def without_torch(*command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a Python in which importing torch fails."""
+    program = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('torch', 'lightning_fabric'):\n"
+        "            raise AssertionError('imported ' + name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "from archlang.cli.main import main\n"
+        f"sys.argv = ['archlang', *{list(command)!r}]\n"
+        "main()\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ARCHLANG_DEBUG": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", str(ROOT / "recipes")),
+        ("fmt", "--check", str(ROOT / "recipes" / "gutlb.arch")),
+        ("explain", "E0401"),
+        ("blocks",),
+        ("blocks", "attention"),
+        ("tasks", "ctl"),
+        ("show", str(ROOT / "recipes" / "gutlb.arch"), "--graph"),
+        ("show", str(ROOT / "recipes" / "gutlb.arch"), "--tree"),
+        ("--help",),
+    ],
+    ids=" ".join,
+)
+def test_these_commands_work_where_torch_is_not_installed(command: tuple[str, ...]) -> None:
+    done = without_torch(*command)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_importing_the_package_imports_neither_torch_nor_numpy() -> None:
+    program = "import archlang, sys; assert not {'torch', 'numpy', 'networkx', 'lark'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,98 @@
+"""What is installed: everything that the package needs, and nothing outside `archlang`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = {"archlang.blocks": "blocks", "archlang.cli": "cli", "archlang.recipes": "recipes"}
+
+
+def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:
+    inside = [path.parent for path in (ROOT / "archlang").glob("*/__init__.py")]
+    found = {"archlang", *(f"archlang.{folder.name}" for folder in inside)}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+
+
+@pytest.mark.parametrize(("package", "folder"), FOLDERS.items())
+def test_the_links_lead_to_the_folders(package: str, folder: str) -> None:
+    link = ROOT / "archlang" / folder
+    assert link.is_symlink()
+    assert link.resolve() == (ROOT / folder).resolve()
+    assert PROJECT["tool"]["setuptools"]["package-dir"][package] == folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """A wheel of a copy of the tree: building writes into the tree that is built."""
+    source = tmp_path_factory.mktemp("source")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("this is no git checkout")
+    for name in filter(None, listed.stdout.split("\0")):
+        origin, target = ROOT / name, source / name
+        if not origin.exists() or name.startswith("tests/"):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_symlink():
+            target.symlink_to(origin.readlink())
+        else:
+            target.write_bytes(origin.read_bytes())
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [
+            sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+            "--wheel-dir", str(out), str(source),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (built,) = out.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_nothing_but_archlang_gets_into_site_packages(wheel: zipfile.ZipFile) -> None:
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"archlang"}
+
+
+def test_every_file_that_is_read_at_run_time_is_installed(wheel: zipfile.ZipFile) -> None:
+    installed = set(wheel.namelist())
+    needed = [
+        *(ROOT / "blocks").rglob("*.arch"),
+        *(ROOT / "recipes").rglob("*.arch"),
+        *(ROOT / "archlang").glob("*/*.arch"),
+        *(ROOT / "archlang").glob("*/*.lark"),
+        *(ROOT / "archlang" / "diagnostics" / "pages").glob("*.md"),
+        ROOT / "archlang" / "py.typed",
+    ]
+    names = set()
+    for file in needed:
+        path = file.relative_to(ROOT)
+        names.add(str(path if path.parts[0] == "archlang" else Path("archlang", path)))
+    assert names <= installed
+    assert len(names) > 100
+
+
+def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
+    modules = {
+        str(Path("archlang", file.relative_to(ROOT)) if folder != "archlang" else file.relative_to(ROOT))
+        for folder in ("archlang", "blocks", "cli")
+        for file in (ROOT / folder).rglob("*.py")
+    }
+    assert modules <= set(wheel.namelist())
+
+
+def test_an_installed_copy_leaks_no_other_name(tmp_path: Path) -> None:
+    program = "import importlib.util as u; print([n for n in ('blocks', 'cli', 'recipes') if u.find_spec(n)])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
