@@ -32,6 +32,9 @@ class _Report:
         span = diagnostic.span
         self.found.setdefault((diagnostic.code, span.source.path, span.start, diagnostic.message), diagnostic)
 
+    def has(self, code: str) -> bool:
+        return any(diagnostic.code == code for diagnostic in self.found.values())
+
     def sorted(self) -> tuple[Diagnostic, ...]:
         return tuple(sorted(self.found.values(), key=lambda d: (d.span.source.path, d.span.start, d.code)))
 
@@ -65,9 +68,11 @@ def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
 
 
 def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
-    if any(diagnostic.code == "E0210" for diagnostic in report.found.values()):
+    if report.has("E0210"):
         return report.sorted()  # a circle of blocks cannot be unfolded
     for declaration in module.own.values():
+        if report.has("E0421"):
+            return report.sorted()  # nor can what is built on a block that is too large
         check_signature(declaration, report)
         if isinstance(declaration.item, Definition):
             ambient = model_sizes({}) if declaration.item.word == "model" else {}

@@ -115,5 +115,6 @@ def _location(span: Span, text: str) -> _Json:
 
 
 def _uri(path: str) -> str:
+    path = path.encode("utf-8", "replace").decode("utf-8")
     absolute = PurePath(path).is_absolute()
     return Path(path).as_uri() if absolute else quote(PurePath(path).as_posix())

@@ -50,7 +50,7 @@ from archlang.types import Axis, Dim, Type
 from archlang.types.statics import StaticValue
 
 _DEEPEST = 40
-_LARGEST = 50_000
+_LARGEST = 20_000
 _OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 NUMBER = Type("number")
 

@@ -243,7 +243,8 @@ class Build:
             docs, rest = [], lines
         else:
             rest = lines[:block] + [line for line in group if not line.startswith("##")]
-        moved = [line.replace("##", "#", 1) if line.startswith("##") else line for line in self._moved(span)]
+        # Above the item a second mark would make documentation of them.
+        moved = [f"# {line.lstrip('# ')}".rstrip() if line.startswith("##") else line for line in self._moved(span)]
         if moved:
             rest += moved + ([""] if apart else [])
         documentation: _Documentation = {

@@ -70,8 +70,10 @@ def _remedy(found: str, expected: Expected, around: str, is_reserved: bool) -> s
         return "compare with `==`"
     if binds:
         return "a statement begins with `name =`, `name <-`, `return` or another word of the language"
-    if "." in found and "a name" in expected.phrases:
+    if found.replace(".", "").isidentifier() and "." in found and {"a name", "a statement"} & set(expected.phrases):
         return "the name of something new has no dots"
+    if found in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
+        return "comparisons do not chain: join them with `and`"
     if len(expected.phrases) == 1:
         return f"put {expected} before {_shown(found)}" if str(expected) != ITEM else f"delete {_shown(found)}"
     return f"put one of these before {_shown(found)}, or delete it"

@@ -9,7 +9,7 @@ import pytest
 import archlang
 
 # Every construct of the language once, in the one layout.
-EVERYTHING = '''\
+EVERYTHING = """\
 ## What the file is about.
 
 use archlang.models.panm
@@ -75,7 +75,7 @@ recipe quick {
 }
 
 # The end.
-'''
+"""
 
 
 @pytest.fixture

@@ -100,6 +100,6 @@ def test_nothing_is_left_behind_when_the_disk_is_full(folder: Path, monkeypatch:
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(module.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     assert parses()
     assert list((folder / "grammar").iterdir()) == []

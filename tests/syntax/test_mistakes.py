@@ -50,13 +50,22 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("block b(h: s) -> s { retrun h }", "no statement begins with `retrun`", "did you mean `return`?"),
         ("block b(h: s) -> s { repaet 3 { h <- h } }", "no statement begins with `repaet`", "did you mean `repeat`?"),
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
-        ('extern block b(x: s) -> s pyhton "m:C"', "expected `pure`, `python`, `reads` or `where`", "did you mean `python`?"),
+        (
+            'extern block b(x: s) -> s pyhton "m:C"',
+            "expected `pure`, `python`, `reads` or `where`",
+            "did you mean `python`?",
+        ),
         ("block b(h: s) -> s { in = h }", "`in` is a word of the language", "choose another name"),
-        ("block b(h: s) -> s { let when = f }", "expected a name, found `when`", "`when` is a word of the language"),
+        ("block b(h: s) -> s { let when = f }", "`when` is a word of the language", "choose another name"),
+        ("block in(h: s) -> s { }", "expected a name, found `in`", "`in` is a word of the language"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "what is fixed at compile time"),
         ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "a statement begins with `name =`"),
-        ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "put one of these before"),
+        (
+            "block b(h: s) -> s { a.b = h }",
+            "expected a statement or `}`, found `a.b`",
+            "the name of something new has no dots",
+        ),
         ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "the name of something new has no dots"),
         ("return h", "expected an item (", "statements stand between the braces"),
         ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
@@ -64,7 +73,7 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
         ("recipe r { claim a = 3 }", "expected `at`, `from` or `,`, found `}`", "put one of these before"),
         ("use 3", "expected a name or a text in quotes, found `3`", "put one of these before"),
-        ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "put one of these before"),
+        ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "comparisons do not chain"),
     ],
 )
 def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> None:
@@ -77,8 +86,8 @@ def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> 
 @pytest.mark.parametrize(
     ("character", "shown", "remedy"),
     [
-        ("'", "`'`", "text stands in double quotes: `\"…\"`"),
-        ("“x”", "`“`", "write straight quotes: `\"…\"`"),
+        ("'", "`'`", 'text stands in double quotes: `"…"`'),
+        ("“x”", "`“`", 'write straight quotes: `"…"`'),
         ("−1", "`−`", "write `-`"),
         ("größe", "`größe`", "names are made of the letters a to z, digits and `_`"),
         ("$x", "`$`", "delete it, or put it between quotes or into a comment"),
@@ -159,7 +168,9 @@ def test_a_text_has_no_closing_quote() -> None:
     ],
 )
 def test_expressions_are_at_most_64_deep(value: str) -> None:
-    assert "E0106" in {mistake.code for mistake in parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {value} }}"))[1]}
+    assert "E0106" in {
+        mistake.code for mistake in parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {value} }}"))[1]
+    }
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,22 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
     ).items
     assert isinstance(recipe, Recipe)
     assert [type(part) for part in recipe.parts] == [Choice, AtTest, Choice, Choice]
-    soft = ["use", "block", "model", "extern", "recipe", "task", "train", "test", "vary", "claim", "at", "from", "as", "by"]
+    soft = [
+        "use",
+        "block",
+        "model",
+        "extern",
+        "recipe",
+        "task",
+        "train",
+        "test",
+        "vary",
+        "claim",
+        "at",
+        "from",
+        "as",
+        "by",
+    ]
     soft += ["where", "reads", "gives", "pure", "causal", "python", "optimizer", "halting", "carry"]
     found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
@@ -197,12 +212,17 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
 
 
 def test_signatures_have_kinds_defaults_and_constraints() -> None:
-    (block,) = program("block b[heads: int, ff = 4, a: block = c](x: s[n], y: s = x) -> v[n + 1] where a, b < c {}").items
+    (block,) = program(
+        "block b[heads: int, ff = 4, a: block = c](x: s[n], y: s = x) -> v[n + 1] where a, b < c {}"
+    ).items
     assert isinstance(block, Definition)
     signature = block.signature
     kinds = [(static.name, static.kind, static.default and unparse(static.default)) for static in signature.statics]
     assert kinds == [("heads", "int", None), ("ff", None, "4"), ("a", "block", "c")]
-    assert [(one.name, unparse(one.type), one.default) for one in signature.inputs] == [("x", "s[n]", None), ("y", "s", "x")]
+    assert [(one.name, unparse(one.type), one.default) for one in signature.inputs] == [
+        ("x", "s[n]", None),
+        ("y", "s", "x"),
+    ]
     assert signature.result is not None
     assert unparse(signature.result) == "v[n + 1]"
     assert [unparse(condition) for condition in signature.where] == ["a", "b < c"]
@@ -220,7 +240,9 @@ def test_clauses_of_an_extern_block_come_in_any_order() -> None:
 
 
 def test_extern_tasks_give_sizes_and_may_be_causal() -> None:
-    (task,) = program('extern task t(x: tokens[n]) -> logits[n, v] gives vocab = 21, classes = 8 causal python "m:C"').items
+    (task,) = program(
+        'extern task t(x: tokens[n]) -> logits[n, v] gives vocab = 21, classes = 8 causal python "m:C"'
+    ).items
     assert isinstance(task, Extern)
     assert task.causal
     assert [(given.name, unparse(given.value)) for given in task.gives] == [("vocab", "21"), ("classes", "8")]
@@ -235,7 +257,9 @@ def test_variadic_inputs_and_conditional_types() -> None:
 
 
 def test_recipes_have_claims_with_all_their_parts() -> None:
-    (recipe,) = program('recipe r { claim a.b[20] = -1 +- 2 at c.d = 3, e = f, from "X" vary x in 1..2, y in [1] }').items
+    (recipe,) = program(
+        'recipe r { claim a.b[20] = -1 +- 2 at c.d = 3, e = f, from "X" vary x in 1..2, y in [1] }'
+    ).items
     assert isinstance(recipe, Recipe)
     claim, vary = recipe.parts
     assert isinstance(claim, Claim)

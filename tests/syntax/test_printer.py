@@ -81,7 +81,9 @@ def test_everything_keeps_its_layout(everything: str) -> None:
 
 def test_everything_on_one_line_gets_its_layout_back(everything: str) -> None:
     bare = re.sub(r" *#.*", "", everything)
-    assert formatted(re.sub(r"\s+", " ", bare)) == re.sub(r"\n\n+(?!block|model|extern|recipe)", "\n", bare).lstrip("\n")
+    assert formatted(re.sub(r"\s+", " ", bare)) == re.sub(r"\n\n+(?!block|model|extern|recipe)", "\n", bare).lstrip(
+        "\n"
+    )
 
 
 def test_a_program_is_printed_as_it_was_when_it_is_printed_again(program_file: Path) -> None:
@@ -112,7 +114,10 @@ def comments(text: str) -> Counter[str]:
         ("return (a|>f)|>g", "return a |> f |> g"),
         ("return (a |> f) + b", "return (a |> f) + b"),
         ("return not (not a)", "return not not a"),
-        ("return a when (b when c else d) else (e when f else g)", "return a when (b when c else d) else e when f else g"),
+        (
+            "return a when (b when c else d) else (e when f else g)",
+            "return a when (b when c else d) else e when f else g",
+        ),
         ("return [1,2,]", "return [1, 2]"),
         ("if a{b=c}else{b=d}", "if a { b = c } else { b = d }"),
         ("if a { } else { if b { c = d } }", "if a {} else if b { c = d }"),
@@ -256,7 +261,9 @@ def larger(inner: Tree) -> Tree:
 
 expressions = st.recursive(literals, larger, max_leaves=12)
 small = st.recursive(literals, larger, max_leaves=3)
-stages = dotted_names | node(Call, callee=dotted_names, statics=tuples(node(StaticArgument, name=names, value=small), 1))
+stages = dotted_names | node(
+    Call, callee=dotted_names, statics=tuples(node(StaticArgument, name=names, value=small), 1)
+)
 type_names = node(TypeName, name=names, dimensions=tuples(small))
 types = type_names | node(ConditionalType, then=type_names, test=small, otherwise=type_names)
 static_parameters = st.one_of(
@@ -293,7 +300,14 @@ def compound(inner: Tree) -> Tree:
         node(Repeat, count=small, body=body, **commented),
         node(Stack, count=small, body=body, **commented),
         node(
-            Halting, count=small, state=names, state_span=NOWHERE, mixture=st.none() | names, by=stages, body=body, **commented
+            Halting,
+            count=small,
+            state=names,
+            state_span=NOWHERE,
+            mixture=st.none() | names,
+            by=stages,
+            body=body,
+            **commented,
         ),
         node(
             Scan,
@@ -355,7 +369,7 @@ items = st.one_of(
 )
 programs = st.builds(Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)
 thorough = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

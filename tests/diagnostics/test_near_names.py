@@ -1,0 +1,32 @@
+"""The name that a misspelt one was probably meant to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from archlang.diagnostics.names import did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("name", "possible", "meant"),
+    [
+        ("modle", ["model", "block"], "model"),
+        ("retrun", {"return", "repeat"}, "return"),
+        ("Norm", ["form", "norm"], "norm"),
+        ("atention", ["attention", "relative_attention"], "attention"),
+        ("relative_atention", ["attention", "relative_attention"], "relative_attention"),
+        ("head", ["heads"], "heads"),
+        ("xyz", ["norm", "linear"], None),
+        ("norm", ["norm"], None),
+        ("h", ["heads", "H"], None),
+        ("", ["heads"], None),
+        ("x" * 1_000_000, ["x"], None),
+        ("name", [], None),
+    ],
+)
+def test_the_nearest_name_is_meant(name: str, possible: list[str], meant: str | None) -> None:
+    assert did_you_mean(name, possible) == meant
+
+
+def test_the_answer_does_not_depend_on_the_order() -> None:
+    assert did_you_mean("gat", ["gate", "gats"]) == did_you_mean("gat", ["gats", "gate"])
