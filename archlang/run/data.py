@@ -106,8 +106,9 @@ class Data:
 class Sampler:
     """Which items each step trains on: a function of the seed and of how many steps were taken, and of nothing else.
 
-    Each epoch is shuffled anew; within a pool of batches items are sorted by length, so that little is padded, and
-    the batches are shuffled again. An epoch's incomplete last batch is dropped, unless it is the only one."""
+    Each epoch is shuffled anew; what does not fill a batch is left out, as NDR does; then items are sorted by length
+    within a pool of batches, so that little is padded, and the batches are shuffled again. (To leave out after sorting
+    would leave out the longest.) Fewer items than a batch are one batch."""
 
     lengths: np.ndarray
     batch: int
@@ -120,7 +121,8 @@ class Sampler:
 
     def _epoch(self, epoch: int) -> list[np.ndarray]:
         random = np.random.default_rng([self.seed, epoch])
-        items = random.permutation(len(self.lengths))
+        count = len(self.lengths)
+        items = random.permutation(count)[: count - count % self.batch or count]
         pool = self.batch * _POOL
         pools = [items[start : start + pool] for start in range(0, len(items), pool)]
         batches = [
@@ -128,8 +130,7 @@ class Sampler:
             for part in (some[np.argsort(self.lengths[some], kind="stable")] for some in pools)
             for start in range(0, len(part), self.batch)
         ]
-        whole = [one for one in batches if len(one) == self.batch] or batches
-        return [whole[index] for index in random.permutation(len(whole))]
+        return [batches[index] for index in random.permutation(len(batches))]
 
     def next(self) -> np.ndarray:
         """The items of the next step."""

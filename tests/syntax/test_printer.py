@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse, read
-from archlang.syntax.printer import WIDTH, format_program, unparse
+from archlang.syntax.printer import format_program, unparse
 from archlang.syntax.tree import (
     Assign,
     AtTest,
@@ -56,6 +56,7 @@ from archlang.syntax.tree import (
     Variation,
     Vary,
 )
+from archlang.syntax.wrap import WIDTH
 
 
 def program(text: str) -> Program:

@@ -1,0 +1,125 @@
+"""Expressions, types and parameters as text on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archlang.syntax.tree import (
+    Binary,
+    Boolean,
+    Call,
+    Conditional,
+    ConditionalType,
+    Expression,
+    InputParameter,
+    ListOf,
+    Name,
+    Number,
+    Pipe,
+    Range,
+    Reads,
+    Setting,
+    StaticArgument,
+    StaticParameter,
+    String,
+    TypeName,
+    Unary,
+    Variation,
+)
+
+# How tightly each kind of expression binds, as in the grammar. A part that binds more loosely than its place asks for
+# is put in parentheses.
+PIPE, CONDITIONAL, OR, AND, NOT, COMPARISON, RANGE, SUM, PRODUCT, NEGATIVE, ATOM = range(11)
+OPERATORS = {
+    "or": OR,
+    "and": AND,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), COMPARISON),
+    **dict.fromkeys("+-", SUM),
+    **dict.fromkeys("*/%", PRODUCT),
+}
+
+
+def binding(expression: Expression) -> int:
+    match expression:
+        case Pipe():
+            return PIPE
+        case Conditional():
+            return CONDITIONAL
+        case Binary(operator=operator):
+            return OPERATORS[operator]
+        case Unary(operator="not"):
+            return NOT
+        case Unary():
+            return NEGATIVE
+        case Range():
+            return RANGE
+    return ATOM
+
+
+def flat(expression: Expression, place: int = PIPE) -> str:
+    level = binding(expression)
+    if level < place:
+        return f"({flat(expression)})"
+    match expression:
+        case Number(text=text) | Name(text=text):
+            return text
+        case Boolean(value=truth):
+            return "true" if truth else "false"
+        case String(value=text):
+            return f'"{text}"'
+        case ListOf(items=items):
+            return f"[{', '.join(map(flat, items))}]"
+        case Call():
+            return f"{expression.callee.text}{bracketed(expression.statics)}{arguments(expression)}"
+        case Pipe(value=value, stage=stage):
+            return f"{flat(value)} |> {flat(stage)}"
+        case Range(low=low, high=high):
+            return f"{flat(low, SUM)}..{flat(high, SUM)}"
+        case Unary(operator=operator, operand=operand):
+            return f"{operator}{' ' if operator == 'not' else ''}{flat(operand, level)}"
+        case Conditional(then=then, test=test, otherwise=otherwise):
+            return f"{flat(then, OR)} when {flat(test, OR)} else {flat(otherwise, CONDITIONAL)}"
+        case Binary(operator=operator, left=left, right=right):
+            left_place, right_place = operand_places(level)
+            return f"{flat(left, left_place)} {operator} {flat(right, right_place)}"
+
+
+def operand_places(level: int) -> tuple[int, int]:
+    # Comparisons do not chain; the other operators group to the left.
+    return (RANGE, RANGE) if level == COMPARISON else (level, level + 1)
+
+
+def bracketed(parts: Sequence[StaticArgument | StaticParameter]) -> str:
+    return f"[{', '.join(map(part_text, parts))}]" if parts else ""
+
+
+def arguments(call: Call) -> str:
+    return "" if call.arguments is None else f"({', '.join(map(flat, call.arguments))})"
+
+
+def type_text(node: TypeName | ConditionalType) -> str:
+    if isinstance(node, ConditionalType):
+        return f"{type_text(node.then)} when {flat(node.test, OR)} else {type_text(node.otherwise)}"
+    return f"{node.name}[{', '.join(map(flat, node.dimensions))}]" if node.dimensions else node.name
+
+
+Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Reads
+
+
+def part_text(part: Part) -> str:
+    match part:
+        case StaticArgument(name=None, value=value):
+            return flat(value)
+        case StaticArgument(name=name, value=value):
+            return f"{name} = {flat(value)}"
+        case StaticParameter(name=name, kind=kind, default=default):
+            return name + (f": {kind}" if kind else "") + (f" = {flat(default)}" if default else "")
+        case InputParameter(name=name, type=type_, default=source):
+            dots = "..." if part.variadic else ""
+            return f"{name}: {type_text(type_)}{dots}" + (f" = {source}" if source else "")
+        case Setting(path=path, value=value):
+            return f"{path.text} = {flat(value)}"
+        case Variation(path=path, values=values):
+            return f"{path.text} in {flat(values)}"
+        case Reads(input=name, mode=mode):
+            return f"{name} {flat(mode)}"

@@ -1,0 +1,167 @@
+"""Expressions and lists that do not fit a line, on several.
+
+Each function gets the column that its text starts at, the indent of further lines, and the room to leave for what
+follows on its last line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from archlang.syntax.flat import (
+    COMPARISON,
+    CONDITIONAL,
+    OPERATORS,
+    OR,
+    PIPE,
+    Part,
+    arguments,
+    binding,
+    bracketed,
+    flat,
+    operand_places,
+    part_text,
+)
+from archlang.syntax.tree import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    ListOf,
+    Pipe,
+    Reads,
+    Setting,
+    StaticArgument,
+    StaticParameter,
+    Unary,
+    Variation,
+)
+
+P = TypeVar("P")
+
+WIDTH = 120
+STEP = 4
+
+
+def wrapped(expression: Expression, column: int, indent: int, room: int = 0, place: int = PIPE) -> str:
+    line = flat(expression, place)
+    if column + len(line) + room <= WIDTH:
+        return line
+    level = binding(expression)
+    if level < place:
+        return f"({wrapped(expression, column + 1, indent, room + 1)})"
+    inner = indent + STEP
+    match expression:
+        case ListOf(items=items):
+            return "[" + filled(items, flat, wrapped, inner, room + 1) + "]"
+        case Call():
+            return _call(expression, column, indent, room)
+        case Unary(operator=operator, operand=operand):
+            word = f"{operator} " if operator == "not" else operator
+            return word + wrapped(operand, column + len(word), indent, room, level)
+        case Pipe():
+            first, stages = _pipeline(expression)
+            lines = [wrapped(first, column, indent)]
+            lines += [f"|> {wrapped(stage, inner + 3, inner, room)}" for stage in stages]
+            return under(lines, inner)
+        case Conditional(then=then, test=test, otherwise=otherwise):
+            lines = [wrapped(then, column, indent, 0, OR)]
+            lines.append(f"when {wrapped(test, inner + 5, inner, 0, OR)}")
+            lines.append(f"else {wrapped(otherwise, inner + 5, inner, room, CONDITIONAL)}")
+            return under(lines, inner)
+        case Binary():
+            left_place, right_place = operand_places(level)
+            start, steps = _chain(expression, level)
+            lines = [wrapped(start, column, indent, 0, left_place)]
+            for operator, operand in steps:
+                lines.append(f"{operator} {wrapped(operand, inner + len(operator) + 1, inner, room, right_place)}")
+            return under(lines, inner)
+    return line
+
+
+def _call(call: Call, column: int, indent: int, room: int) -> str:
+    inner = indent + STEP
+    head = call.callee.text + bracketed(call.statics)
+    if call.arguments and column + len(head) < WIDTH:
+        return f"{head}({filled(call.arguments, flat, wrapped, inner, room + 1)})"
+    statics = filled(call.statics, part_text, wrapped_part, inner, room + 1)
+    head = f"{call.callee.text}[{statics}]" if call.statics else call.callee.text
+    if not call.arguments or len(last_line(head, column)) + len(arguments(call)) + room <= WIDTH:
+        return head + arguments(call)
+    return f"{head}({filled(call.arguments, flat, wrapped, inner, room + 1)})"
+
+
+def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
+    line = part_text(part)
+    if column + len(line) + room <= WIDTH:
+        return line
+    match part:
+        case StaticArgument(name=name, value=value) if name:
+            head, tail = f"{name} = ", value
+        case StaticArgument(value=value):
+            head, tail = "", value
+        case StaticParameter(name=name, kind=kind, default=default) if default:
+            head, tail = name + (f": {kind}" if kind else "") + " = ", default
+        case Setting(path=path, value=value):
+            head, tail = f"{path.text} = ", value
+        case Variation(path=path, values=value):
+            head, tail = f"{path.text} in ", value
+        case Reads(input=name, mode=mode):
+            head, tail = f"{name} ", mode
+        case _:
+            return line
+    return head + wrapped(tail, column + len(head), indent, room)
+
+
+def filled(
+    parts: Sequence[P],
+    on_one_line: Callable[[P], str],
+    on_several: Callable[[P, int, int, int], str],
+    indent: int,
+    room: int,
+    column: int | None = None,
+) -> str:
+    """Parts with commas, as many a line as fit, the first one on a new line unless a column is given for it."""
+    pieces = [] if column is not None else ["\n" + " " * indent]
+    column = indent if column is None else column
+    for index, part in enumerate(parts):
+        is_last = index == len(parts) - 1
+        left = room if is_last else 1
+        if index > 0 and column + 1 + len(on_one_line(part)) + left <= WIDTH:
+            pieces.append(" ")
+            column += 1
+        elif index > 0:
+            pieces.append("\n" + " " * indent)
+            column = indent
+        text = on_several(part, column, indent, left) + ("" if is_last else ",")
+        pieces.append(text)
+        column = len(last_line(text, column))
+    return "".join(pieces)
+
+
+def last_line(text: str, column: int) -> str:
+    """What stands on the last line once the text is written at a column."""
+    return text.rpartition("\n")[2] if "\n" in text else " " * column + text
+
+
+def under(lines: Iterable[str], indent: int) -> str:
+    return ("\n" + " " * indent).join(lines)
+
+
+def _pipeline(pipe: Expression) -> tuple[Expression, list[Expression]]:
+    stages: list[Expression] = []
+    while isinstance(pipe, Pipe):
+        stages.insert(0, pipe.stage)
+        pipe = pipe.value
+    return pipe, stages
+
+
+def _chain(expression: Expression, level: int) -> tuple[Expression, list[tuple[str, Expression]]]:
+    """`a + b - c` as `a` and its steps: operators that bind alike and group to the left."""
+    steps: list[tuple[str, Expression]] = []
+    while isinstance(expression, Binary) and OPERATORS[expression.operator] == level:
+        steps.insert(0, (expression.operator, expression.right))
+        expression = expression.left
+        if level == COMPARISON:
+            break
+    return expression, steps
