@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.source import Source, Span
@@ -44,7 +45,7 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     items: list[Node] = reader.read() or []
     reader.tell_brackets()
     found += reader.mistakes + build.mistakes
-    places = reader.places + [mistake.span.start for mistake in found]
+    places = sorted(reader.places + [mistake.span.start for mistake in found])
     sound = [item for item in items if not _broken(item, places)]
     return build.program(sound), tuple(sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code)))
 
@@ -90,6 +91,8 @@ def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
 
 
 def _broken(item: Node, places: list[int]) -> bool:
+    """Whether one of the places, which are sorted, lies in an item."""
     # An item whose header was not understood was given an empty name.
     named = isinstance(item, Use) or bool(getattr(item, "name", ""))
-    return not named or any(item.span.start <= place <= item.span.end for place in places)
+    first = bisect_left(places, item.span.start)
+    return not named or (first < len(places) and places[first] <= item.span.end)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST = 100
 _DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
+_BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
@@ -56,19 +57,25 @@ class Reader:
 
         while len(self.mistakes) < self._most:
             try:
-                return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
+                return self._go()
             except UnexpectedCharacters as error:
-                goes_on = self._at_character(error.pos_in_stream or 0)
+                self._at_character(error.pos_in_stream or 0)
             except UnexpectedToken as error:
-                if self._read_otherwise(error.token):
-                    continue
-                goes_on = self._at_end() if error.token.type == "$END" else self._at_token(error.token)
+                if error.token.type == "$END":
+                    self._at_end()
+                elif not self._read_otherwise(error.token):
+                    self._at_token(error.token)
             except TooDeep as error:
                 self._tell(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
-                goes_on = self._resume(error.span.end)
-            if not goes_on:
-                break
-        return None
+                self._resume(error.span.end)
+        self._finish()
+        try:
+            return self._go()
+        except UnexpectedToken:
+            return None
+
+    def _go(self) -> Any:  # Any: whatever the start rule becomes
+        return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
 
     def tell_brackets(self) -> None:
         """Adds what is wrong with brackets and was not met while reading. Only a text with mistakes is looked at."""
@@ -92,66 +99,77 @@ class Reader:
         if token.type not in self._accepted():
             return False
         self._run.parser_state.feed_token(token)
-        return self._go_on(end)
+        self._go_on(end)
+        return True
 
     # What went wrong
 
-    def _at_character(self, place: int) -> bool:
+    def _at_character(self, place: int) -> None:
         character = self._text[place]
         if character == '"':
             line_end = _LINE_END.search(self._text, place)
             end = line_end.start() if line_end else place + 1
             self._tell(place, mistakes.unterminated_string(self._span(place, end)))
-            return self._resume(end)
-        if number := _MALFORMED_NUMBER.match(self._text, place):
+            self._resume(end)
+        elif number := _MALFORMED_NUMBER.match(self._text, place):
             self._tell(place, mistakes.malformed_number(self._span(*number.span())))
-            return self._resume(number.end())
-        word = _WORD.match(self._text, place)
-        end = word.end() if word else place + 1
-        self._tell(place, mistakes.unknown_character(self._span(place, end)))
-        # Between statements a semicolon is all that is wrong.
-        return self._go_on(end) if character == ";" else self._resume(end)
+            self._resume(number.end())
+        else:
+            word = _WORD.match(self._text, place)
+            end = word.end() if word else place + 1
+            self._tell(place, mistakes.unknown_character(self._span(place, end)))
+            if character == ";":
+                # Between statements it is all that is wrong.
+                self._go_on(end)
+            else:
+                self._resume(end)
 
-    def _at_token(self, token: Token) -> bool:
+    def _at_token(self, token: Token) -> None:
         place, end = token.start_pos or 0, token.end_pos or 0
+        name = self._name_before()
+        missing = self._value_missing(name) if name is not None and token in _BINDERS else None
+        reserved = self._reserved(token)
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
-            self._tell_bracket(unmatched)
+            # Where a value is missing too, what follows makes no sense.
             is_extra = unmatched.opener is None and "NUMBER" not in self._accepted()
-            return self._go_on(end) if is_extra else self._resume(end)
-        if (unclosed := self._unclosed(place)) is not None:
+            self._tell_bracket(unmatched)
+            if is_extra:
+                self._go_on(end)
+            else:
+                self._resume(end)
+        elif (unclosed := self._unclosed(place)) is not None:
             # An item that is taken for a statement fails at its second word.
             place = min(place, unclosed.noticed)
             self._tell_bracket(unclosed, self._span(place, end))
-            return self._resume(place)
-        name = self._name_before()
-        if name is not None and token in ("=", "<-") and (missing := self._value_missing(name)) is not None:
+            self._resume(place)
+        elif name is not None and missing is not None:
             self._tell(place, missing)
-            return self._resume(name.start)
-        keyword = self._keyword_before() if token in ("=", "<-") else None
-        if token in RESERVED and _BINDER.match(self._text, end):
-            keyword = self._span(place, end)
-        if keyword is not None:
-            self._tell(keyword.start, mistakes.reserved_word(keyword))
-            return self._resume(end)
+            self._resume(name.start)
+        elif reserved is not None:
+            self._tell(reserved.start, mistakes.reserved_word(reserved))
+            self._resume(end)
+        else:
+            self._tell(place, self._unexpected(token, name))
+            # A word that begins statements, in the middle of a line, begins none.
+            self._resume(place if self._shape().is_first(place) else end)
+
+    def _unexpected(self, token: Token, name: Span | None) -> Diagnostic:
         wanted = self._expected()
         if name is not None and set(wanted.phrases) <= {"`=`", "`<-`"}:
             near = did_you_mean(name.text, (*STATEMENT_WORDS, "else"))
             if near is not None:
-                self._tell(name.start, mistakes.misspelt_keyword(name, name.text, near))
-                return self._resume(place)
-        span, is_reserved = self._span(place, end), token in RESERVED
-        self._tell(place, mistakes.unexpected_token(span, token, wanted, self._bracket_around(), is_reserved))
-        # A word that begins statements, in the middle of a line, begins none.
-        return self._resume(place if self._shape().is_first(place) else end)
+                return mistakes.misspelt_keyword(name, name.text, near)
+        span = self._span(token.start_pos or 0, token.end_pos or 0)
+        return mistakes.unexpected_token(span, token, wanted, self._bracket_around(), token in RESERVED)
 
-    def _at_end(self) -> bool:
+    def _at_end(self) -> None:
         end = len(self._text.rstrip())
         unclosed = self._unclosed(len(self._text))
         if unclosed is not None:
             self._tell_bracket(unclosed, self._span(end, end))
         else:
             self._tell(end, mistakes.unexpected_end(self._span(end, end), self._expected()))
-        return self._resume(len(self._text) + 1)
+        self._finish()
 
     def _value_missing(self, name: Span) -> Diagnostic | None:
         """`a =` without a value takes the next line's name for it, and fails at that line's `=`."""
@@ -182,9 +200,13 @@ class Reader:
             return last.span if _WORD.fullmatch(last.span.text) else None
         return self._place(last) if _type(last) == "NAME" else None
 
-    def _keyword_before(self) -> Span | None:
+    def _reserved(self, token: Token) -> Span | None:
+        """A word of the language that something is bound to: this one, or the one before a binding sign."""
         last = self._last()
-        return self._place(last) if isinstance(last, str) and last.isalpha() and _type(last) != "NAME" else None
+        if token in RESERVED and _BINDER.match(self._text, token.end_pos or 0):
+            return self._place(token)
+        is_keyword = isinstance(last, str) and last in RESERVED
+        return self._place(last) if is_keyword and token in _BINDERS else None
 
     def _place(self, token: Any) -> Span:  # Any: a token of lark, which is not imported before it is needed
         return self._span(token.start_pos, token.end_pos)
@@ -238,20 +260,24 @@ class Reader:
             self.places.append(place)
             self.mistakes.append(mistake)
 
-    def _go_on(self, place: int) -> bool:
+    def _go_on(self, place: int) -> None:
         state = self._run.lexer_thread.state
         assert state is not None, "the lexer has a text"
         state.line_ctr.char_pos = place
-        return True
 
-    def _resume(self, place: int) -> bool:
+    def _resume(self, place: int) -> None:
         """Takes reading up at the next statement or item."""
         for point in self._shape().points_after(max(place, self._resumed + 1)):
             if self._stand_in(point.brace):
                 self._resumed = point.start
-                return self._go_on(point.start)
+                self._go_on(point.start)
+                return
+        self._finish()
+
+    def _finish(self) -> None:
+        """Takes reading up at the end, with the items that are complete."""
         self._cut(0)
-        return self._go_on(len(self._text))
+        self._go_on(len(self._text))
 
     def _stand_in(self, brace: int | None) -> bool:
         """Brings the parser to where a statement of this brace may begin; with words of its own, if the header was
