@@ -15,11 +15,16 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
-    """Says what went wrong and what to do about it, and ends: with 1 for the file or the data, 2 for the command."""
-    err.print(f"[bold red]error:[/] {_escaped(message)}")
+def say(message: str, remedy: str = "") -> None:
+    """Says what went wrong, and what to do about it."""
+    err.print(f"[bold red]error:[/] {plain(message)}")
     if remedy:
-        err.print(f"  [cyan]help:[/] {_escaped(remedy)}")
+        err.print(f"  [green]help:[/] {plain(remedy)}")
+
+
+def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
+    """Says what went wrong, and ends: with 1 where the file or the data is wrong, with 2 for the command line."""
+    say(message, remedy)
     raise typer.Exit(code)
 
 
@@ -31,8 +36,9 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
         if err.is_terminal and not err.no_color:
             err.print(render.coloured(diagnostic), soft_wrap=True)
         else:
-            print(render.plain([diagnostic]), file=sys.stderr)
+            print(render.plain([diagnostic]), file=sys.stderr, end="")
 
 
-def _escaped(text: str) -> str:
+def plain(text: str) -> str:
+    """Text that rich prints as it is."""
     return text.replace("[", "\\[")

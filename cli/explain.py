@@ -22,7 +22,7 @@ def explain(
     known = codes.titles()
     if code is None:
         for name, title in known.items():
-            console.out.print(f"[bold]{name}[/]  {console._escaped(title)}")
+            console.out.print(f"[bold]{name}[/]  {console.plain(title)}")
         return
     wanted = code.upper()
     if wanted not in known:

@@ -56,7 +56,7 @@ def main() -> None:
         console.show(error.diagnostics)
         sys.exit(1)
     except ArchlangError as error:
-        console.err.print(f"[bold red]error:[/] {console._escaped(str(error))}")
+        console.say(getattr(error, "message", str(error)), getattr(error, "remedy", ""))
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -67,6 +67,6 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ARCHLANG_DEBUG"):
             raise
-        console.err.print(f"[bold red]internal error:[/] {console._escaped(f'{type(error).__name__}: {error}')}")
-        console.err.print("  this is a mistake in archlang; set ARCHLANG_DEBUG=1 to see where, and please report it")
+        remedy = "this is a mistake in archlang; set ARCHLANG_DEBUG=1 to see where, and please report it"
+        console.say(f"internal error: {type(error).__name__}: {error}", remedy)
         sys.exit(70)

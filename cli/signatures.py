@@ -29,7 +29,7 @@ def list_or_show(what: str, items: Mapping[str, Item], name: str | None, as_json
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for key, item in items.items():
-            table.add_row(f"[bold]{key}[/]", console._escaped(item.documentation[0] if item.documentation else ""))
+            table.add_row(f"[bold]{key}[/]", console.plain(item.documentation[0] if item.documentation else ""))
         console.out.print(table, soft_wrap=False)
 
 

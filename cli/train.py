@@ -39,6 +39,8 @@ def train(
     """
     from archlang import compile as compiler
 
+    if precision not in ("32", "bf16", "16"):
+        console.fail(f"there is no precision `{precision}`", "choose one of 32, bf16, 16", code=2)
     settings = parse_sets(sets)
     if steps is not None:
         settings["train.steps"] = str(steps)

@@ -113,17 +113,20 @@ class Record:
         self.folder = folder
         self._writer: Any = None  # Any: TensorBoard's writer is imported late
 
-    def begin(self, plan: Plan) -> bool:
-        """Makes the folder, or takes it up if it holds the same run. True if there was one.
+    def holds(self, plan: Plan) -> bool:
+        """Whether the folder holds this run already; nothing is written.
 
         Raises:
-            RunError: it holds another run, or something else; nothing is changed then."""
-        described = describe(plan)
+            RunError: it holds another run, or something else."""
         if (self.folder / "run.json").exists():
-            self._same(plan, described)
+            self._same(plan, describe(plan))
             return True
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise mistakes.not_empty(self.folder)
+        return False
+
+    def begin(self, plan: Plan) -> None:
+        """Makes the folder of a new run."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -132,8 +135,7 @@ class Record:
         self.write("graph.txt", print_graph(plan.graph))
         self.write("graph_at_test.txt", print_graph(plan.at_test))
         self.write_json("versions.json", versions())
-        self.write_json("run.json", described)
-        return False
+        self.write_json("run.json", describe(plan))
 
     def _same(self, plan: Plan, described: dict[str, Any]) -> None:
         known = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))

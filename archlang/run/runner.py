@@ -103,11 +103,13 @@ def train(
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     _check_selecting(plan, settings, task)
     record = Record(folder)
-    taken_up = record.begin(plan)
+    taken_up = record.holds(plan)
     splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(splits[name]):
             raise mistakes.empty_split(plan.task.name, name)
+    if not taken_up:
+        record.begin(plan)
     fabric.seed_everything(plan.seed, verbose=False)
     module = build(plan.graph)
     at_test = module if plan.at_test is plan.graph else build(plan.at_test)

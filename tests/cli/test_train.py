@@ -79,6 +79,8 @@ def test_json_is_all_that_is_printed_when_asked_for(folder: Path) -> None:
         (("train", "tiny.arch", "--device", "cuda:99"), "no device"),
         (("train", "missing.arch"), "missing.arch"),
         (("train", "tiny.arch", "--set", "task.test=3..6"), "overlap"),
+        (("train", "tiny.arch", "--set", "task.valid_size=0"), "no items"),
+        (("train", "."), "it is a folder"),
         (("eval", "nothing"), "no run folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
