@@ -63,6 +63,7 @@ class Ctl:
     valid_size: int = 1_000
     test_size: int = 1_000
     balanced: bool = False
+    repeated: bool = False
     reserved: int = 200
     begin_end: bool = True
 
@@ -137,6 +138,8 @@ class Ctl:
         match split:
             case "train":
                 rows = self._train_rows(chance)
+                if self.repeated:
+                    rows = _evened(rows)
                 rows = rows[chance.order(len(rows))]
             case "iid":
                 rows = self._draw(chance, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
@@ -247,6 +250,14 @@ class Ctl:
                 rows = _product(self.symbols, *(self.functions,) * length)
                 total += int(self._allowed(rows, self._reserved(one), low, high).sum())
         return total
+
+
+def _evened(rows: Integers) -> Integers:
+    """Rows of rarer lengths again and again, until each length is as frequent as the most frequent one."""
+    lengths = (rows[:, 1:] >= 0).sum(axis=1)
+    most = int(np.bincount(lengths).max())
+    chosen = [np.resize(np.flatnonzero(lengths == length), most) for length in np.unique(lengths)]
+    return rows[np.concatenate(chosen)]
 
 
 def _from_two(lengths: Interval) -> Interval | None:

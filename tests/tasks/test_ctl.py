@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from archlang.tasks.base import digest
+from archlang.tasks.base import Split, digest
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.mistakes import TaskError
 from archlang.types.statics import Interval
@@ -182,3 +182,19 @@ def test_impossible_statics_are_refused_before_anything_is_generated(statics: di
 def test_an_unknown_split_names_those_there_are() -> None:
     with pytest.raises(TaskError, match="its splits are train, iid, valid, test"):
         SMALL.generate("dev", 0)
+
+
+def test_repeated_items_make_every_length_as_frequent_and_add_no_new_ones() -> None:
+    evened = Ctl(
+        symbols=4, functions=3, new_functions=0, reserved=0, balanced=True, repeated=True,
+        train=Interval(1, 4), valid=Interval(5, 5), test=Interval(6, 7),
+        train_size=300, iid_size=20, valid_size=20, test_size=20,
+    )  # fmt: skip
+    plain = replace(evened, repeated=False).generate("train", 0)
+    again = evened.generate("train", 0)
+    assert len(set(np.bincount(again.groups["length"])[1:].tolist())) == 1
+
+    def items(split: Split) -> set[bytes]:
+        return {split.inputs["x"][index].tobytes() for index in range(len(split))}
+
+    assert items(plain) == items(again)
