@@ -1,4 +1,4 @@
-"""The name that a misspelt one was probably meant to be."""
+"""Names in messages: the one that a misspelt one was probably meant to be, and lists of those there are."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def did_you_mean(name: str, possible: Iterable[str]) -> str | None:
             return candidate
     near = get_close_matches(name, candidates, n=1, cutoff=_LIKENESS)
     return near[0] if near else None
+
+
+def suggest(name: str, possible: Iterable[str], otherwise: str) -> str:
+    """The remedy for a misspelt name: the nearest one, or what else to do."""
+    near = did_you_mean(name, possible)
+    return f"did you mean `{near}`?" if near else otherwise
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a message lists them."""
+    return ", ".join(f"`{name}`" for name in sorted(names))

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
 from archlang.types import Type
-
-
-def _near(name: str, possible: Iterable[str], otherwise: str) -> str:
-    near = did_you_mean(name, possible)
-    return f"did you mean `{near}`?" if near else otherwise
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def _plural(count: int, word: str) -> str:
@@ -121,7 +112,7 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
         f"no type is called `{name}`",
         span,
         "unknown type",
-        remedy=_near(name, possible, f"the types are {_listed(possible)}"),
+        remedy=suggest(name, possible, f"the types are {listed(possible)}"),
     )
 
 
@@ -317,13 +308,13 @@ def sees_future(
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    listed = f"it has {_listed(possible)}" if possible else "it has none"
+    there = f"it has {listed(possible)}" if possible else "it has none"
     return Diagnostic(
         "E0502",
         f"`{block}` has no input called `{name}`",
         span,
         "unknown input",
-        remedy=_near(name, possible, listed),
+        remedy=suggest(name, possible, there),
     )
 
 
@@ -333,7 +324,7 @@ def unknown_mode(span: Span, name: str) -> Diagnostic:
         f"an input is read `pointwise`, `causal` or `full`, and `{name}` is none of these",
         span,
         "unknown way to read",
-        remedy=_near(name, ("pointwise", "causal", "full"), "write `pointwise`, `causal` or `full`"),
+        remedy=suggest(name, ("pointwise", "causal", "full"), "write `pointwise`, `causal` or `full`"),
     )
 
 
@@ -378,7 +369,7 @@ def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
         f"no recipe is called `{name}` in this file",
         span,
         "unknown recipe",
-        remedy=_near(name, possible, f"there are {_listed(possible)}"),
+        remedy=suggest(name, possible, f"there are {listed(possible)}"),
     )
 
 
@@ -415,7 +406,7 @@ def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0608",
-        f"`{model}` needs {_listed(sizes)}, which only a task or a static can give",
+        f"`{model}` needs {listed(sizes)}, which only a task or a static can give",
         span,
         "not known here",
         remedy="name a recipe of this file, or give the sizes: `archlang.load(path, classes=10, vocab=15)`",

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
-
-
-def _near(name: str, possible: Iterable[str], otherwise: str) -> str:
-    near = did_you_mean(name, possible)
-    return f"did you mean `{near}`?" if near else otherwise
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names))
-
 
 # Names
 
@@ -25,12 +15,12 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
     if is_block:
         remedy = f"`{name}` is a block: apply it to a value, as in `{name}(h)`"
     else:
-        remedy = _near(name, possible, "bind it first with `=`, or take it as an input of the block")
+        remedy = suggest(name, possible, "bind it first with `=`, or take it as an input of the block")
     return Diagnostic("E0201", f"no value is called `{name}` here", span, "not bound", remedy=remedy)
 
 
 def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = _near(
+    remedy = suggest(
         name, possible, "`archlang blocks` lists the library; `use` brings in a module or a file with other blocks"
     )
     return Diagnostic("E0202", f"no block is called `{name}`", span, "unknown block", remedy=remedy)
@@ -64,7 +54,7 @@ def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
         f"`{name} <-` moves a state, but no `{name}` exists outside this loop",
         span,
         "nothing to move",
-        remedy=_near(name, possible, f"bind the first state before the loop with `{name} = …`"),
+        remedy=suggest(name, possible, f"bind the first state before the loop with `{name} = …`"),
     )
 
 
@@ -120,7 +110,7 @@ def unknown_module(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
         f"the library has no module `{name}`",
         span,
         "unknown module",
-        remedy=_near(name, possible, "blocks of the prelude need no `use`; a file is named in quotes"),
+        remedy=suggest(name, possible, "blocks of the prelude need no `use`; a file is named in quotes"),
     )
 
 
@@ -130,7 +120,7 @@ def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
         f"no task is called `{name}`",
         span,
         "unknown task",
-        remedy=_near(name, possible, "`archlang tasks` lists those there are"),
+        remedy=suggest(name, possible, "`archlang tasks` lists those there are"),
     )
 
 
@@ -141,17 +131,17 @@ def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnos
         f"no optimizer is called `{name}`",
         span,
         "unknown optimizer",
-        remedy=_near(name, possible, f"there are {_listed(possible)}"),
+        remedy=suggest(name, possible, f"there are {listed(possible)}"),
     )
 
 
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    listed = (
-        f"this file has {_listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
+    there = (
+        f"this file has {listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
     )
     return Diagnostic(
-        "E0214", f"no model is called `{name}`", span, "unknown model", remedy=_near(name, possible, listed)
+        "E0214", f"no model is called `{name}`", span, "unknown model", remedy=suggest(name, possible, there)
     )
 
 
@@ -279,10 +269,15 @@ def too_deep(span: Span, limit: int) -> Diagnostic:
 
 def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
     possible = tuple(possible)
-    has = f"`{block}` has {_listed(possible)}" if possible else f"`{block}` has none"
+    has = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has none"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     return Diagnostic(
-        "E0301", f"`{block}` has no static called `{name}`", span, "unknown static", labels, _near(name, possible, has)
+        "E0301",
+        f"`{block}` has no static called `{name}`",
+        span,
+        "unknown static",
+        labels,
+        suggest(name, possible, has),
     )
 
 
@@ -405,7 +400,7 @@ def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
         f"no kind of static is called `{kind}`",
         span,
         "unknown kind",
-        remedy=_near(kind, possible, f"the kinds are {_listed(possible)}"),
+        remedy=suggest(kind, possible, f"the kinds are {listed(possible)}"),
     )
 
 
@@ -415,7 +410,7 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
         f"nothing in this recipe is called `{path}`",
         span,
         "unknown path",
-        remedy=_near(path, possible, "a path is `task.`, `model.` or `train.` with a static's name, or `seed`"),
+        remedy=suggest(path, possible, "a path is `task.`, `model.` or `train.` with a static's name, or `seed`"),
     )
 
 
@@ -425,7 +420,7 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str]) -> Diagn
         f"no static or size is called `{name}` here",
         span,
         "unknown",
-        remedy=_near(name, possible, "take it as a static of the block: `block name[" + name + ": int](…)`"),
+        remedy=suggest(name, possible, "take it as a static of the block: `block name[" + name + ": int](…)`"),
     )
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from platformdirs import user_cache_path
 
+from archlang.source.cache_folder import cache_folder
 from archlang.tasks.base import Split, Task
 from archlang.tasks.mistakes import CacheWarning
 from archlang.types.statics import StaticValue
@@ -63,13 +63,11 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
 
 
 def folder() -> Path:
-    """Where splits are kept: `ARCHLANG_CACHE`, else the platform's cache folder."""
-    chosen = os.environ.get("ARCHLANG_CACHE")
-    try:
-        base = Path(chosen).expanduser() if chosen else user_cache_path("archlang", appauthor=False)
-    except RuntimeError as error:
-        raise OSError("no home folder") from error
-    return base / "tasks"
+    """Where splits are kept.
+
+    Raises:
+        OSError: there is no cache folder."""
+    return cache_folder() / "tasks"
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
