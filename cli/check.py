@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -34,8 +33,7 @@ def check(
     if as_json or as_sarif:
         from archlang.diagnostics import render
 
-        document = render.to_json(found) if as_json else render.to_sarif(found)
-        print(document if isinstance(document, str) else json.dumps(document, indent=2, ensure_ascii=False))
+        print(render.to_json(found) if as_json else render.to_sarif(found))
     else:
         console.show(found)
         if not quiet:

@@ -16,13 +16,15 @@ def explain(
 
     Example: archlang explain E0401
     """
+    from rich.text import Text
+
     from archlang.diagnostics import codes
     from archlang.diagnostics.names import did_you_mean
 
     known = codes.titles()
     if code is None:
         for name, title in known.items():
-            console.out.print(f"[bold]{name}[/]  {console.plain(title)}")
+            console.out.print(Text.assemble((name, "bold"), f"  {title}"))
         return
     wanted = code.upper()
     if wanted not in known:

@@ -7,12 +7,17 @@ import sys
 import tempfile
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archlang.cli import console
 from archlang.cli.files import arch_files
+
+if TYPE_CHECKING:
+    from archlang.source import Source
+
+_PIPE = Path("-")
 
 
 def fmt(
@@ -29,50 +34,67 @@ def fmt(
     Example: archlang fmt recipes/
     """
     from archlang.diagnostics import ProgramError
-    from archlang.source import Source
-    from archlang.syntax.parser import parse, read
+    from archlang.syntax.parser import parse
     from archlang.syntax.printer import format_program
 
-    if [str(path) for path in files] == ["-"]:
-        sys.stdout.write(format_program(parse(Source("<stdin>", sys.stdin.read()))))
-        return
-    changed, failed = 0, False
-    paths = arch_files(files)
+    piped = files == [_PIPE]
+    if _PIPE in files and not piped:
+        console.fail("`-` is the standard input, which is formatted alone", "name the files in another call", code=2)
+    paths = files if piped else arch_files(files)
+    changed = failed = 0
     for path in paths:
         try:
-            source = read(path)
+            source = _source(path)
             text = format_program(parse(source))
         except ProgramError as error:
             console.show(error.diagnostics)
-            failed = True
+            failed += 1
             continue
-        if text == source.text:
-            continue
-        changed += 1
+        differs = text != source.text
+        changed += differs
         if diff:
-            lines = unified_diff(source.text.splitlines(True), text.splitlines(True), str(path), f"{path} (formatted)")
-            sys.stdout.writelines(lines)
-        elif check:
-            console.out.print(f"would format {path}")
-        else:
+            sys.stdout.write(_difference(source, text))
+        elif piped and not check:
+            sys.stdout.write(text)
+        elif differs and check:
+            console.out.print(f"would format {source.path}", markup=False)
+        elif differs:
             _replace(path, text)
-            console.out.print(f"formatted {path}")
-    if not diff:
-        same = len(paths) - changed
-        console.out.print(f"{changed} changed, {same} left as {'it is' if same == 1 else 'they are'}")
+            console.out.print(f"formatted {path}", markup=False)
+    if not diff and not piped:
+        console.out.print(_summary(changed, len(paths) - changed - failed, failed))
     if failed or (check and changed):
         raise typer.Exit(1)
+
+
+def _source(path: Path) -> Source:
+    from archlang.syntax.reading import LARGEST, decode, read
+
+    return decode(sys.stdin.buffer.read(LARGEST + 1), "<stdin>") if path == _PIPE else read(path)
+
+
+def _difference(source: Source, text: str) -> str:
+    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    lines = unified_diff(before, after, source.path, f"{source.path} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _summary(changed: int, same: int, failed: int) -> str:
+    parts = [f"{changed} changed", f"{same} left as {'it is' if same == 1 else 'they are'}"]
+    return ", ".join([*parts, f"{failed} with mistakes"] if failed else parts)
 
 
 def _replace(path: Path, text: str) -> None:
     """Writes a file beside the old one and renames it, so that no half of it is ever seen."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # A link goes on being one.
+        target = path.resolve(strict=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-            Path(name).chmod(path.stat().st_mode)
-            Path(name).replace(path)
+            Path(name).chmod(target.stat().st_mode)
+            Path(name).replace(target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import archlang
-from archlang.cli import blocks, check, evaluate, explain, fmt, show, tasks, train
+from archlang.cli import blocks, check, console, evaluate, explain, fmt, show, tasks, train
 from archlang.diagnostics import ArchlangError, ProgramError
 
 app = typer.Typer(
@@ -48,8 +48,7 @@ def _root(
 
 def main() -> None:
     """Runs the command line; whatever goes wrong ends in a message and an exit code."""
-    from archlang.cli import console
-
+    console.prepare()
     try:
         app()
     except ProgramError as error:

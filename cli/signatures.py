@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from rich.table import Table
+from rich.text import Text
 
 from archlang.cli import console
 from archlang.diagnostics.names import did_you_mean
@@ -20,7 +21,7 @@ def list_or_show(what: str, items: Mapping[str, Item], name: str | None, as_json
     if name is not None and name not in items:
         near = did_you_mean(name, items)
         remedy = f"did you mean `{near}`?" if near else f"`archlang {what}s` lists them"
-        console.fail(f"no {what} is called `{name}`", remedy)
+        console.fail(f"no {what} is called `{name}`", remedy, code=2)
     if as_json:
         found = {name: items[name]} if name is not None else items
         print(json.dumps([_facts(key, item) for key, item in found.items()], indent=2, ensure_ascii=False))
@@ -29,7 +30,7 @@ def list_or_show(what: str, items: Mapping[str, Item], name: str | None, as_json
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for key, item in items.items():
-            table.add_row(f"[bold]{key}[/]", console.plain(item.documentation[0] if item.documentation else ""))
+            table.add_row(Text(key, "bold"), Text(item.documentation[0] if item.documentation else ""))
         console.out.print(table, soft_wrap=False)
 
 
@@ -56,7 +57,7 @@ def _show(name: str, item: Item) -> None:
     print()
     if isinstance(item, Extern):
         print(f"Python: {item.python}")
-    print(f"Source: {item.span.source.path}:{item.span.line}")
+    print(f"File: {item.span.source.path}:{item.span.line}")
 
 
 def _facts(name: str, item: Item) -> dict[str, object]:

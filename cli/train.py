@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +20,24 @@ if TYPE_CHECKING:
     from archlang.run.runner import Outcome
 
 
+_PRECISIONS = ("32", "bf16", "16")
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", text):
+        raise typer.BadParameter(f"{text!r} is not one of auto, cpu, cuda, cuda:1, mps")
+    return text
+
+
+def _precision(text: str) -> str:
+    if text not in _PRECISIONS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_PRECISIONS)}")
+    return text
+
+
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
+
+
 def train(
     file: Annotated[Path, typer.Argument(help="A program with a recipe.", show_default=False)],
     recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
@@ -22,9 +45,9 @@ def train(
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `model.d=128`; may be repeated.")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Short for `--set train.steps=N`.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Short for `--set seed=N`.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32, bf16 or 16.")] = "32",
+    seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)] = "32",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
     ] = None,
@@ -39,33 +62,59 @@ def train(
     """
     from archlang import compile as compiler
 
-    if precision not in ("32", "bf16", "16"):
-        console.fail(f"there is no precision `{precision}`", "choose one of 32, bf16, 16", code=2)
     settings = parse_sets(sets)
     if steps is not None:
         settings["train.steps"] = str(steps)
     if seed is not None:
         settings["seed"] = str(seed)
     plan = compiler.plan(file, recipe, settings)
-    folder = out or Path("runs") / plan.recipe / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    folder = out or _new_folder(Path("runs") / plan.recipe)
 
     from archlang.run import runner
 
     shown = None if as_json else console.out
     if shown is not None:
         shown.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
-    outcome = runner.train(plan, folder, device=device, precision=precision, console=shown)
+    with warnings_said():
+        outcome = runner.train(plan, folder, device=device, precision=precision, console=shown)
     if outcome.stopped:
         console.err.print(f"stopped at step {outcome.step}; `--out {folder}` goes on from there", markup=False)
-        return
-    report(outcome, as_json)
-
-
-def report(outcome: Outcome, as_json: bool) -> None:
-    """Prints what a run has measured."""
     if as_json:
-        print((outcome.folder / "results.json").read_text(encoding="utf-8"), end="")
-        return
+        print(json.dumps(_described(outcome), indent=2, ensure_ascii=False))
+    elif not outcome.stopped:
+        _report(outcome)
+
+
+def _new_folder(place: Path) -> Path:
+    """A folder for a run that begins now, which no other has."""
+    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    folder, count = place / name, 1
+    while folder.exists():
+        count += 1
+        folder = place / f"{name}-{count}"
+    return folder
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Warnings as the other mistakes look, without a line of Python."""
+
+    def say(message: Warning | str, *where: object, **more: object) -> None:
+        console.err.print(f"warning: {message}", markup=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = say
+        yield
+
+
+def _described(outcome: Outcome) -> dict[str, object]:
+    facts: dict[str, object] = {"folder": str(outcome.folder), "step": outcome.step, "stopped": outcome.stopped}
+    if not outcome.stopped:
+        facts |= json.loads((outcome.folder / "results.json").read_text(encoding="utf-8"))
+    return facts
+
+
+def _report(outcome: Outcome) -> None:
     from archlang.run.progress import claim_table, result_table
 
     console.out.print(

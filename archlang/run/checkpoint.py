@@ -1,15 +1,14 @@
-"""Checkpoints: written beside their place and renamed, checked by digest when read, the last two and the best kept."""
+"""Checkpoints: written whole or not at all, checked by digest when read, the last two and the best kept."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import pickle
 import random
 import shutil
-import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from archlang.run import mistakes
+from archlang.run.whole import remove_unfinished, whole_folder
 
 _KEEP = 2
 _WEIGHTS, _STATE, _MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint is damaged, and an older one is used."""
+    """A checkpoint is damaged, and another one is used."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,19 @@ class Saved:
     """A checkpoint in hand: the weights by name, and everything else that a run goes on from."""
 
     step: int
+    folder: Path
     weights: Mapping[str, Tensor]
     state: Mapping[str, Any]  # Any: what torch's optimizers keep is theirs
+
+    def load_into(self, module: nn.Module) -> None:
+        """Puts the weights into a module.
+
+        Raises:
+            RunError: they are those of another one."""
+        try:
+            module.load_state_dict(dict(self.weights))
+        except RuntimeError as error:
+            raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
 
 
 class Checkpoints:
@@ -45,53 +56,40 @@ class Checkpoints:
         self.folder = folder
 
     def save(self, step: int, module: nn.Module, state: Mapping[str, Any], best: int | None) -> None:
-        """Writes the checkpoint of a step, whole or not at all, and forgets older ones but for the best."""
-        place = self.folder / f"step-{step:08d}"
+        """Writes the checkpoint of a step, whole or not at all, and forgets older ones but for the best.
+
+        Raises:
+            RunError: it cannot be written; those that were there are as they were."""
+        place = self._place(step)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # A damaged one of this step, which an older one was gone on from.
-            shutil.rmtree(place, ignore_errors=True)
-            self._write(place, module, state)
+            with whole_folder(place) as beside:
+                _write(beside, module, state)
         except OSError as error:
             raise mistakes.not_written(place, error.strerror or str(error)) from error
-        self._forget(best)
-
-    def _write(self, place: Path, module: nn.Module, state: Mapping[str, Any]) -> None:
-        beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=self.folder))
-        try:
-            weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
-            (beside / _WEIGHTS).write_bytes(safetensors.torch.save(weights))
-            torch.save(dict(state), beside / _STATE)
-            digests = {name: _sha256(beside / name) for name in (_WEIGHTS, _STATE)}
-            (beside / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
-            for name in (_WEIGHTS, _STATE, _MANIFEST):
-                with (beside / name).open("rb") as file:
-                    os.fsync(file.fileno())
-            beside.rename(place)
-        except RuntimeError as error:
-            # torch.save tells of a full disk in its own way.
-            raise OSError(str(error).splitlines()[0]) from error
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-
-    def _forget(self, best: int | None) -> None:
-        for step in self.steps()[:-_KEEP]:
-            if step != best:
-                shutil.rmtree(self.folder / f"step-{step:08d}", ignore_errors=True)
+        for old in self.steps()[:-_KEEP]:
+            if old != best:
+                shutil.rmtree(self._place(old), ignore_errors=True)
 
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""
-        if not self.folder.is_dir():
-            return []
-        return sorted(int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*"))
+        names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def latest(self) -> Saved | None:
         """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
-        for step in reversed(self.steps()):
+        return self.first_whole(reversed(self.steps()))
+
+    def first_whole(self, steps: Iterable[int]) -> Saved | None:
+        """The first of these steps whose checkpoint is there and whole; a damaged one is passed over with a warning."""
+        there = set(self.steps())
+        for step in steps:
+            if step not in there:
+                continue
             try:
                 return self.read(step)
             except mistakes.RunError as error:
-                warnings.warn(f"{error.message}; an older checkpoint is used", CheckpointWarning, stacklevel=2)
+                warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
         return None
 
     def read(self, step: int) -> Saved:
@@ -99,7 +97,7 @@ class Checkpoints:
 
         Raises:
             RunError: it is damaged."""
-        place = self.folder / f"step-{step:08d}"
+        place = self._place(step)
         try:
             digests = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
             for name in (_WEIGHTS, _STATE):
@@ -107,9 +105,31 @@ class Checkpoints:
                     raise mistakes.damaged(place, f"{name} is not what was written")
             weights = safetensors.torch.load_file(place / _WEIGHTS)
             state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
             raise mistakes.damaged(place, str(error)) from error
-        return Saved(step, weights, state)
+        return Saved(step, place, weights, state)
+
+    def forget_after(self, step: int) -> None:
+        """Forgets what a run that goes on from `step` will write again, and what a killed one left unfinished."""
+        remove_unfinished(self.folder, "step-*")
+        for later in self.steps():
+            if later > step:
+                shutil.rmtree(self._place(later), ignore_errors=True)
+
+    def _place(self, step: int) -> Path:
+        return self.folder / f"step-{step:08d}"
+
+
+def _write(folder: Path, module: nn.Module, state: Mapping[str, Any]) -> None:
+    try:
+        weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+        (folder / _WEIGHTS).write_bytes(safetensors.torch.save(weights))
+        torch.save(dict(state), folder / _STATE)
+        digests = {name: _sha256(folder / name) for name in (_WEIGHTS, _STATE)}
+        (folder / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
+    except RuntimeError as error:
+        # torch.save tells of a full disk in its own way.
+        raise OSError(str(error).partition("\n")[0]) from error
 
 
 def random_state() -> dict[str, Any]:  # Any: each generator's state has its own form
@@ -131,7 +151,7 @@ def restore_random_state(state: Mapping[str, Any]) -> None:
     kind, keys, position, has_gauss, cached = state["numpy"]
     np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
-    if torch.cuda.is_available() and state["cuda"]:
+    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
 
 

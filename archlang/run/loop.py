@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -21,16 +17,16 @@ from archlang.run.checkpoint import Checkpoints, random_state, restore_random_st
 from archlang.run.data import Data, Sampler
 from archlang.run.record import Record
 from archlang.run.schedules import first_beta, learning_rate
-from archlang.run.score import Score, evaluate, forward, loss
+from archlang.run.score import Interrupted, Score, evaluate, forward, loss
 from archlang.run.settings import Settings
+from archlang.run.stop import Stop
 from archlang.tasks.base import Split, Task
-
-_LOGGED = 100
 
 
 class Watcher(Protocol):
-    """Whoever looks on: a progress bar, or nobody."""
+    """Whoever looks on: a progress bar, or nobody. It is told of the steps that are logged, and of others when due."""
 
+    def due(self) -> bool: ...
     def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None: ...
     def scored(self, step: int, score: Score) -> None: ...
 
@@ -40,69 +36,25 @@ class Progress:
     """Where a run stands: what a checkpoint keeps beside weights and optimizer."""
 
     step: int = 0
+    looked: int = 0
+    """the last step at which the selecting metric was measured"""
     best: float | None = None
     best_step: int | None = None
     history: list[dict[str, Any]] = field(default_factory=list)  # Any: JSON
 
 
-@dataclass
-class Stop:
-    """Whether someone asked the run to stop; a second time it is not asked politely any more."""
-
-    asked: bool = False
-
-    @contextmanager
-    def listening(self) -> Iterator[Stop]:
-        """Turns SIGINT and SIGTERM into a stop after the step at hand."""
-        if threading.current_thread() is not threading.main_thread():
-            yield self
-            return
-
-        def ask(number: int, frame: FrameType | None) -> None:
-            if self.asked:
-                raise KeyboardInterrupt
-            self.asked = True
-
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+def ranking(history: list[dict[str, Any]], metric: str) -> list[int]:
+    """The steps that were measured, the best first, and the latest first of equal ones."""
+    lines = [line for line in history if line[metric] == line[metric]]  # not NaN
+    return [line["step"] for line in sorted(lines, key=lambda line: (line[metric], line["step"]), reverse=True)]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """How a run ended: at which step, whether it was stopped early, and which step's weights were the best."""
+    """How a run ended: at which step, and whether it was stopped before its end."""
 
     step: int
     stopped: bool
-    best_step: int | None
-
-
-def make_optimizer(python: str, settings: Settings, module: nn.Module) -> Optimizer:
-    """The optimizer that a recipe names."""
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    betas = (settings.beta1, settings.beta2)
-    match python:
-        case "torch.optim:AdamW":
-            return torch.optim.AdamW(
-                parameters, lr=settings.lr, betas=betas, eps=settings.epsilon, weight_decay=settings.weight_decay
-            )
-        case "torch.optim:Adam":
-            return torch.optim.Adam(
-                parameters, lr=settings.lr, betas=betas, eps=settings.epsilon, weight_decay=settings.weight_decay
-            )
-        case "torch.optim:RMSprop":
-            return torch.optim.RMSprop(
-                parameters,
-                lr=settings.lr,
-                alpha=settings.alpha,
-                eps=settings.epsilon,
-                weight_decay=settings.weight_decay,
-                momentum=settings.momentum,
-            )
-    raise ValueError(f"no optimizer is {python}")
 
 
 class Training:
@@ -113,7 +65,7 @@ class Training:
         fabric: Fabric,
         module: nn.Module,
         at_test: nn.Module,
-        optimizer: str,
+        optimizer: Optimizer,
         settings: Settings,
         task: Task,
         splits: Mapping[str, Split],
@@ -128,57 +80,114 @@ class Training:
         self.module = module
         self.at_test = at_test
         self._fabric = fabric
-        made = make_optimizer(optimizer, settings, module)
-        self._model, self._optimizer = fabric.setup(module, made)
+        self._model, self._optimizer = fabric.setup(module, optimizer)
         if at_test is not module:
             at_test.to(fabric.device)
-        selecting, self._metric = settings.selecting
+        self._selecting, self._metric = settings.selecting
         self._splits = dict(splits)
-        self._selecting = selecting
         self._train = Data(splits["train"], fabric.device)
-        self._valid = Data(splits[selecting], fabric.device)
+        self._valid = Data(splits[self._selecting], fabric.device)
         self._sampler = Sampler(self._train.lengths, settings.batch, seed)
         self._checkpoints = Checkpoints(record.folder / "checkpoints")
         self.progress = Progress()
         self.total = settings.total_steps(self._train.size)
-        self._interval = settings.interval(self.total)
-        self._logged = max(self.total // _LOGGED, 1)
+        self._interval = settings.evaluated_every(self.total)
+        self._logged = settings.logged_every(self.total)
+        # Losses that nobody has looked at yet: a GPU is waited for only where one of them is shown or kept.
+        self._unseen: list[Tensor] = []
+        self._weights = [weight for weight in module.parameters() if weight.requires_grad]
+        self._seconds, self._timed = 0.0, 0
+
+    # Beginning and going on
 
     def resume(self) -> bool:
-        """Goes back to the newest whole checkpoint; False if there is none."""
+        """Goes back to the newest whole checkpoint; False if there is none.
+
+        Raises:
+            RunError: there are checkpoints, but all of them are damaged."""
         saved = self._checkpoints.latest()
         if saved is None:
+            if self._checkpoints.steps():
+                raise mistakes.no_whole_checkpoint(self._checkpoints.folder)
             self.record.cut({})
             return False
-        self.module.load_state_dict(dict(saved.weights))
         state = saved.state
+        saved.load_into(self.module)
         self._optimizer.load_state_dict(state["optimizer"])
+        self._fabric.strategy.precision.load_state_dict(state["precision"])
         restore_random_state(state["random"])
         self._sampler = Sampler(
             self._train.lengths, self.settings.batch, self._sampler.seed, state["epoch"], state["position"]
         )
-        self.progress = Progress(saved.step, state["best"], state["best_step"], list(state["history"]))
-        self.record.cut(state["sizes"])
+        self.progress = Progress(saved.step, state["looked"], state["best"], state["best_step"], list(state["history"]))
+        self._checkpoints.forget_after(saved.step)
+        self.record.cut(state["sizes"], saved.step)
         return True
+
+    def _save(self) -> None:
+        """Writes a checkpoint, unless the weights are not numbers any more: those of before are worth more."""
+        self._see()
+        progress = self.progress
+        if not all(bool(weight.isfinite().all()) for weight in self._weights):
+            raise mistakes.not_finite("weights are not numbers", progress.step, self._last_checkpoint())
+        state = {
+            "optimizer": self._optimizer.state_dict(),
+            "precision": self._fabric.strategy.precision.state_dict(),
+            "random": random_state(),
+            "epoch": self._sampler.epoch,
+            "position": self._sampler.position,
+            "looked": progress.looked,
+            "best": progress.best,
+            "best_step": progress.best_step,
+            "history": progress.history,
+            "sizes": self.record.sizes(),
+        }
+        self._checkpoints.save(progress.step, self.module, state, progress.best_step)
+
+    def _last_checkpoint(self) -> int | None:
+        return max(self._checkpoints.steps(), default=None)
+
+    # Training
 
     def run(self, stop: Stop) -> Trained:
         """Trains to the end, or until it is asked to stop; either way the last step has a checkpoint."""
         progress = self.progress
         self.module.train()
-        began, begun_at = time.perf_counter(), progress.step
-        while progress.step < self.total and not stop.asked:
-            value, norm, rate = self._step(progress.step)
-            progress.step += 1
-            step = progress.step
-            speed = (step - begun_at) / max(time.perf_counter() - began, 1e-9)
-            if step % self._logged == 0 or step == self.total:
-                self._log(step, value, norm, rate, speed)
-            if step % self._interval == 0 or step == self.total:
-                self._look(step)
-                self._save()
-        if stop.asked and progress.step not in self._checkpoints.steps():
+        try:
+            while not stop.asked:
+                if progress.looked < progress.step and self._is_look(progress.step):
+                    self._look(stop)
+                    self._save()
+                if progress.step >= self.total:
+                    return Trained(progress.step, stopped=False)
+                self._advance()
+        except Interrupted:
+            pass  # by the stop; the measurement is made when the run goes on
+        if progress.step not in self._checkpoints.steps():
             self._save()
-        return Trained(progress.step, stop.asked and progress.step < self.total, progress.best_step)
+        return Trained(progress.step, stopped=True)
+
+    def _is_look(self, step: int) -> bool:
+        return step % self._interval == 0 or step == self.total
+
+    def _advance(self) -> None:
+        """One step, and what is told of it."""
+        begun = time.perf_counter()
+        value, norm, rate = self._step(self.progress.step)
+        self.progress.step += 1
+        step = self.progress.step
+        self._unseen.append(value)
+        if self._fabric.device.type == "cpu":
+            self._see()
+        if step % self._logged == 0 or step == self.total:
+            self._see()
+            self._count(begun)
+            self._log(step, value, norm, rate)
+            return
+        self._count(begun)
+        if self.watcher.due():
+            self._see()
+            self.watcher.step(step, self.total, float(value), self._speed(), self._depth())
 
     def _step(self, step: int) -> tuple[Tensor, Tensor | None, float]:
         """One step of the optimizer; the loss, the gradient's norm if it was clipped, and the learning rate."""
@@ -197,31 +206,63 @@ class Training:
             whole = value + settings.ponder * ponder
         self._optimizer.zero_grad(set_to_none=True)
         self._fabric.backward(whole)
-        norm = None
-        if settings.clip_value:
-            self._fabric.clip_gradients(self._model, self._optimizer, clip_val=settings.clip_value)
-        if settings.clip:
-            norm = self._fabric.clip_gradients(
-                self._model, self._optimizer, max_norm=settings.clip, error_if_nonfinite=False
-            )
+        norm = self._clip()
         self._optimizer.step()
         return value.detach(), norm, rate
 
-    def _log(self, step: int, value: Tensor, norm: Tensor | None, rate: float, speed: float) -> None:
-        number = float(value)
-        if not torch.isfinite(value):
-            raise mistakes.not_finite(step, self._checkpoints.folder)
+    def _clip(self) -> Tensor | None:
+        """Clips gradients by value, then by norm, as far as the recipe asks for it; gives the norm."""
+        settings = self.settings
+        if not settings.clip_value and not settings.clip:
+            return None
+        self._fabric.strategy.precision.unscale_gradients(self._optimizer.optimizer)
+        if settings.clip_value:
+            torch.nn.utils.clip_grad_value_(self._weights, settings.clip_value)
+        if not settings.clip:
+            return None
+        return torch.nn.utils.clip_grad_norm_(self._weights, settings.clip)
+
+    def _see(self) -> None:
+        """Waits for the losses of the steps behind.
+
+        Raises:
+            RunError: one of them is not a number."""
+        if not self._unseen:
+            return
+        finite = torch.isfinite(torch.stack(self._unseen)).tolist()
+        first = self.progress.step - len(finite) + 1
+        self._unseen.clear()
+        if not all(finite):
+            raise mistakes.not_finite("loss is not a number", first + finite.index(False), self._last_checkpoint())
+
+    # Telling
+
+    def _count(self, begun: float) -> None:
+        self._seconds += time.perf_counter() - begun
+        self._timed += 1
+
+    def _speed(self) -> float:
+        """Steps per second, evaluations apart."""
+        return self._timed / max(self._seconds, 1e-9)
+
+    def _depth(self) -> float | None:
         depth = getattr(self.module, "mean_depth", None)
-        mean_depth = None if depth is None else float(depth)
+        return None if depth is None else float(depth)
+
+    def _log(self, step: int, value: Tensor, norm: Tensor | None, rate: float) -> None:
+        number, depth, speed = float(value), self._depth(), self._speed()
         line = {"step": step, "loss": number, "lr": rate}
         if norm is not None:
             line["gradient_norm"] = float(norm)
-        if mean_depth is not None:
-            line["mean_depth"] = mean_depth
+        if depth is not None:
+            line["mean_depth"] = depth
         self.record.append("metrics.jsonl", line)
         self.record.append("timings.jsonl", {"step": step, "time": time.time(), "steps_per_second": speed})
         self.record.scalars(step, {f"train/{name}": number for name, number in line.items() if name != "step"})
-        self.watcher.step(step, self.total, number, speed, mean_depth)
+        self.watcher.step(step, self.total, number, speed, depth)
+        self._seconds, self._timed = 0.0, 0
+
+    # Measuring
 
     def tested(self) -> nn.Module:
         """The module that is tested, with the weights of the one that is trained."""
@@ -229,35 +270,44 @@ class Training:
             self.at_test.load_state_dict(self.module.state_dict())
         return self.at_test
 
-    def _look(self, step: int) -> None:
+    def score(self, split: str, stop: Stop) -> Score:
+        """Measures a split.
+
+        Raises:
+            Interrupted: it was asked to stop."""
+        data = self._valid if split == self._selecting else Data(self._splits[split], self._fabric.device)
+        return evaluate(self.tested(), data, self._splits[split], split, self.task, stopping=lambda: stop.asked)
+
+    def _look(self, stop: Stop) -> None:
         """Measures the selecting metric; the latest of equal values is the best."""
-        score = evaluate(self.tested(), self._valid, self._splits[self._selecting], self._selecting, self.task)
-        self.module.train()
+        begun = time.perf_counter()
+        score = self.score(self._selecting, stop)
+        progress = self.progress
+        step = progress.looked = progress.step
         line = {"step": step, "split": score.split, "loss": score.loss, **score.metrics}
         self.record.append("metrics.jsonl", line)
-        self.record.scalars(step, {f"{score.split}/{name}": value for name, value in score.metrics.items()})
-        self.progress.history.append(line)
+        self.record.append(
+            "timings.jsonl", {"step": step, "split": score.split, "seconds": time.perf_counter() - begun}
+        )
+        self.record.scalars(
+            step, {f"{score.split}/{name}": value for name, value in {"loss": score.loss, **score.metrics}.items()}
+        )
+        progress.history.append(line)
         value = score.metrics[self._metric]
-        if self.progress.best is None or value >= self.progress.best:
-            self.progress.best, self.progress.best_step = value, step
+        if value == value and (progress.best is None or value >= progress.best):
+            progress.best, progress.best_step = value, step
         self.watcher.scored(step, score)
 
-    def _save(self) -> None:
-        progress = self.progress
-        state = {
-            "optimizer": self._optimizer.state_dict(),
-            "random": random_state(),
-            "epoch": self._sampler.epoch,
-            "position": self._sampler.position,
-            "best": progress.best,
-            "best_step": progress.best_step,
-            "history": progress.history,
-            "sizes": self.record.sizes(),
-        }
-        self._checkpoints.save(progress.step, self.module, state, progress.best_step)
+    def restore_best(self) -> int | None:
+        """Puts the selected weights into the module; of which step they are, None if nothing could be selected.
 
-    def restore_best(self) -> None:
-        """Puts the selected weights into the module."""
-        best = self.progress.best_step
-        if best is not None and best in self._checkpoints.steps():
-            self.module.load_state_dict(dict(self._checkpoints.read(best).weights))
+        Raises:
+            RunError: no checkpoint that was measured is whole."""
+        steps = ranking(self.progress.history, self._metric)
+        if not steps:
+            return None
+        saved = self._checkpoints.first_whole(steps)
+        if saved is None:
+            raise mistakes.no_whole_checkpoint(self._checkpoints.folder)
+        saved.load_into(self.module)
+        return saved.step

@@ -17,11 +17,18 @@ class RunError(ArchlangError):
         super().__init__(f"{message}\n  {remedy}")
 
 
-def another_recipe(folder: Path, difference: str) -> RunError:
+# The folder
+
+
+def another_run(folder: Path, difference: str) -> RunError:
     return RunError(
         f"{folder} holds another run: {difference}",
         "name a new folder with `--out`; nothing was changed",
     )
+
+
+def in_use(folder: Path) -> RunError:
+    return RunError(f"another process is training in {folder}", "wait for it, or name a new folder with `--out`")
 
 
 def not_a_run(folder: Path, missing: str) -> RunError:
@@ -29,27 +36,81 @@ def not_a_run(folder: Path, missing: str) -> RunError:
 
 
 def not_empty(folder: Path) -> RunError:
-    return RunError(f"{folder} exists and holds something else", "name a new folder with `--out`; nothing was changed")
+    found = "holds something else" if folder.is_dir() else "is a file"
+    return RunError(f"{folder} exists and {found}", "name a new folder with `--out`; nothing was changed")
 
 
-def no_checkpoint(folder: Path) -> RunError:
-    return RunError(f"{folder} has no checkpoint yet", "train it further: `archlang train RECIPE --out " + f"{folder}`")
+def not_written(path: Path, reason: str) -> RunError:
+    return RunError(
+        f"{path} cannot be written: {reason}", "make room or choose another folder; what was written before is whole"
+    )
 
 
 def damaged(path: Path, reason: str) -> RunError:
     return RunError(f"{path} is damaged: {reason}", "take the run up from an older checkpoint, or train anew")
 
 
-def not_written(path: Path, reason: str) -> RunError:
+# Checkpoints
+
+
+def no_checkpoint(folder: Path) -> RunError:
+    return RunError(f"{folder} has no checkpoint yet", f"train it further: `archlang train FILE --out {folder}`")
+
+
+def no_whole_checkpoint(folder: Path) -> RunError:
     return RunError(
-        f"{path} cannot be written: {reason}", "make room or choose another folder; the last checkpoint is whole"
+        f"every checkpoint in {folder} is damaged", "name a new folder with `--out` to train anew; nothing was changed"
     )
+
+
+def does_not_fit(folder: Path, reason: str) -> RunError:
+    return RunError(
+        f"the weights in {folder} do not fit its model: {reason}",
+        "measure the run, or go on with it, with the version of archlang in its versions.json",
+    )
+
+
+# The machine
 
 
 def no_device(wanted: str) -> RunError:
     return RunError(
         f"there is no device `{wanted}` here", "use `--device cpu`, or a torch that was built for your accelerator"
     )
+
+
+def unknown_device(wanted: str) -> RunError:
+    return RunError(f"`{wanted}` names no device", "write auto, cpu, cuda, cuda:1 or mps")
+
+
+def unknown_precision(wanted: str, known: Iterable[str]) -> RunError:
+    return RunError(f"there is no precision `{wanted}`", f"choose one of {', '.join(known)}")
+
+
+def no_such_precision_here(wanted: str, device: str) -> RunError:
+    return RunError(f"the device `{device}` does not compute in precision {wanted}", "use `--precision 32` or `bf16`")
+
+
+def out_of_memory(device: str, batch: int) -> RunError:
+    return RunError(
+        f"the memory of `{device}` does not hold a step with a batch of {batch}",
+        "lower `train.batch`, or the sizes of the model",
+    )
+
+
+# What the recipe asks for
+
+
+def seed_out_of_bounds(seed: int, highest: int) -> RunError:
+    return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
+
+
+def foreign_task(task: str) -> RunError:
+    return RunError(f"the task `{task}` is not one of archlang's", "only shipped tasks can be run")
+
+
+def foreign_optimizer(optimizer: str) -> RunError:
+    return RunError(f"the optimizer `{optimizer}` is not one of archlang's", "use adamw, adam, rmsprop or sgd")
 
 
 def no_such_split(task: str, split: str, known: Iterable[str]) -> RunError:
@@ -60,12 +121,13 @@ def no_such_metric(task: str, metric: str, known: Iterable[str]) -> RunError:
     return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(known)}")
 
 
-def not_finite(step: int, folder: Path) -> RunError:
-    return RunError(
-        f"the loss is not a number any more at step {step}",
-        f"lower `train.lr` or clip gradients; the last checkpoint is in {folder}",
-    )
-
-
 def empty_split(task: str, split: str) -> RunError:
     return RunError(f"the split `{split}` of `{task}` has no items", "ask for a larger size of this split")
+
+
+# Training
+
+
+def not_finite(what: str, step: int, last: int | None) -> RunError:
+    kept = "there was no checkpoint yet" if last is None else f"the checkpoint of step {last} is kept"
+    return RunError(f"the {what} any more at step {step}", f"lower `train.lr` or clip gradients; {kept}")

@@ -6,22 +6,27 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from archlang.run.claims import Comparison
 from archlang.run.score import Score
 
 # On a terminal that cannot be redrawn, a line every so many seconds is enough.
 _SECONDS = 10.0
+# A bar that can be redrawn moves so often.
+_REDRAWN = 0.5
 # A split is broken down by what has few values: lengths of sentences, say, are too many for a table.
 _MOST_GROUPS = 16
 
 
 class Silent:
     """Shows nothing."""
+
+    def due(self) -> bool:
+        return False
 
     def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
         pass
@@ -39,7 +44,7 @@ class Display:
         self._accuracy = ""
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._last = 0.0
+        self._last = time.monotonic()
 
     @contextmanager
     def showing(self, total: int, done: int) -> Iterator[Display]:
@@ -60,13 +65,18 @@ class Display:
             yield self
         self._bar = None
 
+    def due(self) -> bool:
+        """Whether it is time to show something again."""
+        return time.monotonic() - self._last > (_SECONDS if self._bar is None else _REDRAWN)
+
     def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
         facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
         if depth is not None:
             facts += f"  depth {depth:.1f}"
         if self._bar is not None and self._task is not None:
+            self._last = time.monotonic()
             self._bar.update(self._task, completed=step, facts=facts)
-        elif time.monotonic() - self._last > _SECONDS or step == total:
+        elif self.due() or step == total:
             self._last = time.monotonic()
             left = (total - step) / rate if rate else math.nan
             self._console.print(f"step {step}/{total}  {facts}  {left:.0f} s left", markup=False)
@@ -98,18 +108,18 @@ def result_table(
     return table
 
 
-def claim_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def claim_table(comparisons: Sequence[Comparison]) -> Table:
     """What papers claim beside what was measured."""
     table = Table(title="Claimed", title_justify="left", header_style="bold")
     for name in ("metric", "claimed", "measured", "from"):
         table.add_column(name)
-    for row in rows:
-        deviation = row["deviation"]
-        claimed = f"{row['value']:.3g}" + (f" ± {deviation:.2g}" if deviation is not None else "")
-        if row["at"]:
-            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in row["at"].items())
-        measured = row["measured"]
-        table.add_row(row["metric"], claimed, "not run" if measured is None else f"{measured:.3f}", row["from"])
+    for one in comparisons:
+        claim = one.claim
+        claimed = f"{claim.value:.3g}" + (f" ± {claim.deviation:.2g}" if claim.deviation is not None else "")
+        if one.conditions:
+            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in one.conditions.items())
+        measured = "not run" if one.measured is None else f"{one.measured:.3f}"
+        table.add_row(one.metric, claimed, measured, claim.origin)
     return table
 
 

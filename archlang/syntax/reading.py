@@ -33,6 +33,15 @@ def read(path: str | Path) -> Source:
         raise ProgramError([mistakes.file_unreadable(nowhere, (error.strerror or str(error)).lower())]) from None
     except ValueError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "no file can have this name")]) from None
+    return decode(data, shown)
+
+
+def decode(data: bytes, shown: str) -> Source:
+    """The text of a program's bytes, which a person knows as `shown`.
+
+    Raises:
+        ProgramError: they are no text of a sensible size."""
+    nowhere = Span(Source(shown, ""), 0, 0)
     if len(data) > LARGEST:
         raise ProgramError([mistakes.file_too_large(nowhere, LARGEST)])
     try:

@@ -1,15 +1,13 @@
-"""`archlang train` and `archlang eval` as a user types them."""
+"""`archlang train` as a user types it: what is printed, what is kept, and how it ends."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
-
-from archlang.cli.main import app
-from archlang.diagnostics import ArchlangError
 
 PROGRAM = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {
@@ -27,9 +25,7 @@ recipe tiny {
 }
 """
 
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
 
 
 @pytest.fixture
@@ -39,61 +35,136 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_training_ends_with_accuracies_by_split_and_the_claim(folder: Path) -> None:
-    said = run("train", "tiny.arch", "--device", "cpu")
-    assert said.exit_code == 0, said.output
-    for words in ("step 4/4", "test", "length 5", "Claimed", "nobody"):
-        assert words in said.output
-    (run_folder,) = (folder / "runs" / "tiny").iterdir()
-    names = {path.name for path in run_folder.iterdir()}
-    assert {"recipe.arch", "run.json", "versions.json", "metrics.jsonl", "results.json", "checkpoints"} <= names
-    assert (run_folder / "recipe.arch").read_text() == PROGRAM
-    assert any((run_folder / "tensorboard").iterdir())
+def test_training_ends_with_accuracies_by_split_and_the_claim(archlang: Command, folder: Path) -> None:
+    said = archlang("train", "tiny.arch", "--device", "cpu")
+    assert (said.code, said.err) == (0, "")
+    for words in ("step 4/4", "test", "length 5", "length 3 (trained)", "Claimed", "nobody"):
+        assert words in said.out
+    (run,) = (folder / "runs" / "tiny").iterdir()
+    assert f"the run is in runs/tiny/{run.name}" in said.out
+    names = {path.name for path in run.iterdir()}
+    assert {"recipe.arch", "run.json", "versions.json", "data.json", "metrics.jsonl", "timings.jsonl"} <= names
+    assert {"results.json", "checkpoints", "tensorboard"} <= names
+    assert (run / "recipe.arch").read_text() == PROGRAM
 
 
-def test_a_finished_run_is_measured_again(folder: Path) -> None:
-    run("train", "tiny.arch", "--device", "cpu", "--out", "run")
-    said = run("eval", "run", "--split", "test", "--json", "--device", "cpu")
-    (score,) = json.loads(said.stdout)
-    kept = json.loads((folder / "run" / "results.json").read_text())
-    assert score["metrics"] == kept["splits"]["test"]["metrics"]
+def test_runs_of_one_second_have_folders_of_their_own(archlang: Command, folder: Path) -> None:
+    for _ in range(3):
+        assert archlang("train", "tiny.arch", "--device", "cpu", "--steps", "1").code == 0
+    assert len(list((folder / "runs" / "tiny").iterdir())) == 3
 
 
-def test_settings_of_the_command_line_go_into_the_run(folder: Path) -> None:
-    run("train", "tiny.arch", "--set", "model.d=4", "--steps", "2", "--seed", "7", "--out", "run", "--device", "cpu")
-    settings = json.loads((folder / "run" / "run.json").read_text())["settings"]
+def test_settings_of_the_command_line_go_into_the_run(archlang: Command, folder: Path) -> None:
+    archlang("train", "tiny.arch", "tiny", "--set", "model.d=4", "--steps", "2", "--seed", "7", "--precision", "bf16",
+             "--out", "run", "--device", "cpu")  # fmt: skip
+    run = json.loads((folder / "run" / "run.json").read_text())
+    settings = run["settings"]
     assert (settings["model.d"], settings["train.steps"], settings["seed"]) == (4, 2, 7)
+    assert run["precision"] == "bf16"
 
 
-def test_json_is_all_that_is_printed_when_asked_for(folder: Path) -> None:
-    said = run("train", "tiny.arch", "--json", "--device", "cpu")
-    assert "splits" in json.loads(said.stdout)
+def test_json_is_all_that_is_printed_when_asked_for(archlang: Command, folder: Path) -> None:
+    said = archlang("train", "tiny.arch", "--json", "--device", "cpu")
+    found = json.loads(said.out)
+    assert (said.code, said.err, found["stopped"], found["step"]) == (0, "", False, 4)
+    kept = json.loads((folder / found["folder"] / "results.json").read_text())
+    assert found["splits"] == kept["splits"]
+
+
+def test_the_same_command_goes_on(archlang: Command, folder: Path) -> None:
+    command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    archlang(*command)
+    said = archlang(*command)
+    assert said.code == 0
+    assert "going on at step 4" in said.out
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_damaged_checkpoint_is_told_of_in_a_line(archlang: Command, folder: Path) -> None:
+    command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    archlang(*command)
+    (folder / "run" / "checkpoints" / "step-00000004" / "state.pt").write_bytes(b"")
+    said = archlang(*command)
+    assert said.code == 0
+    assert "going on at step 3" in said.out
+    assert said.err.startswith("warning: ")
+    assert "step-00000004 is damaged" in said.err
+    assert ".py" not in said.err
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archlang.run import loop
+
+    monkeypatch.setattr(loop.Training, "run", lambda self, stop: loop.Trained(2, stopped=True))
+    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    assert said.code == 0
+    assert "stopped at step 2; `--out run` goes on from there" in said.err
+    assert "Measured" not in said.out
+    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
+    assert json.loads(said.out) == {"folder": "run", "step": 2, "stopped": True}
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("train", "tiny.arch", "other"), "no recipe is called `other`"),
-        (("train", "tiny.arch", "--set", "model.width=4"), "nothing in this recipe is called `model.width`"),
-        (("train", "tiny.arch", "--set", "model.d=wide"), "E0313"),
-        (("train", "tiny.arch", "--device", "cuda:99"), "no device"),
-        (("train", "missing.arch"), "missing.arch"),
-        (("train", "tiny.arch", "--set", "task.test=3..6"), "overlap"),
-        (("train", "tiny.arch", "--set", "task.valid_size=0"), "no items"),
-        (("train", "."), "it is a folder"),
-        (("eval", "nothing"), "no run folder"),
+        (("tiny.arch", "other"), "no recipe is called `other`"),
+        (("tiny.arch", "--set", "model.width=4"), "nothing in this recipe is called `model.width`"),
+        (("tiny.arch", "--set", "model.d=wide"), "E0313"),
+        (("tiny.arch", "--device", "cuda:99"), "no device `cuda:99`"),
+        (("tiny.arch", "--precision", "16", "--device", "cpu"), "does not compute in precision 16"),
+        (("missing.arch",), "missing.arch"),
+        (("tiny.arch", "--set", "task.test=3..6"), "overlap"),
+        (("tiny.arch", "--set", "seed=5000000000"), "the seed is 5000000000"),
+        (("tiny.arch", "--set", "train.select=exam.accuracy"), "no split `exam`"),
+        (("tiny.arch", "--out", "tiny.arch"), "is a file"),
+        (("tiny.arch", "--out", "tiny.arch/run"), "cannot be written"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_mistake_is_said_and_nothing_is_written(folder: Path, arguments: tuple[str, ...], words: str) -> None:
-    said = run(*arguments)
-    assert said.exit_code != 0
-    assert isinstance(said.exception, ArchlangError)
-    assert words in str(said.exception)
-    assert not (folder / "runs").exists()
+def test_a_mistake_ends_with_1_and_nothing_is_written(
+    arguments: tuple[str, ...], words: str, archlang: Command, folder: Path
+) -> None:
+    said = archlang("train", *arguments)
+    assert said.code == 1
+    assert words in said.err.replace("\n", " ")
+    assert "Traceback" not in said.out + said.err
+    assert "internal error" not in said.err
+    assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
+    assert (folder / "tiny.arch").read_text() == PROGRAM
 
 
-def test_a_split_that_does_not_exist_is_named(folder: Path) -> None:
-    run("train", "tiny.arch", "--device", "cpu", "--out", "run")
-    said = run("eval", "run", "--split", "exam", "--device", "cpu")
-    assert "no split `exam`" in str(said.exception)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("tiny.arch", "--device", "gpu"),
+        ("tiny.arch", "--device", "cuda:x"),
+        ("tiny.arch", "--precision", "64"),
+        ("tiny.arch", "--steps", "0"),
+        ("tiny.arch", "--steps", "many"),
+        ("tiny.arch", "--seed", "-1"),
+        ("tiny.arch", "--seed", "4294967296"),
+        ("tiny.arch", "--set", "model.d"),
+        ("tiny.arch", "--speed", "9"),
+        ("tiny.arch", "tiny", "tiny"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_means_nothing_ends_with_2(
+    arguments: tuple[str, ...], archlang: Command, folder: Path
+) -> None:
+    said = archlang("train", *arguments)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
+
+
+def test_another_recipes_folder_is_left_as_it_is(archlang: Command, folder: Path) -> None:
+    archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--seed", "2")
+    assert said.code == 1
+    assert "run holds another run: its seed is `1`, not `2`" in said.err
+    assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}

@@ -1,8 +1,14 @@
-"""A run that takes a second."""
+"""A run that takes a fraction of a second."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from archlang.compile import plan
+from archlang.run import runner
 
 TINY = """
 model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
@@ -25,9 +31,36 @@ recipe tiny {
 }
 """
 
+Train = Callable[..., runner.Outcome]
+
+
+@pytest.fixture(scope="session")
+def tiny() -> str:
+    return TINY
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     file = tmp_path / "tiny.arch"
     file.write_text(TINY)
     return file
+
+
+@pytest.fixture
+def train(program: Path) -> Train:
+    """Trains the program into a folder: `train(folder, model__d="16")`."""
+
+    def trained(folder: Path, **sets: str) -> runner.Outcome:
+        settings = {name.replace("__", "."): value for name, value in sets.items()}
+        return runner.train(plan(program, sets=settings), folder, device="cpu")
+
+    return trained
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the program that nothing has disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "tiny.arch").write_text(TINY)
+    runner.train(plan(folder / "tiny.arch"), folder / "run", device="cpu")
+    return folder / "run"

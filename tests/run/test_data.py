@@ -1,7 +1,10 @@
 """Batches hold what the split holds, padded, and the order depends on the seed alone."""
 
 import numpy as np
+import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from archlang.run.data import Data, Sampler, Sequences
 from archlang.tasks.base import Ragged, Split
@@ -14,6 +17,22 @@ def test_a_batch_is_padded_on_the_right() -> None:
     assert sequences.batch(torch.tensor([2, 0, 1]), 3).tolist() == [[4, 0, 0], [1, 2, 3], [0, 0, 0]]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 9), max_size=4), min_size=1, max_size=6), st.data())
+def test_a_batch_is_what_padding_row_by_row_gives(rows: list[list[int]], data: st.DataObject) -> None:
+    items = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=5))
+    width = max(1, *(len(rows[item]) for item in items)) if len(items) > 1 else max(1, len(rows[items[0]]))
+    batch = Sequences.of(Ragged.of(rows), CPU).batch(torch.tensor(items), width)
+    assert batch.tolist() == [rows[item] + [0] * (width - len(rows[item])) for item in items]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int16, np.int32, np.int64])
+def test_tokens_of_every_kind_of_number_reach_the_model_as_int64(kind: type) -> None:
+    batch = Sequences.of(Ragged.of([[7, 200], [3]], dtype=kind), CPU).batch(torch.tensor([0, 1]), 2)
+    assert batch.dtype == torch.int64
+    assert batch.tolist() == [[7, 200], [3, 0]]
+
+
 def test_targets_of_positions_come_with_their_marks() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     split = Split({"x": rows}, rows, Ragged.of([[0, 1, 1], [1]], dtype=np.bool_))
@@ -23,12 +42,22 @@ def test_targets_of_positions_come_with_their_marks() -> None:
     assert batch.scored.tolist() == [[True, False, False], [False, True, True]]
 
 
-def test_evaluation_sees_every_item_once() -> None:
+def test_fields_are_padded_each_by_its_own_need() -> None:
+    split = Split({"left": Ragged.of([[1], [2, 2]]), "right": Ragged.of([[3, 3, 3], [4]])}, np.array([0, 1]))
+    left, right = Data(split, CPU).batch(np.array([0, 1])).fields
+    assert (left.tolist(), right.tolist()) == ([[1, 0], [2, 2]], [[3, 3, 3], [4, 0, 0]])
+
+
+def test_evaluation_sees_every_item_once_the_short_ones_first() -> None:
     rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
-    seen = [batch.items.tolist() for batch in data.in_order_of_length(2)]
-    assert sorted(item for items in seen for item in items) == [0, 1, 2, 3, 4]
-    assert seen[0] == [1, 3]
+    assert [batch.items.tolist() for batch in data.in_order_of_length(2)] == [[1, 3], [2, 4], [0]]
+
+
+def test_evaluation_takes_fewer_items_at_once_where_they_are_long() -> None:
+    rows = Ragged.of([[1] * length for length in (2, 2, 2, 9, 9)])
+    data = Data(Split({"x": rows}, np.arange(5)), CPU)
+    assert [len(batch.items) for batch in data.in_order_of_length(100, tokens=10)] == [3, 1, 1]
 
 
 def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
@@ -41,12 +70,32 @@ def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
     assert sampler.epoch == 1
 
 
+def test_what_does_not_fill_a_batch_is_left_out_whatever_its_length() -> None:
+    # 400 items, one batch of 256 in an epoch: the long ones are as likely in it as the short ones.
+    lengths = np.repeat([1, 2, 3, 4], 100)
+    sampler = Sampler(lengths, batch=256, seed=0)
+    seen = np.concatenate([lengths[sampler.next()] for _ in range(50)])
+    assert np.bincount(seen)[1:] / len(seen) == pytest.approx(0.25, abs=0.01)
+
+
+def test_batches_hold_items_of_like_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 1600)
+    sampler = Sampler(lengths, batch=100, seed=0)
+    assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
+
+
 def test_the_order_goes_on_from_where_it_was() -> None:
     whole = Sampler(np.arange(50), batch=8, seed=1)
     for _ in range(9):
         whole.next()
     again = Sampler(np.arange(50), batch=8, seed=1, epoch=whole.epoch, position=whole.position)
     assert all((whole.next() == again.next()).all() for _ in range(9))
+
+
+def test_seeds_and_epochs_have_orders_of_their_own() -> None:
+    first, second = (Sampler(np.ones(64), batch=64, seed=seed) for seed in (1, 2))
+    orders = [first.next(), second.next(), first.next()]
+    assert len({tuple(order) for order in orders}) == 3
 
 
 def test_fewer_items_than_a_batch_make_one_batch() -> None:

@@ -1,197 +1,401 @@
-"""A run is reproducible, can be killed at any moment, and never writes over another one."""
+"""A run is reproducible, goes on exactly from where it was, and says what it measured."""
+
+from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from archlang.compile import plan
-from archlang.run import loop, runner
+from archlang.graph.plan import Plan
+from archlang.run import checkpoint, loop, runner, score
+from archlang.run.checkpoint import CheckpointWarning
 from archlang.run.mistakes import RunError
+from archlang.run.record import Record, RecordWarning
+from archlang.run.stop import Stop
+from archlang.tasks.mistakes import TaskError
+
+Train = Callable[..., runner.Outcome]
 
 
-def trained(program: Path, folder: Path, **sets: str) -> runner.Outcome:
-    settings = {name.replace("__", "."): value for name, value in sets.items()}
-    return runner.train(plan(program, sets=settings), folder, device="cpu")
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything that must be the same when a run is: not the times, and not TensorBoard's events."""
+    checkpoints = sorted((folder / "checkpoints").glob("step-*/weights.safetensors"))
+    files = [folder / "metrics.jsonl", folder / "results.json", *checkpoints]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files if file.exists()}
 
 
-def contents(folder: Path, name: str) -> bytes:
-    return (folder / name).read_bytes()
+def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def final_weights(folder: Path) -> bytes:
-    return (sorted((folder / "checkpoints").glob("step-*"))[-1] / "weights.safetensors").read_bytes()
+def losses(folder: Path) -> list[float]:
+    return [line["loss"] for line in lines(folder) if "lr" in line]
 
 
-def test_the_same_seed_gives_the_same_record_bit_for_bit(program: Path, tmp_path: Path) -> None:
-    trained(program, tmp_path / "a")
-    trained(program, tmp_path / "b")
-    assert contents(tmp_path / "a", "metrics.jsonl") == contents(tmp_path / "b", "metrics.jsonl")
-    assert contents(tmp_path / "a", "results.json") == contents(tmp_path / "b", "results.json")
-    assert final_weights(tmp_path / "a") == final_weights(tmp_path / "b")
+def steps(folder: Path) -> list[int]:
+    return sorted(int(path.name[5:]) for path in (folder / "checkpoints").glob("step-*"))
 
 
-def test_another_seed_gives_another_record(program: Path, tmp_path: Path) -> None:
-    trained(program, tmp_path / "a")
-    trained(program, tmp_path / "b", seed="2")
-    assert contents(tmp_path / "a", "metrics.jsonl") != contents(tmp_path / "b", "metrics.jsonl")
+def damage(folder: Path, step: int) -> None:
+    with (folder / "checkpoints" / f"step-{step:08d}" / "weights.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x55")
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained(program, tmp_path / "whole")
+# The same again
 
-    class Killed(BaseException):
-        """What nothing in a run catches."""
 
-    step = loop.Training._step
-    for moment in (3, 14, 27, 35):
+def test_the_same_seed_gives_the_same_run_bit_for_bit(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
-        def failing(self: loop.Training, at: int, moment: int = moment) -> object:
-            if at == moment:
-                raise Killed
-            return step(self, at)
 
-        monkeypatch.setattr(loop.Training, "_step", failing)
+def test_another_seed_gives_another_run(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b", seed="2")
+    assert losses(tmp_path / "a") != losses(tmp_path / "b")
+
+
+def test_looking_more_often_changes_nothing_of_training(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b", train__every="3")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert [line["step"] for line in lines(tmp_path / "b") if "split" in line] == [*range(3, 40, 3), 40]
+
+
+def test_a_static_of_test_time_changes_nothing_of_training(train: Train, program: Path, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    program.write_text(program.read_text().replace("claim", "test model.steps = 9\n    claim", 1))
+    again = train(tmp_path / "b")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
+    assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
+    assert again.scores == runner.evaluate_run(tmp_path / "b", device="cpu").scores
+
+
+# Going on
+
+
+class Killed(BaseException):
+    """What nothing in a run catches."""
+
+
+def at_call(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, number: int, act: Callable[[], None]) -> None:
+    """Does something just before a function is called for the `number`-th time."""
+    function = getattr(owner, name)
+    calls = 0
+
+    def watched(*args: object, **kwargs: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            act()
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, watched)
+
+
+def die() -> None:
+    raise Killed
+
+
+def train_and_die(train: Train, folder: Path, owner: object, name: str, number: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, owner, name, number, die)
         with pytest.raises(Killed):
-            trained(program, tmp_path / "killed")
-    monkeypatch.setattr(loop.Training, "_step", step)
-    trained(program, tmp_path / "killed")
-    for name in ("metrics.jsonl", "results.json"):
-        assert contents(tmp_path / "whole", name) == contents(tmp_path / "killed", name)
-    assert final_weights(tmp_path / "whole") == final_weights(tmp_path / "killed")
+            train(folder)
 
 
-def command(program: Path, folder: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "archlang", "train", str(program), "--device", "cpu", "--out", str(folder), *more]
+MOMENTS: list[tuple[object, str, int]] = [
+    (Record, "write", 3),
+    (loop.Training, "_step", 1),
+    (loop.Training, "_step", 15),
+    (loop, "evaluate", 1),
+    (loop, "evaluate", 3),
+    (loop, "evaluate", 6),
+    (Record, "append", 2),
+    (Record, "append", 31),
+    (Record, "sizes", 2),
+    (torch, "save", 1),
+    (torch, "save", 4),
+    (Path, "rename", 3),
+    (checkpoint, "_sha256", 5),
+    (runner, "compare", 1),
+]
 
 
-def wait_for_lines(file: Path, process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not (file.exists() and file.stat().st_size) and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
+@pytest.mark.parametrize(("owner", "name", "number"), MOMENTS)
+def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(
+    owner: object, name: str, number: int, train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    train_and_die(train, tmp_path / "killed", owner, name, number)
+    train(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(whole_run)
 
 
-def test_sigkill_loses_nothing(program: Path, tmp_path: Path) -> None:
-    more = ("--steps", "400")
-    subprocess.run(command(program, tmp_path / "whole", *more), check=True, capture_output=True)
-    killed = tmp_path / "killed"
-    process = subprocess.Popen(command(program, killed, *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for_lines(killed / "metrics.jsonl", process)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    subprocess.run(command(program, killed, *more), check=True, capture_output=True)
-    assert contents(tmp_path / "whole", "metrics.jsonl") == contents(killed, "metrics.jsonl")
+def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Path, whole_run: Path) -> None:
+    for number in (25, 12, 3, 9, 2):
+        train_and_die(train, tmp_path / "killed", loop.Training, "_step", number)
+    train(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(whole_run)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_cleanly_with_a_checkpoint(number: signal.Signals, program: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    process = subprocess.Popen(
-        command(program, folder, "--steps", "100000", "--set", "train.every=100000"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "ARCHLANG_DEBUG": "1"},
-    )
-    wait_for_lines(folder / "metrics.jsonl", process)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert b"stopped at step" in said
-    assert list((folder / "checkpoints").glob("step-*"))
+@pytest.mark.parametrize(("owner", "name", "step"), [(loop.Training, "_step", 3), (loop, "evaluate", 30)])
+def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
+    owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, owner, name, 3, lambda: os.kill(os.getpid(), number))
+        stopped = train(tmp_path / "run")
+    assert (stopped.stopped, stopped.step, stopped.scores) == (True, step, ())
+    assert step in steps(tmp_path / "run")
+    assert not (tmp_path / "run" / "results.json").exists()
+    assert signal.getsignal(number) == before
+    train(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_a_folder_with_another_run_is_left_as_it_is(program: Path, tmp_path: Path) -> None:
-    trained(program, tmp_path / "run")
-    before = {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()}
-    with pytest.raises(RunError, match="holds another run"):
-        trained(program, tmp_path / "run", model__d="16")
-    program.write_text(program.read_text().replace("norm(h)", "h"))
-    with pytest.raises(RunError, match="holds another run"):
-        trained(program, tmp_path / "run")
-    assert before == {file: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()}
+def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
+    program: Path, tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Stop()
+    finish = runner._finish
+
+    def asking(*args: object) -> object:
+        stop.asked = True
+        return finish(*args)  # type: ignore[arg-type] # they are its own
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "_finish", asking)
+        assert runner.train(plan(program), tmp_path / "run", device="cpu", stop=stop).stopped
+    assert not (tmp_path / "run" / "results.json").exists()
+    monkeypatch.setattr(loop.Training, "_step", None)
+    runner.train(plan(program), tmp_path / "run", device="cpu")
+    assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_a_folder_with_something_else_is_left_as_it_is(program: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(RunError, match="holds something else"):
-        trained(program, tmp_path / "mine")
-    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+def test_a_run_that_has_ended_is_only_tested_again(
+    train: Train, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train(tmp_path / "run")
+    before = contents(tmp_path / "run")
+    monkeypatch.setattr(loop.Training, "_step", None)
+    assert train(tmp_path / "run") == first
+    assert contents(tmp_path / "run") == before
 
 
-def test_claims_stand_beside_what_was_measured(program: Path, tmp_path: Path) -> None:
-    outcome = trained(program, tmp_path / "run")
-    whole, part = outcome.claims
-    test = next(score for score in outcome.scores if score.split == "test")
-    assert whole["measured"] == test.metrics["accuracy"]
-    assert part["measured"] == test.groups["length"][5]["accuracy"]
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
+    train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    train(tmp_path / "run")
+    damage(tmp_path / "run", 40)
+    with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
+        train(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_eval_needs_nothing_but_the_folder(program: Path, tmp_path: Path) -> None:
-    outcome = trained(program, tmp_path / "run")
-    program.unlink()
-    (tmp_path / "run").rename(tmp_path / "moved")
-    again = runner.evaluate_run(tmp_path / "moved", device="cpu")
-    assert again.scores == outcome.scores
+def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    for step in steps(tmp_path / "run"):
+        damage(tmp_path / "run", step)
+    before = contents(tmp_path / "run")
+    with pytest.warns(CheckpointWarning), pytest.raises(RunError, match="every checkpoint"):
+        train(tmp_path / "run")
+    assert contents(tmp_path / "run") == before
 
 
-def test_a_static_of_test_time_is_used_for_testing_only(program: Path, tmp_path: Path) -> None:
-    program.write_text(
-        program.read_text().replace("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]")
-    )
-    with_test = trained(program, tmp_path / "run")
-    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert max(line["mean_depth"] for line in metrics if "mean_depth" in line) <= 2
-    assert "limit = 9" in (tmp_path / "run" / "graph_at_test.txt").read_text()
-    assert with_test.scores
+# What is selected
 
 
-def test_a_damaged_checkpoint_is_passed_over(program: Path, tmp_path: Path) -> None:
-    trained(program, tmp_path / "run")
-    *_, last = sorted((tmp_path / "run" / "checkpoints").glob("step-*"))
-    with (last / "weights.safetensors").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x55")
-    with pytest.warns(UserWarning, match="damaged"):
-        again = trained(program, tmp_path / "run")
-    assert again.step == 40
+def test_the_best_weights_are_tested_the_latest_of_equal_ones(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter([0.2, 0.9, 0.9, 0.4])
+    measure = score.evaluate
+
+    def told(*args: object, **kwargs: object) -> object:
+        found = measure(*args, **kwargs)  # type: ignore[arg-type] # they are its own
+        value = next(values, None)
+        return found if value is None else replace(found, metrics={"accuracy": value})
+
+    monkeypatch.setattr(loop, "evaluate", told)
+    train(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
+    assert steps(tmp_path / "run") == [30, 40]
 
 
-def test_a_loss_that_is_no_number_stops_the_run(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="not a number"):
-        trained(program, tmp_path / "run", train__lr="1e30", train__clip="0.0")
-
-
-def test_a_device_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    with pytest.raises(RunError, match="no device `cuda`"):
-        runner.train(plan(program), tmp_path / "run", device="cuda")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_full_disk_is_a_clear_error(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **kwargs: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("archlang.run.checkpoint.torch.save", full)
-    with pytest.raises(RunError, match="No space left on device"):
-        trained(program, tmp_path / "run")
-    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+def test_a_run_can_end_without_its_best_checkpoint_but_not_in_silence(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
+    (other,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
+    damage(tmp_path / "run", best)
+    with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
+        again = runner.evaluate_run(tmp_path / "run", device="cpu")
+    assert again.step != best
+    assert other in steps(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
     ("select", "complaint"), [("nowhere.accuracy", "no split `nowhere`"), ("valid.beauty", "no metric `beauty`")]
 )
-def test_a_metric_to_select_by_must_exist(select: str, complaint: str, program: Path, tmp_path: Path) -> None:
+def test_a_metric_to_select_by_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=complaint):
-        trained(program, tmp_path / "run", train__select=select)
+        train(tmp_path / "run", train__select=select)
     assert not (tmp_path / "run").exists()
+
+
+# What is kept
+
+
+def test_a_run_is_measured_on_every_split_but_its_own(train: Train, tmp_path: Path) -> None:
+    outcome = train(tmp_path / "run")
+    assert [one.split for one in outcome.scores] == ["iid", "valid", "test"]
+    kept = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert list(kept["splits"]) == ["iid", "valid", "test"]
+    assert kept["splits"]["test"]["metrics"] == outcome.scores[2].metrics
+    assert [claim["measured"] for claim in kept["claims"]] == [
+        outcome.scores[2].metrics["accuracy"], outcome.scores[2].groups["length"][5]["accuracy"],
+    ]  # fmt: skip
+    assert outcome.trained["length"] == [1, 2, 3]
+
+
+def test_curves_have_no_clock_in_them(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    assert {name for line in lines(tmp_path / "run") for name in line} == {
+        "step", "loss", "lr", "gradient_norm", "mean_depth", "split", "accuracy",
+    }  # fmt: skip
+    timings = lines(tmp_path / "run", "timings.jsonl")
+    assert len(timings) == len(lines(tmp_path / "run"))
+    assert any((tmp_path / "run" / "tensorboard").iterdir())
+
+
+def test_eval_needs_nothing_but_the_folder(train: Train, program: Path, tmp_path: Path) -> None:
+    outcome = train(tmp_path / "run")
+    program.unlink()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    before = {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
+    again = runner.evaluate_run(tmp_path / "moved", device="cpu")
+    assert again.scores == outcome.scores
+    assert again.trained == outcome.trained
+    assert before == {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
+
+
+def test_eval_measures_a_run_that_is_not_at_its_end(train: Train, tmp_path: Path) -> None:
+    train_and_die(train, tmp_path / "run", loop.Training, "_step", 15)
+    assert runner.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda run: (run / "run.json").unlink(), "is no run folder"),
+        (lambda run: (run / "run.json").write_text("{}"), "damaged"),
+        (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
+        (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),
+        (lambda run: (run / "data.json").write_text("7"), "damaged"),
+        (lambda run: (run / "checkpoints").rename(run / "elsewhere"), "no checkpoint yet"),
+    ],
+    ids=["no run.json", "empty run.json", "bytes", "graph", "data", "checkpoints"],
+)
+def test_a_spoiled_run_folder_is_a_clear_error(
+    spoil: Callable[[Path], object], complaint: str, train: Train, tmp_path: Path
+) -> None:
+    train(tmp_path / "run", train__steps="1")
+    spoil(tmp_path / "run")
+    with pytest.raises(RunError, match=complaint):
+        runner.evaluate_run(tmp_path / "run", device="cpu")
+
+
+def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run", train__steps="1")
+    graph = tmp_path / "run" / "graph_at_test.txt"
+    graph.write_text(graph.read_text().replace("@embed", "@embedding"))
+    with pytest.raises(RunError, match="do not fit its model"):
+        runner.evaluate_run(tmp_path / "run", device="cpu")
+
+
+def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run", train__steps="1")
+    data = json.loads((tmp_path / "run" / "data.json").read_text())
+    data["test"]["sha256"] = "0"
+    (tmp_path / "run" / "data.json").write_text(json.dumps(data))
+    with pytest.warns(RecordWarning, match="the test split is not the one"):
+        runner.evaluate_run(tmp_path / "run", device="cpu")
+
+
+# What goes wrong
+
+
+def test_a_loss_that_is_no_number_stops_the_run_at_once(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"loss is not a number any more at step [23];?") as told:
+        train(tmp_path / "run", train__lr="1e30", train__clip="0.0")
+    assert "train.lr" in told.value.remedy
+    assert "no checkpoint yet" in told.value.remedy
+
+
+def test_weights_that_are_no_numbers_are_not_kept(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = loop.Training._step
+
+    def spoiling(self: loop.Training, at: int) -> object:
+        found = step(self, at)
+        if at == 19:
+            with torch.no_grad():
+                next(self.module.parameters())[0, 0] = float("nan")
+        return found
+
+    monkeypatch.setattr(loop.Training, "_step", spoiling)
+    with pytest.raises(RunError, match="weights are not numbers any more at step 20") as told:
+        train(tmp_path / "run")
+    assert "the checkpoint of step 10 is kept" in told.value.remedy
+    assert steps(tmp_path / "run") == [10]
+
+
+def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starving(self: loop.Training, at: int) -> object:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(loop.Training, "_step", starving)
+    with pytest.raises(RunError, match="a batch of 8"):
+        train(tmp_path / "run")
+
+
+def test_a_device_that_is_not_there_leaves_nothing(program: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no device"):
+        runner.train(plan(program), tmp_path / "run", device="cuda:99")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_seed_that_no_generator_takes_is_refused(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="the seed is 4294967296"):
+        train(tmp_path / "run", seed=str(2**32))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_task_that_cannot_be_made_leaves_nothing(train: Train, tmp_path: Path) -> None:
+    with pytest.raises((RunError, TaskError)):
+        train(tmp_path / "run", task__train_size="1000000")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="`valid` of `ctl` has no items"):
+        train(tmp_path / "run", task__valid_size="0")
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
+    point: Plan = plan(program)
+    with pytest.raises(RunError, match="not one of archlang's"):
+        runner.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")

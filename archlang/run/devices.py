@@ -1,0 +1,49 @@
+"""The device and the precision that a command line names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from lightning_fabric import Fabric
+
+from archlang.run import mistakes
+
+PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+# What torch says when the memory of the host does not suffice.
+_NO_HOST_MEMORY = "can't allocate memory"
+
+
+def make_fabric(device: str = "auto", precision: str = "32") -> Fabric:
+    """One device and one process.
+
+    Raises:
+        RunError: there is no such device here, or it has no such precision."""
+    kind, numbered, index = device.partition(":")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind not in ("cpu", "cuda", "mps") or (numbered and (kind != "cuda" or not index.isdecimal())):
+        raise mistakes.unknown_device(device)
+    if precision not in PRECISIONS:
+        raise mistakes.unknown_precision(precision, PRECISIONS)
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if int(index or 0) >= there[kind]:
+        raise mistakes.no_device(device)
+    if precision == "16" and kind == "cpu":
+        raise mistakes.no_such_precision_here(precision, kind)
+    devices: list[int] | int = [int(index)] if index else 1
+    return Fabric(accelerator=kind, devices=devices, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
+
+
+@contextmanager
+def enough_memory(device: torch.device, batch: int) -> Iterator[None]:
+    """Says what to do where the memory does not suffice."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise mistakes.out_of_memory(str(device), batch) from error
+    except RuntimeError as error:
+        if _NO_HOST_MEMORY not in str(error):
+            raise
+        raise mistakes.out_of_memory(str(device), batch) from error

@@ -1,0 +1,32 @@
+"""The optimizers that `optimizers.arch` declares."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
+
+from archlang.graph.plan import Chosen
+from archlang.run import mistakes
+from archlang.run.settings import Settings
+
+
+def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module) -> Optimizer:
+    """The optimizer that a recipe names, over everything in the module that learns.
+
+    Raises:
+        RunError: it is none of archlang's."""
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    betas = (settings.beta1, settings.beta2)
+    lr, decay, epsilon = settings.lr, settings.weight_decay, settings.epsilon
+    match chosen.python:
+        case "torch.optim:AdamW":
+            return AdamW(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay)
+        case "torch.optim:Adam":
+            return Adam(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay)
+        case "torch.optim:RMSprop":
+            return RMSprop(
+                weights, lr=lr, alpha=settings.alpha, eps=epsilon, weight_decay=decay, momentum=settings.momentum
+            )
+        case "torch.optim:SGD":
+            return SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay)
+    raise mistakes.foreign_optimizer(chosen.name)

@@ -1,0 +1,72 @@
+"""The command as a user starts it, in a folder with a few programs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archlang.cli.main import main
+
+GOOD = "block layer(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
+BAD = "block layer(h: seq[n, d]) -> seq[n, d] {\n    return nrom(h)\n}\n"
+UGLY = "block layer ( h:seq[n,d] )->seq[n,d]{ # why\nreturn   norm( h ) }"
+BROKEN = "block {"
+MODEL = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> last |> linear[classes]
+}
+
+recipe r {
+    task  ctl
+    model m
+    train adamw[steps = 1]
+}
+
+recipe wide {
+    task  ctl
+    model m[d = 16]
+    train adamw[steps = 1]
+}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command has printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def archlang(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`archlang("check", "good.arch")` is that command line; `given` is its standard input."""
+
+    def run(*arguments: str, given: bytes = b"") -> Said:
+        monkeypatch.setattr(sys, "argv", ["archlang", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        with pytest.raises(SystemExit) as end:
+            main()
+        code = end.value.code
+        assert isinstance(code, int)
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with programs that are good, bad, ugly and broken, and one with recipes."""
+    monkeypatch.chdir(tmp_path)
+    programs = {"good": GOOD, "bad": BAD, "ugly": UGLY, "broken": BROKEN, "model": MODEL}
+    for name, text in programs.items():
+        (tmp_path / f"{name}.arch").write_text(text, encoding="utf-8")
+    return tmp_path

@@ -1,0 +1,87 @@
+"""`archlang eval` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from archlang.cli.main import app
+from archlang.diagnostics import ArchlangError
+
+PROGRAM = """
+model tiny[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    return embed[d](x) |> linear[vocab]
+}
+
+recipe tiny {
+    task  flipflop[
+        length = 24, test_length = [32, 48], test_ignore = [0.1, 0.8],
+        train_size = 30, iid_size = 10, valid_size = 5, test_size = 10
+    ]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4]
+    claim test.last_accuracy = 1.00 at test.ignore = 0.1, test.length = 48 from "nobody"
+}
+"""
+
+
+def eval_(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["eval", *arguments, "--device", "cpu"])
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.arch").write_text(PROGRAM)
+    said = CliRunner().invoke(app, ["train", "tiny.arch", "--out", "run", "--device", "cpu"])
+    assert said.exit_code == 0, said.output
+    return tmp_path / "run"
+
+
+def test_a_run_is_measured_again_by_split_and_group(run: Path) -> None:
+    said = eval_("run")
+    assert said.exit_code == 0
+    for words in ("the weights of step", "iid", "valid", "test", "last accuracy", "sequence accuracy", "ignore 80"):
+        assert words in said.output
+    assert "length 24 (trained)" in said.output
+
+
+def test_json_says_what_the_run_has_kept(run: Path) -> None:
+    kept = json.loads((run / "results.json").read_text())
+    said = json.loads(eval_("run", "--json").stdout)
+    assert said == {"step": kept["best_step"], "splits": kept["splits"]}
+
+
+def test_only_the_splits_that_are_named_are_measured(run: Path) -> None:
+    said = json.loads(eval_("run", "--split", "test", "--split", "train", "--json").stdout)
+    assert list(said["splits"]) == ["test", "train"]
+    assert said["splits"]["train"]["items"] == 30
+
+
+def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> None:
+    (claim,) = json.loads((run / "results.json").read_text())["claims"]
+    assert claim["measured"] is not None
+    assert claim["at"] == {"test.ignore": "0.1", "test.length": "48"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nothing",), "is no run folder"),
+        (("tiny.arch",), "is no run folder"),
+        (("run", "--split", "exam"), "no split `exam`"),
+    ],
+)
+def test_a_mistake_is_said(arguments: tuple[str, ...], words: str, run: Path) -> None:
+    said = eval_(*arguments)
+    assert said.exit_code == 1
+    assert isinstance(said.exception, ArchlangError)
+    assert words in str(said.exception)
+
+
+def test_a_device_that_does_not_exist_is_a_wrong_command_line(run: Path) -> None:
+    assert CliRunner().invoke(app, ["eval", "run", "--device", "gpu"]).exit_code == 2
+    assert eval_().exit_code == 2

@@ -1,0 +1,114 @@
+"""The command as a whole: help, versions, and how each way to fail ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import archlang as package
+from archlang import compile as compiler
+from archlang.cli.main import app
+from archlang.diagnostics import ArchlangError
+from tests.cli.conftest import Command
+
+COMMANDS = [info.name for info in app.registered_commands if info.name]
+
+
+def test_help_lists_every_command(archlang: Command) -> None:
+    said = archlang("--help")
+    assert said.code == 0
+    assert [name for name in COMMANDS if name not in said.out] == []
+    assert {"check", "fmt", "show", "explain", "blocks", "tasks", "train", "eval"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(archlang: Command, command: str) -> None:
+    said = archlang(command, "--help")
+    assert said.code == 0
+    assert f"Example: archlang {command}" in said.out
+
+
+def test_the_version_is_that_of_the_package(archlang: Command) -> None:
+    assert archlang("--version").out == f"archlang {package.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("chekc",), ("check",), ("check", "--nonsense", "x.arch"), ("train", "x.arch", "--steps", "0")]
+)
+def test_a_wrong_command_line_ends_with_2(archlang: Command, arguments: tuple[str, ...]) -> None:
+    assert archlang(*arguments).code == 2
+
+
+def test_a_misspelt_command_is_guessed(archlang: Command) -> None:
+    assert "check" in archlang("chekc").err
+
+
+def test_a_mistake_of_the_user_is_said_in_words_with_a_remedy(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wrong(ArchlangError):
+        message = "no [bold]such\\[thing\\"
+        remedy = "try [/] another\x1b[2J"
+
+    def fail(path: Path) -> None:
+        raise Wrong
+
+    monkeypatch.setattr(compiler, "check", fail)
+    said = archlang("check", "good.arch")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == "error: no [bold]such\\[thing\\\n  help: try [/] another\ufffd[2J\n"
+
+
+def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        raise RuntimeError("[boom]")
+
+    monkeypatch.setattr(compiler, "check", fail)
+    monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
+    said = archlang("check", "good.arch")
+    assert said.code == 70
+    assert said.err.startswith("error: internal error: RuntimeError: [boom]\n")
+    assert "ARCHLANG_DEBUG=1" in said.err
+    monkeypatch.setenv("ARCHLANG_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        archlang("check", "good.arch")
+
+
+def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiler, "check", stop)
+    assert archlang("check", "good.arch").code == 130
+
+
+def python_m(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "archlang", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, env={**os.environ, **environment})
+
+
+def test_python_m_archlang_is_the_same_command() -> None:
+    done = python_m("--version")
+    assert (done.returncode, done.stdout.decode().split()) == (0, ["archlang", package.__version__])
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_goes_into_a_pipe_is_utf_8_whatever_the_locale(encoding: str) -> None:
+    done = python_m("blocks", "geometric_attention", PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "σ" in done.stdout.decode("utf-8")
+
+
+def test_a_reader_who_leaves_gets_no_traceback() -> None:
+    command = [sys.executable, "-m", "archlang", "blocks", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""

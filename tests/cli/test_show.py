@@ -1,0 +1,69 @@
+"""`archlang show`: every stage of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.graph.text import parse_graph
+from tests.cli.conftest import Command
+
+
+def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
+    said = archlang("show", "bad.arch", "--tree")
+    assert said.code == 0
+    assert said.out.startswith("Program(")
+    assert "Return(" in said.out
+    assert "Name(parts=('nrom',))" in said.out
+
+
+def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
+    for option in ("--passes", "--no-passes"):
+        said = archlang("show", "model.arch", option)
+        assert said.code == 0
+        assert "call @embed" in said.out
+        assert parse_graph(said.out)
+
+
+def test_the_torch_program_names_its_lines(archlang: Command, folder: Path) -> None:
+    said = archlang("show", "model.arch", "--torch")
+    assert said.code == 0
+    assert "def forward(self, x" in said.out
+    assert "# model.arch:2" in said.out
+    compile(said.out, "shown", "exec")
+
+
+def test_the_first_recipe_gives_the_statics_unless_another_is_named(archlang: Command, folder: Path) -> None:
+    assert "d = 8" in archlang("show", "model.arch").out
+    assert "d = 16" in archlang("show", "model.arch", "--recipe", "wide").out
+    assert "d = 32" in archlang("show", "model.arch", "--set", "model.d=32").out
+
+
+def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path) -> None:
+    given = archlang("show", "model.arch", "--model", "m", "--set", "classes=3", "--set", "vocab=5")
+    assert given.code == 0
+    assert "linear[out = 3" in given.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("model.arch", "--tree", "--torch"), 2, "different stages"),
+        (("model.arch", "--model", "other"), 1, "no model is called `other`"),
+        (("model.arch", "--recipe", "other"), 1, "no recipe is called `other`"),
+        (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
+        (("model.arch", "--set", "model.d"), 2, "path=value"),
+        (("broken.arch", "--tree"), 1, "E0101"),
+        (("bad.arch",), 1, "E02"),
+        (("nothing.arch",), 1, "no such file"),
+        ((".",), 1, "it is a folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_shown_is_said(
+    archlang: Command, folder: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    said = archlang("show", *arguments)
+    assert (said.code, said.out) == (code, "")
+    assert words in said.err

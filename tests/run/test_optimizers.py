@@ -1,0 +1,75 @@
+"""What `optimizers.arch` declares is what torch gets."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from archlang.compile import plan
+from archlang.graph.plan import Chosen
+from archlang.names import library
+from archlang.run.mistakes import RunError
+from archlang.run.optimizers import make_optimizer
+from archlang.run.settings import Settings
+
+# As the recipes of the papers write them.
+WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
+    "adamw[lr = 1.5e-4, weight_decay = 0.01, clip = 5.0, batch = 512, steps = 30_000, select = valid.accuracy]": (
+        torch.optim.AdamW,
+        {"lr": 1.5e-4, "weight_decay": 0.01, "betas": (0.9, 0.999), "eps": 1e-8},
+    ),
+    "adamw[lr = 0.05, schedule = root, warmup = 1000, clip = 1.0, batch = 32, ponder = 0.1, epochs = 100]": (
+        torch.optim.AdamW,
+        {"lr": 0.05},
+    ),
+    "adamw[lr = 3e-4, schedule = onecycle, warmup = 50, weight_decay = 0.1, batch = 16, epochs = 1, ponder = 0.1]": (
+        torch.optim.AdamW,
+        {"weight_decay": 0.1},
+    ),
+    "adamw[lr = 7e-4, schedule = warmup, warmup = 4000, beta1 = 0.8, beta2 = 0.95, epsilon = 1e-6, epochs = 150]": (
+        torch.optim.AdamW,
+        {"betas": (0.8, 0.95), "eps": 1e-6},
+    ),
+    "adam[lr = 1e-3, batch = 256, steps = 50_000]": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 0.0}),
+    "rmsprop[lr = 1e-4, alpha = 0.95, momentum = 0.9, clip_value = 10.0, batch = 128, steps = 50_000]": (
+        torch.optim.RMSprop,
+        {"lr": 1e-4, "alpha": 0.95, "momentum": 0.9},
+    ),
+    "sgd[lr = 0.5, momentum = 0.9, weight_decay = 1e-4, steps = 10]": (
+        torch.optim.SGD,
+        {"lr": 0.5, "momentum": 0.9, "weight_decay": 1e-4},
+    ),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_an_optimizer_gets_the_statics_of_its_recipe(written: str, program: Path) -> None:
+    text = program.read_text()
+    program.write_text(text[: text.index("train adamw")] + f"train {written}\n}}\n")
+    chosen = plan(program).train
+    kind, expected = WRITTEN[written]
+    made = make_optimizer(chosen, Settings.of(chosen.statics), nn.Linear(2, 2))
+    assert type(made) is kind
+    assert {name: made.param_groups[0][name] for name in expected} == expected
+
+
+def test_every_declared_optimizer_can_be_made() -> None:
+    settings = Settings(lr=1.0, batch=1, steps=1, epochs=0)
+    for name in library.optimizer_names():
+        item = library.optimizer(name)
+        assert item is not None
+        make_optimizer(Chosen(name, item.python, {}), settings, nn.Linear(2, 2))
+
+
+def test_weights_that_do_not_learn_are_left_alone() -> None:
+    layer = nn.Linear(2, 2)
+    layer.bias.requires_grad_(False)
+    made = make_optimizer(Chosen("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), layer)
+    assert [id(weight) for weight in made.param_groups[0]["params"]] == [id(layer.weight)]
+
+
+def test_an_optimizer_of_someone_else_is_refused() -> None:
+    with pytest.raises(RunError, match="`lion` is not one of archlang's"):
+        make_optimizer(Chosen("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2))

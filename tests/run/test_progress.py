@@ -1,0 +1,78 @@
+"""What a run shows can be read on a terminal and in a log."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from archlang.graph.plan import PublishedResult
+from archlang.run.claims import Comparison
+from archlang.run.progress import Display, claim_table, result_table
+from archlang.run.score import Score
+
+
+def printed(thing: object) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    console.print(thing)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def console(terminal: bool) -> Console:
+    return Console(file=io.StringIO(), width=120, force_terminal=terminal)
+
+
+def said(by: Console) -> str:
+    assert isinstance(by.file, io.StringIO)
+    return by.file.getvalue()
+
+
+SCORE = Score(
+    "test", 40, 0.5, {"accuracy": 0.75, "last_accuracy": float("nan")},
+    {"length": {3: {"accuracy": 1.0}, 5: {"accuracy": 0.5}}, "depth": {one: {"accuracy": 0.1} for one in range(99)}},
+)  # fmt: skip
+
+
+def test_a_log_gets_the_last_line_and_seldom_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    log = console(terminal=False)
+    display = Display(log, "tiny")
+    with display.showing(100, 0):
+        for step in range(1, 101):
+            clock[0] += 0.3
+            if display.due() or step % 10 == 0:
+                display.step(step, 100, 0.25, 4.0, 1.5)
+            if step == 50:
+                display.scored(step, SCORE)
+    lines = said(log).splitlines()
+    assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
+    assert lines[-1] == "step 100/100  loss 0.2500  test.accuracy 75.0%  4.0 steps/s  depth 1.5  0 s left"
+
+
+def test_a_terminal_gets_a_bar() -> None:
+    terminal = console(terminal=True)
+    display = Display(terminal, "tiny")
+    with display.showing(10, 4):
+        display.step(7, 10, 0.25, 4.0, None)
+    assert "7/10" in said(terminal)
+    assert "loss 0.2500" in said(terminal)
+
+
+def test_results_mark_what_was_trained_on_and_leave_out_long_breakdowns() -> None:
+    table = printed(result_table([SCORE], "length", ("accuracy", "last_accuracy"), {"length": [1, 2, 3]}))
+    assert "length 3 (trained)" in table
+    assert "length 5 " in table
+    assert "75.0%" in table
+    assert "depth" not in table
+    assert "nan" not in table
+
+
+def test_claims_stand_beside_what_was_measured() -> None:
+    claim = PublishedResult("test.accuracy", 5, 1.0, 0.02, {"task.order": "forward"}, "NDR, Table 1")
+    table = printed(claim_table([Comparison(claim, 0.5), Comparison(claim, None)]))
+    assert "test.accuracy[5]" in table
+    assert "1 ± 0.02 at task.order = forward" in table
+    assert "0.500" in table
+    assert "not run" in table
+    assert "NDR, Table 1" in table
