@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import archlang
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -27,6 +30,14 @@ def test_the_links_lead_to_the_folders(package: str, folder: str) -> None:
     assert link.is_symlink()
     assert link.resolve() == (ROOT / folder).resolve()
     assert PROJECT["tool"]["setuptools"]["package-dir"][package] == folder
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a folder, without this checkout's own folder among the places of modules."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +103,31 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
     assert modules <= set(wheel.namelist())
 
 
-def test_an_installed_copy_leaks_no_other_name(tmp_path: Path) -> None:
+def test_a_wheel_has_no_tests_and_no_documents(wheel: zipfile.ZipFile) -> None:
+    endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
+    assert endings == {".arch", ".lark", ".md", ".py", ".typed"}
+    assert not [name for name in wheel.namelist() if "test" in name]
+
+
+def test_the_version_of_a_wheel_is_that_of_the_package(wheel: zipfile.ZipFile) -> None:
+    assert Path(str(wheel.filename)).name == f"archlang-{archlang.__version__}-py3-none-any.whl"
+
+
+def test_what_a_wheel_installs_works_away_from_the_project(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path / "site")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import archlang\n"
+        "from archlang.cli.main import main\n"
+        "assert archlang.__file__.startswith(sys.argv[1]), archlang.__file__\n"
+        "sys.argv = ['archlang', 'check', sys.argv[1]]\n"
+        "main()\n"
+    )
+    done = python(tmp_path, "-I", "-c", program, str(tmp_path / "site"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" files, no mistakes\n")
+
+
+def test_an_editable_installation_leaks_no_other_name(tmp_path: Path) -> None:
     program = "import importlib.util as u; print([n for n in ('blocks', 'cli', 'recipes') if u.find_spec(n)])"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert python(tmp_path, "-c", program).stdout == "[]\n"

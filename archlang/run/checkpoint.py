@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-import random
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import safetensors.torch
 import torch
 from torch import Tensor, nn
@@ -124,35 +122,15 @@ def _write(folder: Path, module: nn.Module, state: Mapping[str, Any]) -> None:
     try:
         weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
         (folder / _WEIGHTS).write_bytes(safetensors.torch.save(weights))
-        torch.save(dict(state), folder / _STATE)
+        with (folder / _STATE).open("wb") as file:
+            torch.save(dict(state), file)
         digests = {name: _sha256(folder / name) for name in (_WEIGHTS, _STATE)}
         (folder / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
     except RuntimeError as error:
-        # torch.save tells of a full disk in its own way.
-        raise OSError(str(error).partition("\n")[0]) from error
-
-
-def random_state() -> dict[str, Any]:  # Any: each generator's state has its own form
-    """The state of every generator that a run draws from, in plain tensors and numbers."""
-    version, internal, gauss = random.getstate()
-    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    return {
-        "python": [version, list(internal), gauss],
-        "numpy": [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
-
-
-def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Sets every generator back to where `random_state` found it."""
-    version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal), gauss))
-    kind, keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
-    torch.set_rng_state(state["torch"])
-    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(state["cuda"])
+        # Of a full disk, torch.save tells in its own way; what Python said of it stands behind.
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
 
 
 def _sha256(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,8 @@ def make_fabric(device: str = "auto", precision: str = "32") -> Fabric:
         raise mistakes.no_device(device)
     if precision == "16" and kind == "cpu":
         raise mistakes.no_such_precision_here(precision, kind)
+    # It tells of each precision but 32, on the standard error.
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     devices: list[int] | int = [int(index)] if index else 1
     return Fabric(accelerator=kind, devices=devices, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
 

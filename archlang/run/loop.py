@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from archlang.run import mistakes
-from archlang.run.checkpoint import Checkpoints, random_state, restore_random_state
+from archlang.run.checkpoint import Checkpoints
 from archlang.run.data import Data, Sampler
+from archlang.run.generators import random_state, restore_random_state
 from archlang.run.record import Record
 from archlang.run.schedules import first_beta, learning_rate
 from archlang.run.score import Interrupted, Score, evaluate, forward, loss
@@ -115,7 +116,7 @@ class Training:
         saved.load_into(self.module)
         self._optimizer.load_state_dict(state["optimizer"])
         self._fabric.strategy.precision.load_state_dict(state["precision"])
-        restore_random_state(state["random"])
+        restore_random_state(state["random"], self._fabric.device)
         self._sampler = Sampler(
             self._train.lengths, self.settings.batch, self._sampler.seed, state["epoch"], state["position"]
         )
@@ -133,7 +134,7 @@ class Training:
         state = {
             "optimizer": self._optimizer.state_dict(),
             "precision": self._fabric.strategy.precision.state_dict(),
-            "random": random_state(),
+            "random": random_state(self._fabric.device),
             "epoch": self._sampler.epoch,
             "position": self._sampler.position,
             "looked": progress.looked,

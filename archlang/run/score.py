@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.run.data import Batch, Data
+from archlang.run.generators import always_the_same
 from archlang.tasks.base import Integers, Ragged, Split, Task
 from archlang.tasks.metrics import Tally, tally
 
@@ -122,8 +123,7 @@ def _measuring(module: nn.Module, device: torch.device) -> Iterator[None]:
     training = module.training
     module.eval()
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(0)
+        with always_the_same(device):
             yield
     finally:
         module.train(training)

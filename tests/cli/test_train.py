@@ -116,6 +116,8 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
         (("tiny.arch", "--precision", "16", "--device", "cpu"), "does not compute in precision 16"),
         (("missing.arch",), "missing.arch"),
         (("tiny.arch", "--set", "task.test=3..6"), "overlap"),
+        (("tiny.arch", "--set", "task.valid_size=0"), "no items"),
+        ((".",), "it is a folder"),
         (("tiny.arch", "--set", "seed=5000000000"), "the seed is 5000000000"),
         (("tiny.arch", "--set", "train.select=exam.accuracy"), "no split `exam`"),
         (("tiny.arch", "--out", "tiny.arch"), "is a file"),

@@ -1,5 +1,6 @@
 """A run folder says everything about its run, and belongs to one run alone."""
 
+import errno
 import json
 import math
 import os
@@ -168,10 +169,12 @@ def test_a_folder_that_cannot_be_filled_is_not_begun(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="only users other than root are kept out")
-def test_a_read_only_folder_is_a_clear_error(point: Plan, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(RunError, match="cannot be written: Permission denied"):
+def test_a_read_only_disk_is_a_clear_error(point: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(path: Path, *args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(RunError, match="cannot be written: Read-only file system"):
         begin(tmp_path / "run", point)
 
 

@@ -148,6 +148,16 @@ def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Pa
     assert contents(tmp_path / "killed") == contents(whole_run)
 
 
+def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -> None:
+    def trained(folder: Path) -> runner.Outcome:
+        return runner.train(plan(program), folder, device="cpu", precision="bf16")
+
+    trained(tmp_path / "whole")
+    train_and_die(trained, tmp_path / "killed", loop.Training, "_step", 25)
+    trained(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("owner", "name", "step"), [(loop.Training, "_step", 3), (loop, "evaluate", 30)])
 def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(

@@ -1,0 +1,59 @@
+"""The generators of random numbers that a run draws from: of Python, numpy, torch, and the device."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator's state has its own form
+    """The state of every generator, in plain tensors and numbers."""
+    version, internal, gauss = random.getstate()
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    return {
+        "python": [version, list(internal), gauss],
+        "numpy": [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
+        "torch": torch.get_rng_state(),
+        device.type: _device_state(device),
+    }
+
+
+def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None:
+    """Sets every generator back to where `random_state` found it. A run that was moved to another kind of device draws
+    other numbers there."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    kind, keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+    torch.set_rng_state(state["torch"])
+    found = state.get(device.type)
+    if found is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(found, device)
+    elif found is not None and device.type == "mps":
+        torch.mps.set_rng_state(found)
+
+
+def _device_state(device: torch.device) -> torch.Tensor | None:
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        return torch.mps.get_rng_state()
+    return None
+
+
+@contextmanager
+def always_the_same(device: torch.device) -> Iterator[None]:
+    """Inside, the same numbers are drawn every time; outside, nothing is noticed of it."""
+    before = random_state(device)
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    try:
+        yield
+    finally:
+        restore_random_state(before, device)
