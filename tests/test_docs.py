@@ -1,26 +1,36 @@
-"""Every example in the README and in docs runs."""
+"""Every example in the README and in docs runs, and the pages say what is so."""
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 import archlang
-from archlang.cli.main import app
-from archlang.compile import check_text
+from archlang.cli.main import main
+from archlang.compile import check_text, plan
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Lines that a test must not run: they change the environment, or run the tests. `.ci/run` runs them all.
+ELSEWHERE = re.compile(r"python3 -m venv .venv|\. .venv/bin/activate|pip install .+|ruff check|mypy|pytest")
+
+
+def fences(page: Path, language: str) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def examples(language: str) -> list[tuple[str, str]]:
-    found = []
-    for page in PAGES:
-        fences = re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        found += [(f"{page.stem}-{number}", text) for number, text in enumerate(fences, 1)]
-    return found
+    return [(f"{page.stem}-{n}", text) for page in PAGES for n, text in enumerate(fences(page, language), 1)]
+
+
+LINES = [line for _, text in examples("sh") for line in text.splitlines()]
+COMMANDS = sorted({line for line in LINES if line.startswith("archlang ")})
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("arch")])
@@ -34,16 +44,77 @@ def test_python_on_a_page_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     exec(compile(text, "example", "exec"), {})
 
 
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_on_a_page_runs(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    command = shlex.split(line)
+    if command[1] == "train":
+        # Minutes; that the recipe can be trained is all that is looked at here.
+        assert command[2:] == ["recipes/gutlb.arch"]
+        assert plan(command[2]).recipe == "gutlb"
+        return
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out
+
+
+def test_no_other_command_stands_on_a_page() -> None:
+    assert [line for line in LINES if line not in COMMANDS and not ELSEWHERE.fullmatch(line)] == []
+
+
+def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:
+    first, second, *_ = (text.splitlines() for text in fences(ROOT / "README.md", "sh"))
+    fresh = ["python3 -m venv .venv", ". .venv/bin/activate", "pip install torch==2.13.0"]
+    assert first == [*fresh, "pip install -e .", "archlang train recipes/gutlb.arch"]
+    assert second[:4] == [*fresh, "pip install -e '.[test]'"]
+    assert second[-1] == "pytest"
+
+
+def test_a_mistake_on_a_page_is_worded_as_it_is_today() -> None:
+    words = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "corpus" / "bad").glob("*.txt")}
+    shown = [text for _, text in examples("text") if text.startswith("error[")]
+    assert shown
+    for text in shown:
+        assert any(kept.startswith(text) for kept in words.values()), text
+
+
 def test_the_public_names_are_those_on_their_page() -> None:
     listed = re.findall(r"^\| `archlang\.(\w+)`", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(archlang.__all__)
 
 
-def test_every_command_on_a_page_exists() -> None:
-    fenced = "\n".join(text for _, text in examples("sh"))
-    named = set(re.findall(r"^archlang (\w+)", fenced, re.MULTILINE))
-    assert "train" in named
-    assert named <= {info.name for info in app.registered_commands}
+def axes() -> set[str]:
+    """The names of axes in the jaxtyping annotations of all blocks."""
+    found = set()
+    for file in (ROOT / "blocks").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Subscript(
+                    value=ast.Name(id="Float" | "Int" | "Bool"),
+                    slice=ast.Tuple(elts=[_, ast.Constant(value=str(text))]),
+                ):
+                    # `{self.reads}*d` is made of names; what begins with `_` has none.
+                    found |= set(re.findall(r"(?<![\w.{])[a-z]\w*(?![\w(.])", text))
+    return found
+
+
+def test_every_axis_of_a_block_is_on_the_page_of_shapes() -> None:
+    page = (ROOT / "docs" / "shapes.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert axes() <= set(listed)
+    # `classes` is an axis of the compiled model, not of a block.
+    assert set(listed) - axes() <= {"classes"}
+
+
+def test_the_first_page_leads_to_all_others() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert [
+        page.name for page in (ROOT / "docs").glob("*.md") if page.stem != "index" and f"({page.name})" not in text
+    ] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:
