@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from archlang.backend import mistakes
@@ -21,7 +21,7 @@ class Architecture(Group):
         logits = module(tokens)
         logits = module(source, target, lengths={"source": source_lengths, "target": target_lengths})
 
-    Tokens are Int64[b n], padded behind; `lengths`, Int64[b], say how many of them are real, and may stand alone where
+    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b], say how many of them are real, and may stand alone where
     the model has one field. Without lengths all are real.
 
     After a call, `ponder` is what halting loops add to the loss (the batch mean; 0 without such loops), and
@@ -38,7 +38,7 @@ class Architecture(Group):
 
     def forward(
         self,
-        *fields: Int[Tensor, "b _n"],
+        *fields: Shaped[Tensor, "b _n *_d"],
         lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]] | None = None,
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
@@ -65,7 +65,7 @@ class Architecture(Group):
 
 def make_masks(
     program: Program,
-    fields: Sequence[Int[Tensor, "b _n"]],
+    fields: Sequence[Shaped[Tensor, "b _n *_d"]],
     lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]],
 ) -> list[Bool[Tensor, "b _n"] | None]:
     """The masks that a program's code takes: each from the first field of its length whose lengths are given."""

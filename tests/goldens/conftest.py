@@ -1,0 +1,65 @@
+"""The papers' golden arrays as fixtures.
+
+`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32 and
+in float64, and once more with its batch in another order and more padding behind it. The files are those of
+`ARCHLANG_GOLDENS`, a folder with `<paper>/goldens/*.npz`, and a few small ones that are kept beside these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.goldens.files import GOLDENS, KEPT, matching
+from tests.goldens.golden import Golden
+from tests.goldens.permute import permuted
+
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "goldens(paper, pattern…): runs for every golden file that a pattern matches")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("goldens")
+    if marker is None or "golden" not in metafunc.fixturenames:
+        return
+    paper, *patterns = marker.args
+    cases = list(_cases(paper, patterns))
+    if not any(GOLDENS.glob(f"{paper}/goldens/*.npz")):
+        reason = f"there are no golden arrays in {GOLDENS / paper}: set ARCHLANG_GOLDENS to the folder of references"
+        cases.append(pytest.param(None, marks=pytest.mark.skip(reason=reason), id="absent"))
+    metafunc.parametrize("golden", cases, indirect=True)
+
+
+def _cases(paper: str, patterns: list[str]) -> Iterator[object]:
+    for root in (GOLDENS, KEPT):
+        for path in matching(root, paper, patterns):
+            name = f"kept-{path.stem}" if root is KEPT else path.stem
+            for precision in PRECISIONS:
+                yield pytest.param((path, precision, False), id=f"{name}-{precision}")
+            yield pytest.param((path, "float32", True), id=f"{name}-permuted")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """One golden file."""
+    path, precision, other = request.param
+    with np.load(path) as arrays:
+        loaded = dict(arrays)
+    return Golden(path, permuted(path, loaded) if other else loaded, PRECISIONS[precision])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a test's programs are written."""
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(20)
