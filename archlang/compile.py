@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from archlang.diagnostics import Diagnostic, ProgramError
@@ -12,6 +12,7 @@ from archlang.graph.graph import Graph
 from archlang.graph.plan import Plan
 from archlang.graph.recipe import Planner, model_sizes, parts_of
 from archlang.graph.signature_check import check_signature
+from archlang.graph.table import TablePlan, TablePlanner
 from archlang.names.evaluate import Bound, Value
 from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
@@ -81,6 +82,8 @@ def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
                 report(diagnostic)
     for recipe in module.recipes.values():
         Planner(module, parts_of(recipe, report), report).check()
+    for table in module.tables.values():
+        TablePlanner(module, report).check(table)
     return report.sorted()
 
 
@@ -109,6 +112,38 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
     report.stop_at_errors()
     assert point is not None, "a plan fails without a mistake"
     return point
+
+
+def table(
+    path: str | Path,
+    name: str | None = None,
+    sets: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = (),
+    recipes: Sequence[str] = (),
+) -> TablePlan:
+    """A table of a file: the one called `name`, or its first. A file without one gives a row for each point that its
+    recipes vary, or those of `recipes`. `sets` are settings of every recipe; `seeds` go before those that are varied.
+
+    Raises:
+        ProgramError: the file has mistakes, names no such table, or has no recipe."""
+    report = _Report()
+    loader = Loader()
+    module = loader.load(path)
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    report.stop_at_errors()
+    start = Span(module.program.source, 0, 0)
+    if not module.recipes:
+        raise ProgramError([mistakes.no_recipe(start, str(path))])
+    if name and name not in module.tables:
+        raise ProgramError([mistakes.unknown_table(start, name, module.tables)])
+    settings = {path: _setting(path, text) for path, text in (sets or {}).items()}
+    planner = TablePlanner(module, report, settings, seeds)
+    chosen = module.tables.get(name) if name else next(iter(module.tables.values()), None)
+    found = planner.of_recipes(recipes) if recipes or chosen is None else planner.plan(chosen)
+    report.stop_at_errors()
+    assert found is not None, "a table fails without a mistake"
+    return found
 
 
 def has_recipe(path: str | Path) -> bool:

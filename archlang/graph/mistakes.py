@@ -393,6 +393,38 @@ def claim_without_number(span: Span) -> Diagnostic:
     )
 
 
+def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0612",
+        f"no table is called `{name}` in this file",
+        span,
+        "unknown table",
+        remedy=suggest(name, possible, f"there are {listed(possible)}" if possible else "add `table name { … }`"),
+    )
+
+
+def empty_table(span: Span, name: str, part: str, example: str) -> Diagnostic:
+    return Diagnostic(
+        "E0610",
+        f"the table `{name}` has no {part}",
+        span,
+        f"no `{part}`",
+        remedy=f"add a line such as `{example}`",
+    )
+
+
+def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0611",
+        f"two {part}s are called “{title}”",
+        span,
+        f"second {part}",
+        (Label(first, f"first {part}"),),
+        "give each a title of its own",
+    )
+
+
 def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
     return Diagnostic(
         "E0607",

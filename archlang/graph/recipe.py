@@ -190,7 +190,8 @@ class Planner:
         for overrides in points[:_MOST_POINTS]:
             self.plan(overrides)
 
-    def _known_path(self, path: Name, also: Iterable[str] = ()) -> bool:
+    def knows(self, path: Name, also: Iterable[str] = ()) -> bool:
+        """Whether a path names a static of the recipe; reported if not. `also` are first words that need not."""
         parameters = {**self.parameters(), "seed": SEED}
         word = path.parts[0]
         if path.text in parameters or (word in self._chosen and self._chosen[word] is None) or word in also:
@@ -200,9 +201,9 @@ class Planner:
 
     def check_paths(self) -> None:
         for setting in (*self.sets.values(), *self.parts.at_test):
-            self._known_path(setting.path)
+            self.knows(setting.path)
         for path, values in self.parts.vary:
-            if (self._known_path(path) and not isinstance(values, ListOf | Range)) or (
+            if (self.knows(path) and not isinstance(values, ListOf | Range)) or (
                 isinstance(values, ListOf) and not values.items
             ):
                 self.report(name_mistakes.nothing_to_vary(values.span))
@@ -215,9 +216,9 @@ class Planner:
                 if not isinstance(number, Number | Unary):
                     self.report(mistakes.claim_without_number(number.span))
             for setting in claim.at:
-                self._known_path(setting.path, also=("test", "valid"))
+                self.knows(setting.path, also=("test", "valid"))
 
-    def _variations(self) -> list[tuple[Name, list[Expression]]]:
+    def variations(self) -> list[tuple[Name, list[Expression]]]:
         found = []
         parameters = {**self.parameters(), "seed": SEED}
         for path, values in self.parts.vary:
@@ -234,7 +235,7 @@ class Planner:
 
     def _points(self) -> Iterator[dict[str, Setting]]:
         """Each point of `vary` that changes more than the seed."""
-        varied = [(path, values) for path, values in self._variations() if path.text != "seed"]
+        varied = [(path, values) for path, values in self.variations() if path.text != "seed"]
         for values in product(*(values for _, values in varied)):
             yield {
                 path.text: Setting(path=path, value=value, span=value.span)
@@ -247,7 +248,7 @@ class Planner:
         """What the recipe runs when nothing is asked for: its statics, and the first value of what it varies."""
         return {
             path.text: Setting(path=path, value=values[0], span=values[0].span)
-            for path, values in self._variations()
+            for path, values in self.variations()
             if values
         }
 
@@ -381,7 +382,7 @@ class Planner:
     def _vary(self) -> dict[str, tuple[StaticValue, ...]]:
         parameters = {**self.parameters(), "seed": SEED}
         found: dict[str, tuple[StaticValue, ...]] = {}
-        for path, values in self._variations():
+        for path, values in self.variations():
             parameter = parameters[path.text]
             known = [static_value(parameter, value, self._evaluator(), self.module, self.report) for value in values]
             found[path.text] = tuple(one for value in known if (one := plain(value)) is not None)

@@ -25,6 +25,7 @@ from archlang.syntax.tree import (
     Program,
     Recipe,
     StaticParameter,
+    Table,
     Use,
 )
 from archlang.syntax.walk import walk
@@ -52,6 +53,10 @@ class Module:
     @property
     def recipes(self) -> Mapping[str, Recipe]:
         return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        return {item.name: item for item in self.program.items if isinstance(item, Table)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +116,14 @@ class Loader:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
         module = Module(program, own, used)
-        first: dict[tuple[bool, str], Span] = {}
+        first: dict[tuple[str, str], Span] = {}
         for item in program.items:
             if isinstance(item, Use):
                 self._use(item, path, used)
                 continue
-            # A recipe may be called like the model that it trains.
-            known = first.setdefault((isinstance(item, Recipe), item.name), item.name_span)
+            # A recipe may be called like the model that it trains, and a table like either.
+            kind = type(item).__name__ if isinstance(item, Recipe | Table) else ""
+            known = first.setdefault((kind, item.name), item.name_span)
             if known is not item.name_span:
                 self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
             elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):

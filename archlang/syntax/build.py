@@ -20,6 +20,7 @@ from archlang.syntax.tree import (
     Call,
     Choice,
     Claim,
+    Column,
     Conditional,
     ConditionalType,
     Definition,
@@ -42,6 +43,7 @@ from archlang.syntax.tree import (
     Recipe,
     Repeat,
     Return,
+    Row,
     Scan,
     Setting,
     Signature,
@@ -50,6 +52,7 @@ from archlang.syntax.tree import (
     StaticArgument,
     StaticParameter,
     String,
+    Table,
     TypeName,
     Unary,
     Use,
@@ -115,7 +118,7 @@ class Build:
 
     def program(self, items: Iterable[Node]) -> Program:
         """The whole, of the items that were understood."""
-        kept = tuple(item for item in items if isinstance(item, Use | Definition | Extern | Recipe))
+        kept = tuple(item for item in items if isinstance(item, Use | Definition | Extern | Recipe | Table))
         return Program(items=kept, source=self.source, closing=self.comments.within(0, len(self.source.text)))
 
     # Places
@@ -421,6 +424,47 @@ class Build:
             **documentation,
             **comment,
         )
+
+    def table(self, parts: Parts) -> Table:
+        _, name, opener, *rest = parts
+        span = self._span(parts)
+        closing = self.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
+        documentation, comment = self._item_comments(span)
+        return Table(
+            name=str(name),
+            name_span=self._token_span(name),
+            parts=tuple(part for part in rest if isinstance(part, Row | Column)),
+            closing=closing,
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def row(self, parts: Parts) -> Row:
+        _, title, *rest, _, at = parts
+        span = self._row_span(parts)
+        recipe, why = (rest[0], "") if len(rest) == 1 else (None, rest[1][1:-1])
+        return Row(
+            title=title[1:-1],
+            recipe=None if recipe is None else str(recipe),
+            recipe_span=None if recipe is None else self._token_span(recipe),
+            why=why,
+            at=at or (),
+            span=span,
+            **self._comments(span),
+        )
+
+    def column(self, parts: Parts) -> Column:
+        _, title, metric, _, index, _, _, at = parts
+        span = self._row_span(parts)
+        return Column(
+            title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._comments(span)
+        )
+
+    def _row_span(self, parts: Parts) -> Span:
+        """From the first word to the last setting, which the parser hands over as a tuple."""
+        *_, at = parts
+        return Span(self.source, _start(parts[0]), at[-1].span.end) if at else self._span(parts)
 
     def choice(self, parts: Parts) -> Choice:
         word, value = parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-ITEM = "an item (`use`, `block`, `model`, `extern` or `recipe`)"
+ITEM = "an item (`use`, `block`, `model`, `extern`, `recipe` or `table`)"
 
 # Terminals that a reader knows under one name: they are meant as a whole where all of the first ones are accepted, and
 # then the others need no mention either.
@@ -20,12 +20,13 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
         frozenset(("LET", "RETURN")),
         frozenset(("LET", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
     ),
-    (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "$END"))),
+    (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
     (
         "a part of a recipe (`task`, `model`, `train`, `test`, `vary` or `claim`)",
         frozenset(("VARY", "CLAIM")),
         frozenset(("TASK", "MODEL", "TRAIN", "TEST", "VARY", "CLAIM")),
     ),
+    ("a part of a table (`row` or `column`)", frozenset(("ROW", "COLUMN")), frozenset(("ROW", "COLUMN"))),
     ("a name", frozenset(("NAME",)), frozenset(("NAME", "DOTTED"))),
     ("a number", frozenset(("NUMBER",)), frozenset()),
     ("a text in quotes", frozenset(("STRING",)), frozenset()),

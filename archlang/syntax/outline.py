@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-ITEM_WORDS = ("use", "block", "model", "extern", "recipe")
-PART_WORDS = ("task", "model", "train", "test", "vary", "claim")
+ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
+PART_WORDS = ("task", "model", "train", "test", "vary", "claim", "row", "column")
 STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
 # Words that are never names.
 RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
@@ -61,11 +61,12 @@ class Outline:
     text: str
     points: list[Point] = field(default_factory=list)
     problems: list[Unclosed | Unmatched] = field(default_factory=list)
-    # For each brace the one around it, and the braces that open a recipe.
+    # For each brace the one around it, and the braces that open a recipe or a table.
     around: dict[int, int | None] = field(default_factory=dict)
     recipes: set[int] = field(default_factory=set)
+    tables: set[int] = field(default_factory=set)
     _open: list[tuple[str, int]] = field(default_factory=list)
-    _in_recipe: bool = False
+    _item: str = ""
     # Braces that are closed by one which stands further left than their own line.
     _doubtful: list[int] = field(default_factory=list)
 
@@ -98,8 +99,10 @@ class Outline:
     def _push(self, opener: str, start: int) -> None:
         if opener == "{":
             self.around[start] = self._brace()
-            if self._in_recipe and not self._open:
+            if not self._open and self._item in ("recipe", "table"):
                 self.recipes.add(start)
+                if self._item == "table":
+                    self.tables.add(start)
         if len(self._open) < _DEEPEST:
             self._open.append((opener, start))
 
@@ -136,7 +139,7 @@ class Outline:
         if word in ITEM_WORDS and first and self._begins_item(word, start):
             if self._open:
                 self._unclosed(start)
-            self._in_recipe = word == "recipe"
+            self._item = word
             self.points.append(Point(start, None))
             return
         if not self._open:

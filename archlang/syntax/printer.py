@@ -12,6 +12,7 @@ from archlang.syntax.tree import (
     Body,
     Choice,
     Claim,
+    Column,
     Commented,
     ConditionalType,
     Definition,
@@ -29,6 +30,7 @@ from archlang.syntax.tree import (
     Recipe,
     Repeat,
     Return,
+    Row,
     Scan,
     Setting,
     Signature,
@@ -36,6 +38,7 @@ from archlang.syntax.tree import (
     Statement,
     StaticArgument,
     StaticParameter,
+    Table,
     TypeName,
     Use,
     Variation,
@@ -79,10 +82,12 @@ def unparse(node: Node) -> str:
             return _signature_flat(node) + _where(node)
         case Let() | Assign() | Move() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
             return _statement(node, 0)
-        case Use() | Definition() | Extern() | Recipe():
+        case Use() | Definition() | Extern() | Recipe() | Table():
             return _item(node)
         case Choice() | AtTest() | Vary() | Claim():
             return _recipe_part(node, 0)
+        case Row() | Column():
+            return _table_part(node, 0)
         case Body():
             return _body(node, 0)
     return flat(node)  # type: ignore[arg-type]  # every other node is an expression
@@ -128,7 +133,7 @@ def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool 
 # Items
 
 
-def _item(item: Use | Definition | Extern | Recipe) -> str:
+def _item(item: Use | Definition | Extern | Recipe | Table) -> str:
     match item:
         case Use(path=path, is_file=is_file, alias=alias):
             module = f'"{path}"' if is_file else path
@@ -142,6 +147,10 @@ def _item(item: Use | Definition | Extern | Recipe) -> str:
                 return f"recipe {name} {{}}"
             lines = _commented(parts, closing, STEP, _recipe_part)
             return "\n".join([f"recipe {name} {{", *lines, "}"])
+        case Table(name=name, parts=parts, closing=closing):
+            if not parts and not closing:
+                return f"table {name} {{}}"
+            return "\n".join([f"table {name} {{", *_commented(parts, closing, STEP, _table_part), "}"])
 
 
 def _definition(item: Definition) -> str:
@@ -340,3 +349,19 @@ def _recipe_part(part: Choice | AtTest | Vary | Claim, indent: int) -> str:
             if at:
                 lines.append("at " + filled(at, part_text, wrapped_part, column + 3, 0, column + 3))
             return under([*lines, source.lstrip()], column)
+
+
+# Tables
+
+
+def _table_part(part: Row | Column, indent: int) -> str:
+    match part:
+        case Row(title=title, recipe=recipe, why=why, at=at):
+            text = f'row    "{title}" ' + (recipe if recipe is not None else f'absent "{why}"')
+        case Column(title=title, metric=metric, index=index, at=at):
+            text = f'column "{title}" {metric.text}' + (f"[{flat(index)}]" if index else "")
+    place = f" at {', '.join(map(part_text, at))}" if at else ""
+    if indent + len(text + place) <= WIDTH:
+        return text + place
+    column = indent + len("column ")
+    return under([text, "at " + filled(at, part_text, wrapped_part, column + 3, 0, column + 3)], column)

@@ -30,6 +30,7 @@ _WORD = re.compile(r"\w+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 # Words that stand in for a header that has a mistake, so that what is between its braces is read nevertheless.
 _RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
+_TABLE = (("TABLE", "table"), ("NAME", ""))
 _BLOCK = (("BLOCK", "block"), ("NAME", ""), ("ARROW", "->"), ("NAME", ""))
 _STATEMENT = (("IF", "if"), ("NUMBER", "0"))
 
@@ -296,7 +297,7 @@ class Reader:
         outer = shape.around[brace]
         if outer in shape.recipes or not self._stand_in(outer):
             return False
-        header = _STATEMENT if outer is not None else _RECIPE if brace in shape.recipes else _BLOCK
+        header = _STATEMENT if outer is not None else _header(shape, brace)
         try:
             for terminal, text in (*header, ("LBRACE", "{")):
                 self._run.parser_state.feed_token(Token(terminal, text, start_pos=brace, end_pos=brace + 1))
@@ -321,3 +322,10 @@ class Reader:
 def _type(value: object) -> str | None:
     """The terminal of a token; None for anything else."""
     return getattr(value, "type", None) if isinstance(value, str) else None
+
+
+def _header(shape: Outline, brace: int) -> tuple[tuple[str, str], ...]:
+    """What stands in for the first line of an item."""
+    if brace in shape.tables:
+        return _TABLE
+    return _RECIPE if brace in shape.recipes else _BLOCK

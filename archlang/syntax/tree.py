@@ -396,10 +396,41 @@ class Recipe(Item):
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Row(RecipePart):
+    """`row "NDR" ndr at model.steps = 14`: a recipe and statics of it; `row "DNC" absent "why"` has none."""
+
+    title: str
+    recipe: str | None = None
+    recipe_span: Span | None = field(default=None, compare=False, repr=False)
+    why: str = ""
+    at: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(RecipePart):
+    """`column "Longer" test.accuracy[10] at task.order = forward`: what is measured, and statics of the recipes."""
+
+    title: str
+    metric: Name
+    index: Expression | None = None
+    at: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Item):
+    """`table results { row … column … }`: recipes beside one another."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    parts: tuple[Row | Column, ...]
+    closing: tuple[str, ...] = field(default=(), compare=False)
+
+
 @dataclass(frozen=True)
 class Program:
     """One file: its items in order; `closing` are comment lines after the last one."""
 
-    items: tuple[Use | Definition | Extern | Recipe, ...]
+    items: tuple[Use | Definition | Extern | Recipe | Table, ...]
     source: Source = field(compare=False, repr=False)
     closing: tuple[str, ...] = field(default=(), compare=False)
