@@ -1,0 +1,64 @@
+"""A Ray cluster, or as many processes as Ray starts on this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from archlang.run import mistakes
+from archlang.run.points import Done, Point, run_point
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class OnRay:
+    """Each run is a task of Ray. `address` joins a cluster, whose machines share the folder of the table; without it
+    Ray starts on this machine. `cpus` and `gpus` are what a run needs of each."""
+
+    def __init__(self, workers: int | None, options: Mapping[str, str]) -> None:
+        try:
+            import ray  # noqa: F401
+        except ImportError:
+            raise mistakes.engine_missing("ray") from None
+        self._workers = workers
+        unknown = options.keys() - {"address", "cpus", "gpus"}
+        if unknown:
+            raise mistakes.engine_option("ray", sorted(unknown)[0])
+        self._address = options.get("address")
+        try:
+            self._cpus, self._gpus = float(options.get("cpus", "1")), float(options.get("gpus", "0"))
+        except ValueError:
+            raise mistakes.engine_option("ray", "cpus") from None
+
+    def run(self, points: Sequence[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+        import ray
+
+        if not points:
+            return
+        begun = not ray.is_initialized()
+        if begun:
+            ray.init(
+                address=self._address,
+                num_cpus=None if self._address else self._workers,
+                include_dashboard=False,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+            )
+        task = ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(run_point)
+        try:
+            waiting = {task.remote(point): point for point in points}
+            while waiting:
+                if stopping():
+                    for reference in waiting:
+                        ray.cancel(reference)
+                    return
+                ended, _ = ray.wait(list(waiting), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
+                for reference in ended:
+                    point = waiting.pop(reference)
+                    try:
+                        yield ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        yield Done(point, 0.0, error=f"Ray lost it: {str(error).strip().partition(chr(10))[0]}")
+        finally:
+            if begun:
+                ray.shutdown()

@@ -1,0 +1,243 @@
+"""`archlang table`: the runs of a table, and what they measured beside what the paper claims."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.settings import parse_sets
+from archlang.cli.train import Device, Precision, warnings_said
+
+if TYPE_CHECKING:
+    from archlang.graph.table import TablePlan
+    from archlang.report.table import Report
+    from archlang.run.table import TableRuns
+
+_FORMATS = ("terminal", "markdown", "latex", "csv", "json")
+_BY_ENDING = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _seeds(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
+        raise typer.BadParameter(f"{text!r} is no number of seeds; write 3, 1..5 or 1,4,7")
+    return text
+
+
+def _seconds(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d+(\.\d+)?[smhd]", text):
+        raise typer.BadParameter(f"{text!r} is no time; write 90s, 30m, 8h or 2d")
+    return text
+
+
+def _format(text: str | None) -> str | None:
+    if text is not None and text not in _FORMATS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_FORMATS)}")
+    return text
+
+
+def table(
+    file: Annotated[Path, typer.Argument(help="A program with a table, or with recipes.", show_default=False)],
+    name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="A static of every row, as in `train.steps=100`; may be repeated.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help="How many (`3`), or which (`1..5`, `1,4`).", callback=_seeds)
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Rows whose titles match, as in `NDR*`; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder of the runs; what is done there is not run again.")
+    ] = None,
+    engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
+    options: Annotated[
+        list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing; say what would run, and how long.")] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; show what is done.")] = False,
+    compare: Annotated[
+        list[str] | None, typer.Option("--compare", help="Two rows to test seed by seed: `NDR,Transformer`.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="terminal, markdown, latex, csv or json.", callback=_format)
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", help="Write the table to a file; `.md`, `.tex`, `.csv` or `.json`.")
+    ] = None,
+    device: Device = "auto",
+    precision: Precision = "32",
+    as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
+) -> None:
+    """Run the points of a table that are not done yet, and print it beside what the paper claims.
+
+    A row is a recipe; a column is what is measured of it. A file without a table gives a row for each point that its
+    recipes vary. Ctrl-C stops every run with a checkpoint; the same command goes on, also with another engine.
+
+    Example: archlang table recipes/papers/ndr/table1.arch --set train.steps=100 --seeds 2
+    """
+    from archlang import compile as compiler
+
+    form = "json" if as_json else form or "terminal"
+    if write is not None and write.suffix not in _BY_ENDING:
+        console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
+    plan = _only(compiler.table(file, name, parse_sets(sets), _listed(seeds)), only)
+    pairs = [_pair(plan, text) for text in compare or ()]
+    folder = out or Path("runs") / "tables" / plan.name
+
+    from archlang.run.table import TableRuns
+
+    runs = TableRuns(plan, folder, precision, device)
+    quiet = form != "terminal"
+    if dry_run:
+        _estimate(runs, workers)
+        return
+    failed = False
+    if not no_run:
+        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet)
+    report = _report(runs, pairs)
+    _print(report, form)
+    if write is not None:
+        _write(report, write)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _listed(seeds: str | None) -> list[int]:
+    if seeds is None:
+        return []
+    if ".." in seeds:
+        low, _, high = seeds.partition("..")
+        return list(range(int(low), int(high) + 1))
+    return [int(one) for one in seeds.split(",")] if "," in seeds else list(range(1, int(seeds) + 1))
+
+
+def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
+    if not titles:
+        return plan
+    rows = tuple(row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles))
+    if not rows:
+        known = ", ".join(f"“{row.title}”" for row in plan.rows)
+        console.fail(f"no row is called {' or '.join(titles)}", f"the rows are {known}", code=2)
+    return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
+
+
+def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
+    """Two titles with a comma between them; they may have commas of their own."""
+    titles = [row.title for row in plan.rows]
+    cuts = [index for index, sign in enumerate(text) if sign == ","]
+    pairs = [(text[:cut].strip(), text[cut + 1 :].strip()) for cut in cuts]
+    found = next((pair for pair in pairs if pair[0] in titles and pair[1] in titles), None)
+    if found is None:
+        console.fail(f"`--compare {text}` names no two rows", "write two titles: `--compare NDR,Transformer`", code=2)
+    return found
+
+
+def _run(
+    runs: TableRuns, engine: str, workers: int | None, options: dict[str, str], budget: str | None, quiet: bool
+) -> bool:
+    """Runs what is not done. True if a point failed."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from archlang.run.engines import make_engine
+    from archlang.run.stop import Stop
+
+    shown = console.err if quiet else console.out
+    deadline = None if budget is None else time.time() + float(budget[:-1]) * _UNITS[budget[-1]]
+    points = runs.points(deadline)
+    total = len(runs.plan.plans)
+    if total > len(points):
+        shown.print(f"{total - len(points)} of {total} runs are done", markup=False)
+    if not points:
+        return False
+    hands = make_engine(engine, workers, options)
+    runs.folder.mkdir(parents=True, exist_ok=True)
+    failed = stopped = 0
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=shown,
+        disable=not shown.is_terminal,
+    )  # fmt: skip
+    with warnings_said(), Stop().listening() as stop, bar:
+        task = bar.add_task(runs.plan.name, total=len(points))
+        for done in hands.run(points, lambda: stop.asked):
+            bar.advance(task)
+            for line in done.said:
+                bar.console.print(f"warning: {done.point.name}: {line}", markup=False)
+            if done.error:
+                failed += 1
+                bar.console.print(f"failed: {done.point.name}: {done.error}", markup=False)
+            elif done.stopped:
+                stopped += 1
+            elif not shown.is_terminal:
+                shown.print(f"done: {done.point.name}, {done.seconds:.1f} s", markup=False)
+    if stop.asked or stopped:
+        shown.print("stopped; the same command goes on from there", markup=False)
+    return failed > 0
+
+
+def _estimate(runs: TableRuns, workers: int | None) -> None:
+    """What would run, and how long it would take, from a few steps of each kind of run."""
+    from archlang.run.engines.local import Local
+    from archlang.run.timing import time_run
+
+    points = runs.points()
+    known: dict[tuple[str, ...], float] = {}
+    total = 0.0
+    with console.out.status("timing a few steps of each"):
+        for point in points:
+            settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
+            key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
+            if key not in known:
+                known[key] = time_run(point)
+            total += known[key]
+            console.out.print(f"{point.name}, about {_span(known[key])}, in {point.folder}", markup=False)
+    at_once = min(Local(workers).workers, max(len(points), 1))
+    done = len(runs.plan.plans) - len(points)
+    console.out.print(
+        f"{len(points)} runs to make and {done} done; about {_span(total)} of training, {_span(total / at_once)} with "
+        f"{at_once} at a time, not counting evaluations",
+        markup=False,
+    )
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _report(runs: TableRuns, pairs: list[tuple[str, str]]) -> Report:
+    from archlang.report.table import Report
+
+    plan = runs.plan
+    return Report.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs)
+
+
+def _print(report: Report, form: str) -> None:
+    if form == "terminal":
+        console.out.print(report.terminal())
+        for line in report.sentences():
+            console.out.print(line, markup=False)
+    else:
+        print(getattr(report, form)(), end="")
+
+
+def _write(report: Report, path: Path) -> None:
+    text = getattr(report, _BY_ENDING[path.suffix])()
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        console.fail(f"`{path}` cannot be written: {error.strerror}", "name another place with `--write`")
