@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.names import listed
 
 
 class RunError(ArchlangError):
@@ -131,3 +132,24 @@ def empty_split(task: str, split: str) -> RunError:
 def not_finite(what: str, step: int, last: int | None) -> RunError:
     kept = "there was no checkpoint yet" if last is None else f"the checkpoint of step {last} is kept"
     return RunError(f"the {what} any more at step {step}", f"lower `train.lr` or clip gradients; {kept}")
+
+
+# Tables
+
+
+def unknown_engine(name: str, known: Iterable[str]) -> RunError:
+    return RunError(f"there is no engine `{name}`", f"the engines are {listed(known)}")
+
+
+def engine_missing(name: str) -> RunError:
+    return RunError(f"the engine `{name}` is not installed", f"run `pip install 'archlang[{name}]'`")
+
+
+def engine_option(name: str, option: str) -> RunError:
+    return RunError(
+        f"the engine `{name}` does not take the option `{option}`", "see `archlang table --help` for what it takes"
+    )
+
+
+def no_cluster(reason: str) -> RunError:
+    return RunError(f"there is no SLURM here: {reason}", "try `--engine-option cluster=local`, or `--engine local`")

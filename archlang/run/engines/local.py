@@ -44,13 +44,10 @@ class Local:
                 if stopping() and not asked:
                     asked = True
                     waiting.clear()
-                    for future in [future for future in running if not future.running()]:
-                        future.cancel()
-                        del running[future]
                     _ask_to_stop()
                     continue
-                # One more than there are processes, so that none of them waits.
-                while waiting and len(running) <= workers:
+                # Not one more than there are processes: what a process has been handed cannot be taken back.
+                while waiting and len(running) < workers:
                     point = waiting.pop(0)
                     running[pool.schedule(_run, args=[point])] = point
                 ended, _ = wait(running, timeout=_LOOKS, return_when=FIRST_COMPLETED)

@@ -38,7 +38,7 @@ class Slurm:
         parameters: dict[str, Any] = {name: _value(text) for name, text in self._options.items()}
         try:
             executor.update_parameters(**{"name": "archlang", **parameters})
-        except (TypeError, NotImplementedError, ValueError):
+        except (TypeError, NameError, NotImplementedError, ValueError):
             raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
         limit = self._workers or len(points)
         waiting = list(points)

@@ -1,0 +1,136 @@
+"""Tables of the language: which runs their cells need, and which mistakes are found before any of them runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang import compile as compiler
+from archlang.diagnostics import ProgramError
+
+MODEL = """
+model small[d = 8, steps = 1](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps { h <- norm(h + feedforward[8](h)) }
+    return h |> last |> linear[classes]
+}
+
+recipe small {
+    task  ctl
+    model small
+    train adamw[lr = 1e-3, steps = 3]
+    vary  task.order in [forward, backward], seed in 1..3
+    claim test.accuracy = 0.9 ± 0.1 at task.order = forward, model.d = 16 from "a paper"
+    claim test.accuracy[10] = 0.5 from "a paper"
+}
+
+recipe other {
+    task  ctl
+    model small[d = 16]
+    train sgd[lr = 1e-3, steps = 3]
+}
+"""
+TABLE = """
+table results {
+    row    "Small" small
+    row    "Large" small at model.d = 16
+    row    "Other" other
+    row    "DNC" absent "there is no such block"
+    column "Forward" test.accuracy at task.order = forward
+    column "Ten" test.accuracy[10] at task.order = forward
+    column "Backward" test.accuracy at task.order = backward
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "program.arch"
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def codes(file: Path) -> list[str]:
+    return [diagnostic.code for diagnostic in compiler.check(file)]
+
+
+def test_a_cell_is_its_rows_recipe_with_the_settings_of_row_and_column_and_a_plan_for_each_seed(file: Path) -> None:
+    table = compiler.table(written(file, MODEL + TABLE))
+    found = {(cell.row.title, cell.column.title): cell for cell in table.cells}
+    large = found["Large", "Backward"]
+    assert [plan.seed for plan in large.plans] == [1, 2, 3]
+    assert {plan.settings["seed"] for plan in large.plans} == {1, 2, 3}
+    assert all(plan.settings["model.d"] == 16 for plan in large.plans)
+    assert all(str(plan.settings["task.order"]) == "backward" for plan in large.plans)
+    assert len(found["Other", "Forward"].plans) == 1
+
+
+def test_a_row_without_a_recipe_says_why_and_runs_nothing(file: Path) -> None:
+    table = compiler.table(written(file, MODEL + TABLE))
+    (row,) = (row for row in table.rows if row.recipe is None)
+    assert (row.title, row.why) == ("DNC", "there is no such block")
+    assert all(cell.plans == () for cell in table.cells if cell.row is row)
+
+
+def test_cells_that_need_the_same_run_share_it_and_first_seeds_come_first(file: Path) -> None:
+    table = compiler.table(written(file, MODEL + TABLE))
+    # Two rows with two orders and three seeds, and one row with two orders.
+    assert len(table.plans) == 2 * 2 * 3 + 2
+    assert [plan.seed for plan in table.plans] == [1] * 6 + [2] * 4 + [3] * 4
+
+
+def test_a_claim_stands_in_the_cell_that_it_is_about(file: Path) -> None:
+    table = compiler.table(written(file, MODEL + TABLE))
+    claims = {(cell.row.title, cell.column.title): cell.claim.value for cell in table.cells if cell.claim}
+    assert claims == {("Large", "Forward"): 0.9, ("Small", "Ten"): 0.5, ("Large", "Ten"): 0.5}
+
+
+def test_settings_and_seeds_of_the_command_line_go_first(file: Path) -> None:
+    table = compiler.table(written(file, MODEL + TABLE), sets={"train.steps": "7"}, seeds=[5, 6])
+    assert {plan.seed for plan in table.plans} == {5, 6}
+    assert {plan.settings["train.steps"] for plan in table.plans} == {7}
+
+
+def test_a_file_without_a_table_gives_a_row_for_each_point_and_a_column_for_each_claim(file: Path) -> None:
+    table = compiler.table(written(file, MODEL))
+    assert [row.title for row in table.rows] == ["small, order = forward", "small, order = backward", "other"]
+    assert [column.title for column in table.columns] == ["test.accuracy", "test.accuracy[10]"]
+
+
+def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
+    text = 'table t {\n row "a" small\n column "c" test.accuracy at test.length = 9, model.d = 4\n}\n'
+    (cell,) = compiler.table(written(file, MODEL + text)).cells
+    assert dict(cell.column.groups) == {"length": 9}
+    assert cell.plans[0].settings["model.d"] == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ('row "a" smal\n column "c" test.accuracy', "E0604"),
+        ('row "a" small', "E0610"),
+        ('column "c" test.accuracy', "E0610"),
+        ('row "a" small\n row "a" other\n column "c" test.accuracy', "E0611"),
+        ('row "a" small\n column "c" accuracy', "E0605"),
+        ('row "a" small at model.dd = 3\n column "c" test.accuracy', "E0312"),
+        ('row "a" small\n column "c" test.accuracy at model.d = wide', "E0313"),
+    ],
+)
+def test_a_mistake_of_a_table_is_found_before_any_point_runs(file: Path, body: str, code: str) -> None:
+    assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
+
+
+def test_a_point_that_does_not_fit_is_found_before_any_point_runs(file: Path) -> None:
+    text = 'table t {\n row "a" small at model.steps = -1\n column "c" test.accuracy\n}\n'
+    assert codes(written(file, MODEL + text))
+
+
+def test_a_table_that_is_not_there_is_named_with_those_that_are(file: Path) -> None:
+    with pytest.raises(ProgramError) as raised:
+        compiler.table(written(file, MODEL + TABLE), "result")
+    assert raised.value.diagnostics[0].code == "E0612"
+    assert "results" in str(raised.value.diagnostics[0].remedy)
