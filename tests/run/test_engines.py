@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,11 +51,9 @@ def wait_for(path: Path) -> None:
 
 
 @pytest.fixture
-def points(program: Path, tmp_path: Path) -> Iterator[tuple[Point, ...]]:
-    runs = TableRuns(
-        compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2, 3]), tmp_path / "runs", device="cpu"
-    )
-    yield runs.points()
+def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
+    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2, 3])
+    return TableRuns(table, tmp_path / "runs", device="cpu").points()
 
 
 def test_a_process_that_dies_loses_its_own_point_only(program: Path, points: tuple[Point, ...]) -> None:
