@@ -11,6 +11,7 @@ from archlang.graph.elaborate import elaborate
 from archlang.graph.graph import Graph
 from archlang.graph.plan import Plan
 from archlang.graph.recipe import Planner, model_sizes, parts_of
+from archlang.graph.search import SearchPlan, SearchPlanner
 from archlang.graph.signature_check import check_signature
 from archlang.graph.table import TablePlan, TablePlanner
 from archlang.names.evaluate import Bound, Value
@@ -81,7 +82,9 @@ def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
             for diagnostic in unused_names(declaration.item):
                 report(diagnostic)
     for recipe in module.recipes.values():
-        Planner(module, parts_of(recipe, report), report).check()
+        planner = Planner(module, parts_of(recipe, report), report)
+        planner.check()
+        SearchPlanner(planner).check()
     for table in module.tables.values():
         TablePlanner(module, report).check(table)
     return report.sorted()
@@ -92,6 +95,15 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
 
     Raises:
         ProgramError: the file has mistakes, or names no such recipe."""
+    planner, report = _planner(path, recipe, sets)
+    point = planner.plan(planner.first_point())
+    report.stop_at_errors()
+    assert point is not None, "a plan fails without a mistake"
+    return point
+
+
+def _planner(path: str | Path, recipe: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, _Report]:
+    """A recipe, taken apart, with settings on top."""
     report = _Report()
     loader = Loader()
     module = loader.load(path)
@@ -108,10 +120,7 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
     planner = Planner(module, parts_of(chosen, report), report, settings)
     report.stop_at_errors()
     planner.check_paths()
-    point = planner.plan(planner.first_point())
-    report.stop_at_errors()
-    assert point is not None, "a plan fails without a mistake"
-    return point
+    return planner, report
 
 
 def table(
@@ -143,6 +152,18 @@ def table(
     found = planner.of_recipes(recipes) if recipes or chosen is None else planner.plan(chosen)
     report.stop_at_errors()
     assert found is not None, "a table fails without a mistake"
+    return found
+
+
+def search(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> SearchPlan:
+    """Where a recipe's statics are looked for, and the plan of any place there.
+
+    Raises:
+        ProgramError: the file has mistakes, names no such recipe, or the recipe looks for nothing."""
+    planner, report = _planner(path, recipe, sets)
+    found = SearchPlanner(planner).plan()
+    report.stop_at_errors()
+    assert found is not None, "a search fails without a mistake"
     return found
 
 

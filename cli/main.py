@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import archlang
-from archlang.cli import blocks, check, console, evaluate, explain, fmt, show, table, tasks, train
+from archlang.cli import blocks, check, console, evaluate, explain, fmt, show, table, tasks, train, tune
 from archlang.diagnostics import ArchlangError, ProgramError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("blocks")(blocks.blocks)
 app.command("tasks")(tasks.tasks)
 app.command("train")(train.train)
 app.command("table")(table.table)
+app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 
 

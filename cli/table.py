@@ -43,6 +43,14 @@ def _format(text: str | None) -> str | None:
     return text
 
 
+Budget = Annotated[str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)]
+
+
+def budget_seconds(text: str) -> float:
+    """`30m` as 1800."""
+    return float(text[:-1]) * _UNITS[text[-1]]
+
+
 def table(
     file: Annotated[Path, typer.Argument(help="A program with a table, or with recipes.", show_default=False)],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
@@ -63,9 +71,7 @@ def table(
         list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)
-    ] = None,
+    budget: Budget = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing; say what would run, and how long.")] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; show what is done.")] = False,
     compare: Annotated[
@@ -155,7 +161,7 @@ def _run(
     from archlang.run.stop import Stop
 
     shown = console.err if quiet else console.out
-    deadline = None if budget is None else time.time() + float(budget[:-1]) * _UNITS[budget[-1]]
+    deadline = None if budget is None else time.time() + budget_seconds(budget)
     points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):

@@ -35,6 +35,7 @@ def _precision(text: str) -> str:
     return text
 
 
+Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
 
 
@@ -47,7 +48,7 @@ def train(
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Short for `--set train.steps=N`.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)] = "32",
+    precision: Precision = "32",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
     ] = None,

@@ -23,7 +23,7 @@ from archlang.syntax.tree import (
     Pipe,
     Unary,
 )
-from archlang.types import Dim
+from archlang.types import ISOLATED, Dim
 
 _OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
@@ -97,7 +97,7 @@ class Expressions(Calls):
         return self._node(frame.builder, "number", [], [NUMBER], span, {"value": value})[0]
 
     def _data(self, value: Flow, span: Span, what: str) -> bool:
-        if value.type.name == "address":
+        if value.type.name in ISOLATED:
             self.report(mistakes.address_is_no_data(span, what, value.type))
             return False
         return True

@@ -56,6 +56,7 @@ _TYPE_REMEDY = {
     ("tokens", "seq"): "only a task's fields are tokens",
     ("seq", "chunks"): "walk the chunks with `scan c in …`",
     ("seq", "vec"): "a vector has no positions left; take the sequence from before the reduction",
+    ("pointer", "address"): "walk over the addresses with `pointer_unit` first",
 }
 
 
@@ -122,7 +123,8 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> D
         f"`{name}` has {expected}, and here it gets {found}",
         span,
         _plural(found, "size"),
-        remedy="`seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, `address[n, bits]`",
+        remedy="`seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, `address[n, bits]`, "
+        "`pointer[t, n, k]`",
     )
 
 
@@ -390,6 +392,26 @@ def claim_without_number(span: Span) -> Diagnostic:
         span,
         "not a number",
         remedy='write `claim test.accuracy = 0.84 ± 0.01 from "…"`',
+    )
+
+
+def nothing_to_search(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0613",
+        f"`{path}` cannot be looked for here",
+        span,
+        "neither a list nor a rising range of numbers",
+        remedy="write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`",
+    )
+
+
+def no_search(span: Span, recipe: str) -> Diagnostic:
+    return Diagnostic(
+        "E0614",
+        f"the recipe `{recipe}` has nothing to tune",
+        span,
+        "no `search`",
+        remedy="add a line such as `search train.lr in 1e-4..1e-2 log`",
     )
 
 

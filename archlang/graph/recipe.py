@@ -11,6 +11,7 @@ from archlang.graph import mistakes
 from archlang.graph.applied import plain
 from archlang.graph.causality import find_leak
 from archlang.graph.elaborate import elaborate
+from archlang.graph.fits import features_of_fields, find_misfit
 from archlang.graph.graph import Graph, Node
 from archlang.graph.plan import Chosen, Plan, PublishedResult
 from archlang.graph.signature import Binding, parameter_kind, settle, static_value
@@ -32,7 +33,9 @@ from archlang.syntax.tree import (
     Number,
     Range,
     Recipe,
+    Search,
     Setting,
+    Sought,
     StaticParameter,
     Unary,
     Vary,
@@ -56,6 +59,7 @@ class Parts:
     train: Choice | None
     at_test: tuple[Setting, ...]
     vary: tuple[tuple[Name, Expression], ...]
+    search: tuple[Sought, ...]
     claims: tuple[Claim, ...]
 
 
@@ -64,6 +68,7 @@ def parts_of(recipe: Recipe, report: Report) -> Parts:
     chosen: dict[str, Choice] = {}
     at_test: list[Setting] = []
     vary: list[tuple[Name, Expression]] = []
+    search: list[Sought] = []
     claims: list[Claim] = []
     for part in recipe.parts:
         match part:
@@ -75,14 +80,17 @@ def parts_of(recipe: Recipe, report: Report) -> Parts:
                 at_test.extend(settings)
             case Vary(variations=variations):
                 vary.extend((one.path, one.values) for one in variations)
+            case Search(sought=sought):
+                search.extend(sought)
             case Claim():
                 claims.append(part)
     for word, example in _EXAMPLES.items():
         if word not in chosen:
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
     return Parts(
-        recipe, chosen.get("task"), chosen.get("model"), chosen.get("train"), tuple(at_test), tuple(vary), tuple(claims)
-    )
+        recipe, chosen.get("task"), chosen.get("model"), chosen.get("train"), tuple(at_test), tuple(vary),
+        tuple(search), tuple(claims),
+    )  # fmt: skip
 
 
 @dataclass
@@ -144,7 +152,7 @@ class Planner:
         declaration = self._chosen[word]
         if choice is None or declaration is None:
             return {}
-        evaluator = self._evaluator()
+        evaluator = self.evaluator()
         statics = choice.value.statics if isinstance(choice.value, Call) else ()
         given = settle(declaration, {}, statics, evaluator, self.report)
         for parameter in declaration.item.signature.statics:
@@ -154,10 +162,10 @@ class Planner:
                 given[parameter.name] = Bound(value, setting.value.span)
         return given
 
-    def _evaluator(self) -> Evaluator:
+    def evaluator(self) -> Evaluator:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             block = target if isinstance(target, BlockValue) else BlockValue(target)
-            settled = settle(block.declaration, block.settled, call.statics, self._evaluator(), self.report)
+            settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
             return BlockValue(block.declaration, settled)
 
         return Evaluator(lambda name: None, frozenset, self.module, self.report, configure)
@@ -227,7 +235,7 @@ class Planner:
             if isinstance(values, ListOf):
                 found.append((path, list(values.items)))
             elif isinstance(values, Range):
-                interval = self._evaluator().value(values, "range")
+                interval = self.evaluator().value(values, "range")
                 if isinstance(interval, Interval):
                     numbers = range(interval.low, interval.high + 1)
                     found.append((path, [Number(value=n, text=str(n), span=values.span) for n in numbers[:10_000]]))
@@ -291,7 +299,7 @@ class Planner:
         setting = overrides.get("seed")
         if setting is None:
             return 1
-        value = static_value(SEED, setting.value, self._evaluator(), self.module, self.report)
+        value = static_value(SEED, setting.value, self.evaluator(), self.module, self.report)
         return value.constant or 0 if isinstance(value, Dim) else 1
 
     def _gives(self, task: Binding | None) -> dict[str, int]:
@@ -311,6 +319,8 @@ class Planner:
         if model is None or choice is None:
             return None
         ambient = model_sizes(gives)
+        if task is not None:
+            ambient |= features_of_fields(task, model)
         graph, result, inputs = elaborate(model, statics, ambient, choice.value.span, self.report)
         if graph is None or result is None or task is None:
             return None if task is not None else graph
@@ -324,38 +334,12 @@ class Planner:
 
     def _fits(self, task: Binding, model: Declaration, span: Span, inputs: tuple[Type, ...], result: Type) -> bool:
         """Whether a model takes a task's fields and gives what the task scores."""
-        item = task.declaration.item
-        problem = None
-        fields = item.signature.inputs
-        names: dict[str, str] = {}
-        if len(fields) != len(inputs):
-            listed = ", ".join(f"`{field.name}`" for field in fields)
-            problem = f"the task has the fields {listed}, and the model takes {len(inputs)}"
-        else:
-            for field_, found in zip(fields, inputs, strict=True):
-                if field_.type.name != found.name:
-                    problem = f"its field `{field_.name}` is `{field_.type.name}`, and the model takes `{found}`"
-                for size, length in zip(field_.type.dimensions, found.lengths, strict=False):
-                    if isinstance(size, Name):
-                        names[size.text] = str(length)
-        wanted = item.signature.result
-        if problem is None and wanted is not None and hasattr(wanted, "dimensions"):
-            sizes = [
-                names.get(s.text, _given_size(task, s.text)) if isinstance(s, Name) else None for s in wanted.dimensions
-            ]
-            name = "vec" if len(sizes) == 1 else "seq"
-            shown = ", ".join(str(size) for size in sizes)
-            if result.name != name or any(
-                s is not None and s != str(d) for s, d in zip(sizes, result.dims, strict=True)
-            ):
-                problem = f"the task scores `logits[{shown}]`, and the model gives `{result}`"
-        if problem is None:
-            return True
-        signature = model.item.signature
-        declared = signature.result.span if signature.result is not None else model.span
-        target = wanted.span if wanted is not None else item.name_span
-        self.report(mistakes.model_misfits_task(span, model.name, item.name, problem, declared, target))
-        return False
+        misfit = find_misfit(task, model, inputs, result)
+        if misfit is not None:
+            self.report(mistakes.model_misfits_task(
+                span, model.name, task.declaration.item.name, misfit.problem, misfit.declared, misfit.wanted
+            ))  # fmt: skip
+        return misfit is None
 
     def _leak(self, task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
         """A model that sees the future of what it is asked to predict."""
@@ -384,13 +368,13 @@ class Planner:
         found: dict[str, tuple[StaticValue, ...]] = {}
         for path, values in self.variations():
             parameter = parameters[path.text]
-            known = [static_value(parameter, value, self._evaluator(), self.module, self.report) for value in values]
+            known = [static_value(parameter, value, self.evaluator(), self.module, self.report) for value in values]
             found[path.text] = tuple(one for value in known if (one := plain(value)) is not None)
         return found
 
     def _claims(self) -> Iterator[PublishedResult]:
         parameters = {**self.parameters(), "seed": SEED}
-        evaluator = self._evaluator()
+        evaluator = self.evaluator()
         for claim in self.parts.claims:
             value = _published(claim.value, evaluator)
             deviation = None if claim.deviation is None else _published(claim.deviation, evaluator)
@@ -413,23 +397,14 @@ class Planner:
 
 
 def model_sizes(gives: Mapping[str, int]) -> dict[str, Bound]:
-    """What a task gives its models; a size that is not known is a symbol."""
-    return {name: Bound(Dim.of(gives.get(name, name)), None) for name in ("vocab", "classes")}
+    """What a task gives its models; a size that is not known is a symbol. `words` is the vocabulary of a source, which
+    is that of all tokens unless the task has two."""
+    known = {"words": gives["vocab"], **gives} if "vocab" in gives else gives
+    return {name: Bound(Dim.of(known.get(name, name)), None) for name in ("vocab", "words", "classes")}
 
 
 def _callee(choice: Choice) -> Name:
     return choice.value.callee if isinstance(choice.value, Call) else choice.value
-
-
-def _given_size(task: Binding, name: str) -> str:
-    item = task.declaration.item
-    assert isinstance(item, Extern)
-    for given in item.gives:
-        if given.name == name:
-            value = task.evaluator.value(given.value, "int")
-            if isinstance(value, Dim):
-                return str(value)
-    return name
 
 
 def _real(value: Value) -> float | None:

@@ -43,14 +43,14 @@ from archlang.syntax.tree import (
     Unary,
 )
 from archlang.syntax.walk import walk
-from archlang.types import CONSTRUCTORS, Axis, Dim, Type
+from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
 
 Report = Callable[[Diagnostic], None]
 
 # How many sizes each written type has. `data` is `seq` or `vec`; `logits` is either by its sizes.
 _SIZES = {
     "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2,),
-    "logits": (1, 2), "data": (1,),
+    "logits": (1, 2), "data": (1,), "pointer": (3,),
 }  # fmt: skip
 
 
@@ -200,8 +200,9 @@ class Binding:
         facts: list[tuple[str, str, Span | None]] = []
         near = None
         for node in walk(condition):
-            if isinstance(node, Name) and len(node.parts) == 1:
-                found = self.lookup(node.text)
+            if isinstance(node, Name):
+                known = len(node.parts) == 1
+                found = self.lookup(node.text) if known else Bound(self.evaluator.value(node, None), None)
                 if isinstance(found, Bound) and found.value is not None and node.text not in [f[0] for f in facts]:
                     facts.append((node.text, show(found.value), found.span))
         if (
@@ -251,7 +252,7 @@ class Binding:
         return all(fits)
 
     def _misfit(self, span: Span, block: str, parameter: InputParameter, expected: str, actual: Type) -> None:
-        if actual.name == "address":
+        if actual.name in ISOLATED and parameter.type.name not in ISOLATED:
             self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
         else:
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))

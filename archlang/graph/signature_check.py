@@ -13,7 +13,7 @@ from archlang.names.modules import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, TypeExpression, TypeName
 from archlang.syntax.walk import walk
-from archlang.types import Axis, Dim
+from archlang.types import ISOLATED, Axis, Dim
 from archlang.types.causality import MODES
 
 Report = Callable[[Diagnostic], None]
@@ -62,8 +62,8 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
     if result is not None and item.word == "block":
         for written in _types(result):
             binding.type(written, features=[Dim.of("d")])
-        takes = any(parameter.type.name == "address" for parameter in item.signature.inputs)
-        gives = [written for written in _types(result) if written.name != "address"]
+        takes = any(parameter.type.name in ISOLATED for parameter in item.signature.inputs)
+        gives = [written for written in _types(result) if written.name not in ISOLATED]
         if takes and gives and not item.python.startswith("archlang."):
             report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
 

@@ -167,10 +167,13 @@ class Evaluator:
         return None
 
     def _attribute(self, name: Name, owner: Value) -> Value:
-        """`table.vocab`: a feature size of an instance."""
+        """`table.vocab`: a feature size of an instance, or `table.d`: a static that it was given."""
         if isinstance(owner, Unknown) or owner is None:
             return Unknown("int") if owner else None
         if isinstance(owner, InstanceValue) and len(name.parts) == 2:
+            settled = owner.block.settled.get(name.parts[1])
+            if settled is not None:
+                return settled.value
             size = owner.features.get(name.parts[1])
             if size is not None:
                 return size

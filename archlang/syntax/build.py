@@ -45,8 +45,10 @@ from archlang.syntax.tree import (
     Return,
     Row,
     Scan,
+    Search,
     Setting,
     Signature,
+    Sought,
     Stack,
     Statement,
     StaticArgument,
@@ -418,7 +420,7 @@ class Build:
         return Recipe(
             name=str(name),
             name_span=self._token_span(name),
-            parts=tuple(part for part in rest if isinstance(part, Choice | AtTest | Vary | Claim)),
+            parts=tuple(part for part in rest if isinstance(part, Choice | AtTest | Vary | Search | Claim)),
             closing=closing,
             span=span,
             **documentation,
@@ -457,9 +459,7 @@ class Build:
     def column(self, parts: Parts) -> Column:
         _, title, metric, _, index, _, _, at = parts
         span = self._row_span(parts)
-        return Column(
-            title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._comments(span)
-        )
+        return Column(title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._comments(span))
 
     def _row_span(self, parts: Parts) -> Span:
         """From the first word to the last setting, which the parser hands over as a tuple."""
@@ -484,6 +484,15 @@ class Build:
     def variation(self, parts: Parts) -> Variation:
         path, _, values = parts
         return Variation(path=path, values=values, span=self._span(parts))
+
+    def search(self, parts: Parts) -> Search:
+        span = self._span(parts)
+        sought = tuple(part for part in parts if isinstance(part, Sought))
+        return Search(sought=sought, span=span, **self._comments(span))
+
+    def sought(self, parts: Parts) -> Sought:
+        path, _, values, log = parts
+        return Sought(path=path, values=values, log=log is not None, span=self._span(parts))
 
     def claim(self, parts: Parts) -> Claim:
         _, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts

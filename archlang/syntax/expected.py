@@ -22,9 +22,9 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     ),
     (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
     (
-        "a part of a recipe (`task`, `model`, `train`, `test`, `vary` or `claim`)",
+        "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)",
         frozenset(("VARY", "CLAIM")),
-        frozenset(("TASK", "MODEL", "TRAIN", "TEST", "VARY", "CLAIM")),
+        frozenset(("TASK", "MODEL", "TRAIN", "TEST", "VARY", "SEARCH", "CLAIM")),
     ),
     ("a part of a table (`row` or `column`)", frozenset(("ROW", "COLUMN")), frozenset(("ROW", "COLUMN"))),
     ("a name", frozenset(("NAME",)), frozenset(("NAME", "DOTTED"))),

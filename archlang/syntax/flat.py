@@ -19,6 +19,7 @@ from archlang.syntax.tree import (
     Range,
     Reads,
     Setting,
+    Sought,
     StaticArgument,
     StaticParameter,
     String,
@@ -103,7 +104,7 @@ def type_text(node: TypeName | ConditionalType) -> str:
     return f"{node.name}[{', '.join(map(flat, node.dimensions))}]" if node.dimensions else node.name
 
 
-Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Reads
+Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Sought | Reads
 
 
 def part_text(part: Part) -> str:
@@ -121,5 +122,7 @@ def part_text(part: Part) -> str:
             return f"{path.text} = {flat(value)}"
         case Variation(path=path, values=values):
             return f"{path.text} in {flat(values)}"
+        case Sought(path=path, values=values, log=log):
+            return f"{path.text} in {flat(values)}" + (" log" if log else "")
         case Reads(input=name, mode=mode):
             return f"{name} {flat(mode)}"

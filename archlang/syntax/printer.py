@@ -32,8 +32,10 @@ from archlang.syntax.tree import (
     Return,
     Row,
     Scan,
+    Search,
     Setting,
     Signature,
+    Sought,
     Stack,
     Statement,
     StaticArgument,
@@ -76,7 +78,7 @@ def unparse(node: Node) -> str:
     match node:
         case TypeName() | ConditionalType():
             return type_text(node)
-        case StaticArgument() | StaticParameter() | InputParameter() | Setting() | Variation() | Reads():
+        case StaticArgument() | StaticParameter() | InputParameter() | Setting() | Variation() | Sought() | Reads():
             return part_text(node)
         case Signature():
             return _signature_flat(node) + _where(node)
@@ -84,7 +86,7 @@ def unparse(node: Node) -> str:
             return _statement(node, 0)
         case Use() | Definition() | Extern() | Recipe() | Table():
             return _item(node)
-        case Choice() | AtTest() | Vary() | Claim():
+        case Choice() | AtTest() | Vary() | Search() | Claim():
             return _recipe_part(node, 0)
         case Row() | Column():
             return _table_part(node, 0)
@@ -329,7 +331,7 @@ def _simple_head(statement: Let | Assign | Move | Return | Emit) -> str:
 # Recipes
 
 
-def _recipe_part(part: Choice | AtTest | Vary | Claim, indent: int) -> str:
+def _recipe_part(part: Choice | AtTest | Vary | Search | Claim, indent: int) -> str:
     column = indent + _WORD
     match part:
         case Choice(word=word, value=value):
@@ -338,6 +340,8 @@ def _recipe_part(part: Choice | AtTest | Vary | Claim, indent: int) -> str:
             return "test".ljust(_WORD) + filled(settings, part_text, wrapped_part, column, 0, column)
         case Vary(variations=variations):
             return "vary".ljust(_WORD) + filled(variations, part_text, wrapped_part, column, 0, column)
+        case Search(sought=sought):
+            return "search " + filled(sought, part_text, wrapped_part, column + 1, 0, column + 1)
         case Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
             text = f"claim {metric.text}" + (f"[{flat(index)}]" if index else "") + f" = {flat(value, NEGATIVE)}"
             text += f" ± {flat(deviation, NEGATIVE)}" if deviation else ""

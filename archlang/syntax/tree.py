@@ -377,6 +377,20 @@ class Vary(RecipePart):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sought(Node):
+    """`train.lr in 1e-4..1e-2 log`, `model.heads in [1, 2, 4]`: where `tune` looks for a static."""
+
+    path: Name
+    values: Expression
+    log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(RecipePart):
+    sought: tuple[Sought, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Claim(RecipePart):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`."""
 
@@ -392,7 +406,7 @@ class Claim(RecipePart):
 class Recipe(Item):
     name: str
     name_span: Span = field(compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Claim, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | Claim, ...]
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 

@@ -1,6 +1,6 @@
 """Sizes, types, and how they agree."""
 
 from archlang.types.dimension import Dim
-from archlang.types.type import CONSTRUCTORS, Axis, Type
+from archlang.types.type import CONSTRUCTORS, ISOLATED, Axis, Type
 
-__all__ = ["CONSTRUCTORS", "Axis", "Dim", "Type"]
+__all__ = ["CONSTRUCTORS", "ISOLATED", "Axis", "Dim", "Type"]

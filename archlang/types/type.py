@@ -18,7 +18,8 @@ class Axis(Enum):
 
 
 # Every type constructor of the language with its axes. `chunks` is a `seq` cut into parts for `scan`. The last
-# feature of `tokens`, the size of the vocabulary, may be left out in a program: then it is `vocab`.
+# feature of `tokens`, the size of the vocabulary, may be left out in a program: then it is `vocab`. `pointer[t, n, k]`
+# says for each of t steps, and each of k pointers, how much it points at each of n slots.
 CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "tokens": (Axis.LENGTH, Axis.FEATURE),
     "seq": (Axis.LENGTH, Axis.FEATURE),
@@ -27,9 +28,13 @@ CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "prob": (),
     "probs": (Axis.LENGTH,),
     "address": (Axis.LENGTH, Axis.FEATURE),
+    "pointer": (Axis.LENGTH, Axis.LENGTH, Axis.FEATURE),
     "chunks": (Axis.LENGTH, Axis.FEATURE),
     "number": (),
 }
+
+# What is no data, and becomes none but by `dereference`.
+ISOLATED = frozenset({"address", "pointer"})
 
 
 @dataclass(frozen=True)

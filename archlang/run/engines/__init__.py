@@ -5,7 +5,7 @@ another has left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from archlang.run import mistakes
@@ -17,9 +17,10 @@ ENGINES = ("local", "ray", "slurm")
 class Engine(Protocol):
     """Runs points, as many at a time as it has room for."""
 
-    def run(self, points: Sequence[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
         """How each point ended, in the order in which they end. A point whose process dies ends with an error; the
-        others go on. Once `stopping()` is true no more are begun, and those that run are asked to stop."""
+        others go on. A point is taken from `points` when there is room for it, not before. Once `stopping()` is true no
+        more are begun, and those that run are asked to stop."""
 
 
 def make_engine(name: str, workers: int | None = None, options: Mapping[str, str] | None = None) -> Engine:

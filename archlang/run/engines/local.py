@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
 from typing import Any
@@ -28,28 +28,27 @@ class Local:
         self._cards = torch.cuda.device_count()
         self.workers = workers or self._cards or _cores()
 
-    def run(self, points: Sequence[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
-        if not points:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+        workers = min(self.workers, len(points)) if isinstance(points, Sized) else self.workers
+        if not workers:
             return
-        workers = min(self.workers, len(points))
         threads = max(_cores() // workers, 1)
         # Forked processes would inherit threads that torch has started.
         context = multiprocessing.get_context("spawn")
         pool: Any = ProcessPool(workers, context=context, initializer=_prepare, initargs=(threads, self._cards))
-        waiting = list(points)
+        waiting = iter(points)
         running: dict[Any, Point] = {}  # Any: pebble's futures have few types
         asked = False
         try:
-            while waiting or running:
+            while True:
                 if stopping() and not asked:
                     asked = True
-                    waiting.clear()
                     _ask_to_stop()
-                    continue
                 # Not one more than there are processes: what a process has been handed cannot be taken back.
-                while waiting and len(running) < workers:
-                    point = waiting.pop(0)
+                while not asked and len(running) < workers and (point := next(waiting, None)) is not None:
                     running[pool.schedule(_run, args=[point])] = point
+                if not running:
+                    break
                 ended, _ = wait(running, timeout=_LOOKS, return_when=FIRST_COMPLETED)
                 for future in ended:
                     point = running.pop(future)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from archlang.run import mistakes
 from archlang.run.points import Done, Point, run_point
@@ -30,11 +31,9 @@ class OnRay:
         except ValueError:
             raise mistakes.engine_option("ray", "cpus") from None
 
-    def run(self, points: Sequence[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
         import ray
 
-        if not points:
-            return
         begun = not ray.is_initialized()
         if begun:
             ray.init(
@@ -44,17 +43,24 @@ class OnRay:
                 logging_level=logging.ERROR,
                 log_to_driver=False,
             )
+        cores = dict(ray.cluster_resources()).get("CPU", 1)  # type: ignore[no-untyped-call]
         task = ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(run_point)
+        room = self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
+        waiting = iter(points)
+        running: dict[Any, Point] = {}  # Any: Ray's references have no types
         try:
-            waiting = {task.remote(point): point for point in points}
-            while waiting:
+            while True:
                 if stopping():
-                    for reference in waiting:
+                    for reference in running:
                         ray.cancel(reference)
                     return
-                ended, _ = ray.wait(list(waiting), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
+                while len(running) < room and (point := next(waiting, None)) is not None:
+                    running[task.remote(point)] = point
+                if not running:
+                    return
+                ended, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
                 for reference in ended:
-                    point = waiting.pop(reference)
+                    point = running.pop(reference)
                     try:
                         yield ray.get(reference)
                     except ray.exceptions.RayError as error:

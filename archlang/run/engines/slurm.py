@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from archlang.run import mistakes
 from archlang.run.points import Done, Point, run_point
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+# Jobs at a time where it is not known how many there will be.
+_AT_ONCE = 8
 
 
 class Slurm:
@@ -26,31 +28,21 @@ class Slurm:
         self._options = dict(options)
         self._cluster = self._options.pop("cluster", "slurm")
 
-    def run(self, points: Sequence[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
-        import submitit
-
-        if not points:
-            return
-        try:
-            executor = submitit.AutoExecutor(points[0].folder.parent / ".jobs", cluster=self._cluster)
-        except RuntimeError as error:
-            raise mistakes.no_cluster(str(error)) from error
-        parameters: dict[str, Any] = {name: _value(text) for name, text in self._options.items()}
-        try:
-            executor.update_parameters(**{"name": "archlang", **parameters})
-        except (TypeError, NameError, NotImplementedError, ValueError):
-            raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
-        limit = self._workers or len(points)
-        waiting = list(points)
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+        executor: Any = None  # Any: submitit's executors have no common type
+        limit = self._workers or (len(points) if isinstance(points, Sized) else _AT_ONCE)
+        waiting = iter(points)
         running: list[tuple[Any, Point]] = []  # Any: submitit's jobs
-        while waiting or running:
+        while True:
             if stopping():
                 for job, _ in running:
                     job.cancel()
                 return
-            while waiting and len(running) < limit:
-                point = waiting.pop(0)
+            while len(running) < limit and (point := next(waiting, None)) is not None:
+                executor = executor or self._executor(point.folder.parent / ".jobs")
                 running.append((executor.submit(run_point, point), point))
+            if not running:
+                return
             ended = [one for one in running if one[0].done()]
             running = [one for one in running if one not in ended]
             for job, point in ended:
@@ -62,6 +54,20 @@ class Slurm:
                     yield Done(point, 0.0, error=f"its job failed: {last}; see {Path(job.paths.stderr)}")
             if not ended:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _executor(self, logs: Path) -> Any:
+        import submitit
+
+        try:
+            executor = submitit.AutoExecutor(logs, cluster=self._cluster)
+        except RuntimeError as error:
+            raise mistakes.no_cluster(str(error)) from error
+        parameters = {name: _value(text) for name, text in self._options.items()}
+        try:
+            executor.update_parameters(**{"name": "archlang", **parameters})
+        except (TypeError, NameError, NotImplementedError, ValueError):
+            raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
+        return executor
 
 
 def _value(text: str) -> int | str:

@@ -1,0 +1,95 @@
+"""`archlang tune`: the statics that a recipe looks for."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.settings import parse_sets
+from archlang.cli.table import Budget, budget_seconds
+from archlang.cli.train import Device, Precision, warnings_said
+
+_SHOWN = 10
+
+
+def tune(
+    file: Annotated[Path, typer.Argument(help="A program whose recipe has a `search`.", show_default=False)],
+    recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="How many more places to try.")] = 20,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="A static of the recipe, as in `train.steps=100`.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder of the study; one that is there is gone on with.")
+    ] = None,
+    engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
+    options: Annotated[
+        list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
+    budget: Budget = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the search; the runs have that of the recipe.")] = 0,
+    device: Device = "auto",
+    precision: Precision = "32",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, and nothing else.")] = False,
+) -> None:
+    """Look for the statics that a recipe names after `search`, and print the best as a recipe.
+
+    A line such as `search model.heads in [1, 2, 4], train.lr in 1e-4..1e-2 log` says where. What is made as good as
+    possible is the metric by which the recipe selects its weights. The study is kept in SQLite; the same command goes
+    on.
+
+    Example: archlang tune my.arch --trials 30
+    """
+    from archlang import compile as compiler
+
+    search = compiler.search(file, recipe, parse_sets(sets))
+
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Table
+
+    from archlang.run.engines import make_engine
+    from archlang.run.stop import Stop
+    from archlang.run.tune import Tuning
+
+    shown = console.err if as_json else console.out
+    deadline = None if budget is None else time.time() + budget_seconds(budget)
+    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=shown,
+        disable=not shown.is_terminal,
+    )  # fmt: skip
+    with warnings_said(), Stop().listening() as stop, bar:
+        task = bar.add_task(search.recipe, total=trials)
+        for trial, done in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
+            bar.advance(task)
+            reached = f"failed: {done.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}", markup=False)
+    if stop.asked:
+        shown.print("stopped; the same command goes on from there", markup=False)
+    ranked = tuning.trials()
+    if as_json:
+        told = [{"trial": one.number, "values": one.values, tuning.metric: one.value} for one in ranked]
+        best = search.text(ranked[0].values) if ranked else None
+        print(json.dumps({"trials": told, "best": best}, indent=2, ensure_ascii=False))
+        return
+    if not ranked:
+        console.fail("no trial has ended", "raise `--trials`, or see what failed above")
+    table = Table("trial", tuning.metric, *(space.path for space in search.spaces), title="The best trials")
+    for one in ranked[:_SHOWN]:
+        table.add_row(str(one.number), f"{one.value:.4f}", *(_text(one.values[space.path]) for space in search.spaces))
+    shown.print(table)
+    shown.print(search.text(ranked[0].values), markup=False, highlight=False)
+
+
+def _values(values: dict[str, float | str]) -> str:
+    return ", ".join(f"{path} = {_text(value)}" for path, value in values.items())
+
+
+def _text(value: float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,99 @@
+"""A model fits a task if it takes its fields and gives what is scored; else both places are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check_text, plan
+from archlang.diagnostics import Diagnostic
+
+TRAIN = "train adamw[steps = 10]"
+SORTER = """
+model sorter[d = 8](source: tokens[n], id: seq[n, {k}], target: tokens[m]) -> logits[m, vocab] {{
+    read = mean(embed[d](source) + linear[d](id))
+    return linear[vocab](embed[d](target) + linear[d](target |> embed[d]))
+}}
+"""
+
+
+def recipe(task: str, model: str) -> str:
+    return f"recipe r {{ task {task} model {model} {TRAIN} }}"
+
+
+def only(text: str) -> Diagnostic:
+    (found,) = [one for one in check_text(text) if not one.code.startswith("W")]
+    return found
+
+
+def places(found: Diagnostic) -> list[str]:
+    return [label.span.text for label in found.labels]
+
+
+@pytest.mark.parametrize(("ids", "features"), [(3, "3"), (3, "k"), (8, "8")])
+def test_a_side_input_with_its_features_fits(tmp_path: Path, ids: int, features: str) -> None:
+    file = tmp_path / "sorter.arch"
+    file.write_text(SORTER.format(k=features) + recipe(f"id_sort[id_size = {ids}]", "sorter"))
+    types = [str(value.type) for value in plan(file).graph.region.inputs]
+    assert types == ["tokens[n, 12]", f"seq[n, {ids}]", "tokens[m, 12]"]
+
+
+def test_a_side_input_of_another_width_points_at_both() -> None:
+    found = only(SORTER.format(k=4) + recipe("id_sort[id_size = 3]", "sorter"))
+    assert found.code == "E0416"
+    assert "its field `id` has 3 features at each position, and the model takes `seq[n, 4]`" in found.message
+    assert places(found) == ["id: seq[n, 4]", "id: seq[n, id_size]"]
+
+
+def test_tokens_where_the_task_has_numbers_point_at_both() -> None:
+    found = only(
+        "model m[d = 8](source: tokens[n], id: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
+        " return linear[vocab](embed[d](target)) }" + recipe("id_sort", "m")
+    )
+    assert "its field `id` is `seq`, and the model takes `tokens[n, 12]`" in found.message
+    assert places(found) == ["id: tokens[n]", "id: seq[n, id_size]"]
+
+
+def test_two_lengths_of_the_task_are_not_one_of_the_model() -> None:
+    found = only(
+        "model m[d = 8](source: tokens[n], target: tokens[n]) -> logits[n, vocab] {"
+        " return linear[vocab](embed[d](source) + embed[d](target)) }" + recipe("copy", "m")
+    )
+    assert "its fields `source` and `target` differ in length, and the model gives both the length `n`" in found.message
+    assert places(found) == ["target: tokens[n]", "target: tokens[m]"]
+
+
+def test_sets_are_as_wide_as_their_task_says() -> None:
+    found = only(
+        "model m[d = 8](x: tokens[n]) -> logits[n, 3] { return linear[3](embed[d](x)) }" + recipe("dyck[pairs = 2]", "m")
+    )
+    assert "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`" in found.message
+    assert places(found) == ["logits[n, 3]", "logits[n, vocab]"]
+
+
+def test_a_class_for_the_whole_where_each_position_is_asked_does_not_fit() -> None:
+    found = only(
+        "model m[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }"
+        + recipe("bucket_sort", "m")
+    )
+    assert "the task scores `logits[n, 5]`, and the model gives `vec[5]`" in found.message
+
+
+def test_a_model_without_a_field_is_told_which_there_are() -> None:
+    found = only(
+        "model m[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
+        " return linear[vocab](embed[d](target)) }" + recipe("priority_sort", "m")
+    )
+    assert "the task has the fields `source`, `priority`, `target`, and the model takes 2" in found.message
+
+
+@pytest.mark.parametrize("task", ["copy", "dyck", "mqar"])
+def test_a_model_that_reads_the_answer_is_found(task: str) -> None:
+    fields = "source: tokens[n], target: tokens[m]" if task == "copy" else "target: tokens[m]"
+    found = only(
+        f"model m[d = 8]({fields}) -> logits[m, vocab] {{"
+        " h = embed[d](target)\n return linear[vocab](h + attention[2](h)) }" + recipe(task, "m")
+    )
+    assert found.code == "E0501"
+    assert f"`{task}` asks to predict it" in found.message
