@@ -39,14 +39,19 @@ def make_fabric(device: str = "auto", precision: str = "32") -> Fabric:
     return Fabric(accelerator=kind, devices=devices, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether it says that the memory of the device, or of the host, does not suffice."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and _NO_HOST_MEMORY in str(error)
+    )
+
+
 @contextmanager
 def enough_memory(device: torch.device, batch: int) -> Iterator[None]:
     """Says what to do where the memory does not suffice."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise mistakes.out_of_memory(str(device), batch) from error
-    except RuntimeError as error:
-        if _NO_HOST_MEMORY not in str(error):
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
             raise
         raise mistakes.out_of_memory(str(device), batch) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
@@ -15,13 +17,19 @@ from torch.optim import Optimizer
 from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints
 from archlang.run.data import Data, Sampler
+from archlang.run.devices import is_out_of_memory
 from archlang.run.generators import random_state, restore_random_state
 from archlang.run.record import Record
 from archlang.run.schedules import first_beta, learning_rate
 from archlang.run.score import Interrupted, Score, evaluate, forward, loss
 from archlang.run.settings import Settings
 from archlang.run.stop import Stop
-from archlang.tasks.base import Split, Task
+from archlang.tasks.base import Split, Task, rule_of
+from archlang.tasks.metrics import rank
+
+
+class MemoryWarning(UserWarning):
+    """Fewer samples go through the model at a time, for want of memory."""
 
 
 class Watcher(Protocol):
@@ -47,7 +55,8 @@ class Progress:
 def ranking(history: list[dict[str, Any]], metric: str) -> list[int]:
     """The steps that were measured, the best first, and the latest first of equal ones."""
     lines = [line for line in history if line[metric] == line[metric]]  # not NaN
-    return [line["step"] for line in sorted(lines, key=lambda line: (line[metric], line["step"]), reverse=True)]
+    lines.sort(key=lambda line: (rank(metric, line[metric]), line["step"]), reverse=True)
+    return [line["step"] for line in lines]
 
 
 @dataclass(frozen=True)
@@ -85,13 +94,16 @@ class Training:
         if at_test is not module:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
+        self._rule = rule_of(task)
         self._splits = dict(splits)
         self._train = Data(splits["train"], fabric.device)
         self._valid = Data(splits[self._selecting], fabric.device)
-        self._sampler = Sampler(self._train.lengths, settings.batch, seed)
+        self._sampler = self._make_sampler(seed)
         self._checkpoints = Checkpoints(record.folder / "checkpoints")
         self.progress = Progress()
-        self.total = settings.total_steps(self._train.size)
+        self.total = settings.total_steps(len(self._sampler))
+        # How many samples go through the model at a time; fewer once the memory has not sufficed.
+        self._micro = settings.micro or None
         self._interval = settings.evaluated_every(self.total)
         self._logged = settings.logged_every(self.total)
         # Losses that nobody has looked at yet: a GPU is waited for only where one of them is shown or kept.
@@ -117,13 +129,16 @@ class Training:
         self._optimizer.load_state_dict(state["optimizer"])
         self._fabric.strategy.precision.load_state_dict(state["precision"])
         restore_random_state(state["random"], self._fabric.device)
-        self._sampler = Sampler(
-            self._train.lengths, self.settings.batch, self._sampler.seed, state["epoch"], state["position"]
-        )
+        self._sampler = self._make_sampler(self._sampler.seed, state["epoch"], state["position"])
+        self._micro = state.get("micro", self._micro)
         self.progress = Progress(saved.step, state["looked"], state["best"], state["best_step"], list(state["history"]))
         self._checkpoints.forget_after(saved.step)
         self.record.cut(state["sizes"], saved.step)
         return True
+
+    def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
+        settings = self.settings
+        return Sampler(self._train.lengths, settings.batch, seed, epoch, position, tokens=settings.batch_of == "tokens")
 
     def _save(self) -> None:
         """Writes a checkpoint, unless the weights are not numbers any more: those of before are worth more."""
@@ -137,6 +152,7 @@ class Training:
             "random": random_state(self._fabric.device),
             "epoch": self._sampler.epoch,
             "position": self._sampler.position,
+            "micro": self._micro,
             "looked": progress.looked,
             "best": progress.best,
             "best_step": progress.best_step,
@@ -198,18 +214,51 @@ class Training:
             group["lr"] = rate
             if "betas" in group:
                 group["betas"] = (first_beta(settings, step, self.total), group["betas"][1])
-        batch = self._train.batch(self._sampler.next())
-        value = loss(forward(self._model, batch), batch)
+        value = self._gradients(self._sampler.next())
+        norm = self._clip()
+        self._optimizer.step()
+        return value, norm, rate
+
+    def _gradients(self, items: np.ndarray) -> Tensor:
+        """The gradients of a batch, and its loss. Where the memory does not suffice, half as many samples go through
+        the model at a time, from then on; the batch stays what it is."""
+        while True:
+            self._optimizer.zero_grad(set_to_none=True)
+            try:
+                return self._in_parts(items)
+            except (RuntimeError, MemoryError) as error:
+                size = min(self._micro or len(items), len(items))
+                if not is_out_of_memory(error) or size == 1:
+                    raise
+                self._micro = (size + 1) // 2
+            # Only here is nothing of the failed step held any more.
+            if self._fabric.device.type == "cuda":
+                torch.cuda.empty_cache()
+            said = f"the memory does not suffice for {size} samples at a time; going on with {self._micro}"
+            warnings.warn(f"{said}, and with batches as before", MemoryWarning, stacklevel=2)
+
+    def _in_parts(self, items: np.ndarray) -> Tensor:
+        size = self._micro or len(items)
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        if len(parts) == 1:
+            return self._backward(items, 1.0, 1.0)
+        whole = max(self._train.weight(items), 1)
+        values = [self._backward(part, self._train.weight(part) / whole, len(part) / len(items)) for part in parts]
+        return torch.stack(values).sum()
+
+    def _backward(self, items: np.ndarray, share: float, samples: float) -> Tensor:
+        """Adds the gradients of some items, which have these shares of the batch's losses and samples; gives their
+        share of its loss."""
+        settings = self.settings
+        batch = self._train.batch(items)
+        value = loss(forward(self._model, batch), batch, self._rule, settings.label_smoothing) * share
         whole = value
         if settings.ponder:
             ponder = self.module.ponder
             assert isinstance(ponder, Tensor)
-            whole = value + settings.ponder * ponder
-        self._optimizer.zero_grad(set_to_none=True)
+            whole = value + settings.ponder * samples * ponder
         self._fabric.backward(whole)
-        norm = self._clip()
-        self._optimizer.step()
-        return value.detach(), norm, rate
+        return value.detach()
 
     def _clip(self) -> Tensor | None:
         """Clips gradients by value, then by norm, as far as the recipe asks for it; gives the norm."""
@@ -294,8 +343,8 @@ class Training:
             step, {f"{score.split}/{name}": value for name, value in {"loss": score.loss, **score.metrics}.items()}
         )
         progress.history.append(line)
-        value = score.metrics[self._metric]
-        if value == value and (progress.best is None or value >= progress.best):
+        metric, value = self._metric, score.metrics[self._metric]
+        if value == value and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
             progress.best, progress.best_step = value, step
         self.watcher.scored(step, score)
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from archlang.run.claims import Comparison
 from archlang.run.score import Score
+from archlang.tasks.metrics import LOWER_IS_BETTER
 
 # On a terminal that cannot be redrawn, a line every so many seconds is enough.
 _SECONDS = 10.0
@@ -83,7 +84,7 @@ class Display:
 
     def scored(self, step: int, score: Score) -> None:
         metric, value = next(iter(score.metrics.items()))
-        self._accuracy = f"  {score.split}.{metric} {value:.1%}"
+        self._accuracy = f"  {score.split}.{metric} {_shown(metric, value)}"
 
 
 def result_table(
@@ -97,13 +98,13 @@ def result_table(
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
     for score in scores:
-        table.add_row(score.split, str(score.items), *(_percent(score.metrics.get(metric)) for metric in metrics))
+        table.add_row(score.split, str(score.items), *(_shown(metric, score.metrics.get(metric)) for metric in metrics))
         for group, values in sorted(score.groups.items(), key=lambda pair: pair[0] != breakdown):
             if not 2 <= len(values) <= _MOST_GROUPS:
                 continue
             for value, measured in values.items():
                 mark = " (trained)" if value in trained.get(group, ()) else ""
-                cells = [_percent(measured.get(metric)) for metric in metrics]
+                cells = [_shown(metric, measured.get(metric)) for metric in metrics]
                 table.add_row(f"  {group} {value}{mark}", "", *cells)
     return table
 
@@ -123,5 +124,8 @@ def claim_table(comparisons: Sequence[Comparison]) -> Table:
     return table
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.1%}"
+def _shown(metric: str, value: float | None) -> str:
+    """A share in per cent; what is no share as a number."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"{value:.2f}" if metric in LOWER_IS_BETTER else f"{value:.1%}"

@@ -140,6 +140,7 @@ def _finish(
         "results.json",
         {
             "best_step": best,
+            "breakdown": task.breakdown,
             "splits": {score.split: score.described() for score in scores},
             "claims": [claim.described() for claim in claims],
         },

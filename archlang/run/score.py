@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from archlang.run.data import Batch, Data
 from archlang.run.generators import always_the_same
-from archlang.tasks.base import Integers, Ragged, Split, Task
-from archlang.tasks.metrics import Tally, tally
+from archlang.run.smoothing import smoothed_entropy
+from archlang.tasks.base import Form, Integers, Judging, Ragged, Reals, Rule, Split, Task, rule_of
+from archlang.tasks.metrics import LOWER_IS_BETTER, Tally, tally
+
+# Groups that meet in more ways than this are not kept together.
+_MOST_JOINT = 500
 
 
 class Interrupted(Exception):
@@ -42,7 +47,7 @@ class Score:
         chosen = np.ones(self.items, dtype=np.bool_)
         for name, value in groups.items():
             chosen &= self._members[name] == value
-        return _share(self._tallies[metric], chosen) if chosen.any() else None
+        return self._tallies[metric].among(chosen) if chosen.any() else None
 
     def described(self) -> dict[str, Any]:  # Any: JSON
         """All of it as JSON."""
@@ -51,7 +56,17 @@ class Score:
             "loss": self.loss,
             "metrics": dict(self.metrics),
             "groups": {name: dict(values) for name, values in self.groups.items()},
+            "joint": list(self._joint()),
         }
+
+    def _joint(self) -> Iterator[dict[str, Any]]:  # Any: JSON
+        """Each metric of the items that are in two or more groups at once, where these are few enough to be kept."""
+        for size in range(2, len(self._members) + 1):
+            for names in combinations(self._members, size):
+                met = np.unique(np.stack([self._members[name] for name in names], axis=1), axis=0)
+                for values in met.tolist() if len(met) <= _MOST_JOINT else ():
+                    groups = dict(zip(names, values, strict=True))
+                    yield {"of": groups, "metrics": {metric: self.among(metric, groups) for metric in self._tallies}}
 
 
 def forward(module: nn.Module, batch: Batch) -> Tensor:
@@ -61,13 +76,99 @@ def forward(module: nn.Module, batch: Batch) -> Tensor:
     return logits
 
 
-def loss(logits: Float[Tensor, "..."], batch: Batch) -> Float[Tensor, ""]:
-    """The mean cross entropy over samples, or over the scored positions of the batch."""
+# The loss
+
+
+def loss(
+    logits: Float[Tensor, "..."], batch: Batch, rule: Rule = Rule.ENTROPY, smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """The mean loss over samples, or over the scored positions of the batch; of spans that of both ends. Smoothing is
+    for classes, not for spans or sets."""
+    if batch.form is Form.SPANS:
+        return F.cross_entropy(ends(logits, batch).transpose(1, 2).flatten(0, 1), batch.targets.flatten())
     if batch.scored is None:
-        return F.cross_entropy(logits.float(), batch.targets)
-    each = F.cross_entropy(logits.float().flatten(0, 1), batch.targets.flatten(), reduction="none")
+        return smoothed_entropy(logits.float(), batch.targets, smoothing).mean()
+    each = position_losses(logits, batch, rule, smoothing).flatten()
     counted = batch.scored.flatten()
     return (each * counted).sum() / counted.sum().clamp(min=1)
+
+
+def position_losses(
+    logits: Float[Tensor, "b n k"], batch: Batch, rule: Rule = Rule.ENTROPY, smoothing: float = 0.0
+) -> Float[Tensor, "b n"]:
+    """The loss at each position, scored or not; of sets the mean over their possible members."""
+    logits = logits.float()
+    if batch.form is not Form.SETS:
+        each = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing)
+        return each.view(batch.targets.shape)
+    if rule is Rule.SQUARES:
+        return (logits.sigmoid() - batch.targets).square().mean(-1)
+    return F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none").mean(-1)
+
+
+def ends(logits: Float[Tensor, "b n 2"], batch: Batch) -> Float[Tensor, "b n 2"]:
+    """The logits of beginning and end at each position; no span has a position that is not marked."""
+    assert batch.scored is not None, "a split of spans marks where they may be"
+    return logits.float().masked_fill(~batch.scored[..., None], -torch.inf)
+
+
+# Predictions
+
+
+def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_"]:
+    """What a model answers: the likeliest class, each member of a set that is likelier than not, the likeliest span."""
+    match batch.form:
+        case Form.SETS:
+            return logits >= 0
+        case Form.SPANS:
+            return best_span(ends(logits, batch))
+    return logits.argmax(-1)
+
+
+def best_span(logits: Float[Tensor, "b n 2"]) -> Int[Tensor, "b 2"]:
+    """The pair of positions with the largest sum that does not end before it begins."""
+    best, begins = logits[..., 0].cummax(1)
+    last = (best + logits[..., 1]).argmax(1)
+    return torch.stack([begins.gather(1, last[:, None])[:, 0], last], 1)
+
+
+class Answers:
+    """The predictions of a whole split, and its losses where a metric is made of them, batch after batch."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        targets = split.targets
+        shape = targets.values.shape if isinstance(targets, Ragged) else targets.shape
+        self.predictions: np.ndarray = np.zeros(shape, dtype=np.bool_ if split.form is Form.SETS else np.int64)
+        self.losses: Reals = np.zeros(len(split))
+        self.counts: Integers = np.zeros(len(split), dtype=np.int64)
+
+    def put(self, items: np.ndarray, chosen: np.ndarray) -> None:
+        """Takes the answers of some items: a row each, of which what stands behind the item's targets is ignored."""
+        targets = self._split.targets
+        if not isinstance(targets, Ragged):
+            self.predictions[items] = chosen
+            return
+        columns = np.arange(chosen.shape[1])
+        inside = columns < targets.lengths[items][:, None]
+        self.predictions[(targets.offsets[items][:, None] + columns)[inside]] = chosen[inside]
+
+    def put_losses(self, items: np.ndarray, losses: np.ndarray, counts: np.ndarray) -> None:
+        """Takes the sums of the losses of some items, and of how many they are."""
+        self.losses[items], self.counts[items] = losses, counts
+
+    def tallies(self, task: Task) -> dict[str, Tally]:
+        """Every metric of the task."""
+        split, found = self._split, dict[str, Tally]()
+        judged = task.judge(split, self.predictions) if isinstance(task, Judging) else {}
+        for metric in task.metrics:
+            if metric in judged:
+                found[metric] = Tally(judged[metric], np.ones(len(split), dtype=np.int64))
+            elif metric in LOWER_IS_BETTER:
+                found[metric] = Tally(self.losses, self.counts, exponential=True)
+            else:
+                found[metric] = tally(metric, task.unit, split, self.predictions)
+        return found
 
 
 @torch.no_grad()
@@ -85,36 +186,38 @@ def evaluate(
 
     Raises:
         Interrupted: `stopping()` became true."""
-    per_position = isinstance(split.targets, Ragged)
-    found = np.zeros(len(split.targets.values) if isinstance(split.targets, Ragged) else len(split), dtype=np.int64)
+    answers, rule = Answers(split), rule_of(task)
+    perplexed = not LOWER_IS_BETTER.isdisjoint(task.metrics)
     total = count = 0.0
     with _measuring(module, data.device):
         for part in data.in_order_of_length(batch):
             if stopping():
                 raise Interrupted
             logits = forward(module, part)
-            weight = float(part.scored.sum()) if part.scored is not None else float(len(part.items))
-            total += float(loss(logits, part)) * weight
+            counted = part.scored if part.form is not Form.SPANS else None
+            weight = float(counted.sum()) if counted is not None else float(len(part.items))
+            total += float(loss(logits, part, rule)) * weight
             count += weight
-            chosen = logits.argmax(-1).cpu().numpy()
             items = part.items.cpu().numpy()
-            if not per_position:
-                found[items] = chosen
-                continue
-            assert isinstance(split.targets, Ragged)
-            for row, item in zip(chosen, items, strict=True):
-                start, stop = split.targets.offsets[item], split.targets.offsets[item + 1]
-                found[start:stop] = row[: stop - start]
-    tallies = {metric: tally(metric, task.unit, split, found) for metric in task.metrics}
+            answers.put(items, predict(logits, part).cpu().numpy())
+            if perplexed and counted is not None:
+                sums = (position_losses(logits, part, rule) * counted).sum(1, dtype=torch.float64)
+                answers.put_losses(items, sums.cpu().numpy(), counted.sum(1).cpu().numpy())
+    return scored(name, split, task, answers, total / max(count, 1.0))
+
+
+def scored(name: str, split: Split, task: Task, answers: Answers, mean_loss: float) -> Score:
+    """A split's answers as its score."""
+    tallies = answers.tallies(task)
     groups = {
         group: {
-            int(value): {metric: _share(one, values == value) for metric, one in tallies.items()}
+            int(value): {metric: one.among(values == value) for metric, one in tallies.items()}
             for value in np.unique(values)
         }
         for group, values in split.groups.items()
     }
     measured = {metric: one.share for metric, one in tallies.items()}
-    return Score(name, len(split), total / max(count, 1.0), measured, groups, tallies, dict(split.groups))
+    return Score(name, len(split), mean_loss, measured, groups, tallies, dict(split.groups))
 
 
 @contextmanager
@@ -127,8 +230,3 @@ def _measuring(module: nn.Module, device: torch.device) -> Iterator[None]:
             yield
     finally:
         module.train(training)
-
-
-def _share(counted: Tally, chosen: np.ndarray) -> float:
-    asked = int(counted.counts[chosen].sum())
-    return float(counted.hits[chosen].sum() / asked) if asked else float("nan")

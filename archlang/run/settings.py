@@ -31,11 +31,14 @@ class Settings(BaseModel):
     clip: float = Field(default=0.0, ge=0)
     clip_value: float = Field(default=0.0, ge=0)
     batch: int = Field(gt=0)
+    batch_of: Literal["samples", "tokens"] = "samples"
+    micro: int = Field(default=0, ge=0)
     steps: int = Field(ge=0)
     epochs: int = Field(ge=0)
     schedule: Literal["constant", "warmup", "root", "cosine", "onecycle"] = "constant"
     warmup: int = Field(default=0, ge=0)
     ponder: float = Field(default=0.0, ge=0)
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     select: str = Field(default="valid.accuracy", pattern=r"^\w+\.\w+$")
     every: int = Field(default=0, ge=0)
 
@@ -53,9 +56,9 @@ class Settings(BaseModel):
             name = ".".join(["train", *map(str, first["loc"])])
             raise RunError(f"`{name} = {first['input']}` cannot be: {first['msg']}", "mend the recipe") from None
 
-    def total_steps(self, samples: int) -> int:
-        """The steps of a run over a training split of so many samples."""
-        return self.steps or self.epochs * max(samples // self.batch, 1)
+    def total_steps(self, batches: int) -> int:
+        """The steps of a run whose epochs have so many batches."""
+        return self.steps or self.epochs * batches
 
     def evaluated_every(self, total: int) -> int:
         """The steps between two looks at the selecting metric."""

@@ -42,7 +42,8 @@ def time_run(point: Point) -> float:
         folder, stop = Path(place) / "run", _After()
         train(point.plan, folder, device=point.device, precision=point.precision, stop=stop)
         items = int(read_json(folder, "data.json")["train"]["items"])
-    steps = Settings.of(point.plan.train.statics).total_steps(items)
+    settings = Settings.of(point.plan.train.statics)
+    steps = settings.total_steps(max(items // settings.batch, 1))
     if len(stop.times) <= _WARM + _TIMED:  # a run of fewer steps has shown all of them
         return stop.times[-1] - stop.times[0]
     return (stop.times[_WARM + _TIMED] - stop.times[_WARM]) / _TIMED * steps

@@ -19,6 +19,7 @@ from archlang.run.checkpoint import CheckpointWarning
 from archlang.run.mistakes import RunError
 from archlang.run.record import Record, RecordWarning
 from archlang.run.stop import Stop
+from archlang.tasks.copy import Copy
 from archlang.tasks.mistakes import TaskError
 
 Train = Callable[..., runner.Outcome]
@@ -409,3 +410,34 @@ def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
     point: Plan = plan(program)
     with pytest.raises(RunError, match="not one of archlang's"):
         runner.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
+
+
+# Metrics of which less is better
+
+
+WRITER = """
+model writer[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    return linear[vocab](embed[d](target) + linear[d](embed[d](target)))
+}
+recipe writer {
+    task  copy[symbols = 2, train = 1..3, valid = 4..4, test = [5], train_size = 60, valid_size = 20, test_size = 5]
+    model writer
+    train adamw[lr = 0.5, batch = 8, steps = 30, every = 5, select = valid.perplexity]
+}
+"""
+
+
+def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Copy, "metrics", ("perplexity", "accuracy"))
+    (tmp_path / "writer.arch").write_text(WRITER)
+    runner.train(plan(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
+    measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
+    assert len(set(measured.values())) == len(measured) == 6
+    best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
+    assert best == min(measured, key=measured.__getitem__)
+    assert best != max(measured, key=measured.__getitem__)
+
+
+def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
+    history = [{"step": step, "perplexity": value} for step, value in ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))]
+    assert loop.ranking(history, "perplexity") == [4, 2, 1]

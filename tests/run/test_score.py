@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from archlang.run.data import Data
-from archlang.run.score import Interrupted, Score, evaluate, forward, loss
-from archlang.tasks.base import Ragged, Split, Unit
+from archlang.run.score import Answers, Interrupted, Score, best_span, evaluate, forward, loss, scored
+from archlang.tasks.base import Kind, Ragged, Rule, Split, Unit
 
 CPU = torch.device("cpu")
 
@@ -25,6 +25,8 @@ class FakeTask:
     vocabulary: tuple[str, ...] = ("a", "b", "c")
     breakdown: str = "length"
     version: int = 1
+    kind: Kind = Kind.CLASSIFICATION
+    in_distribution: tuple[str, ...] = ("train",)
 
     def split_names(self) -> tuple[str, ...]:
         return ("train",)
@@ -156,3 +158,105 @@ def test_a_group_in_which_nothing_is_scored_has_no_accuracy() -> None:
     split = Split({"x": rows}, rows, Ragged.of([[1], [0]], dtype=np.bool_), {"length": np.array([1, 2])})
     found = score(split, unit=Unit.POSITION)
     assert math.isnan(found.groups["length"][2]["accuracy"])
+
+
+SETS = Split(
+    {"x": Ragged.of([[0, 1], [2]])},
+    Ragged(np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=np.bool_), np.array([0, 2, 3], dtype=np.int64)),
+    groups={"length": np.array([2, 1])},
+)
+
+
+class Given(nn.Module):
+    """Gives the logits that it holds for each symbol."""
+
+    def __init__(self, logits: list[list[float]]) -> None:
+        super().__init__()
+        self.logits = torch.tensor(logits)
+
+    def forward(self, x: Tensor, *, lengths: Tensor) -> Tensor:
+        return self.logits[x]
+
+
+def test_of_sets_every_member_is_a_question_of_its_own() -> None:
+    batch = Data(SETS, CPU).batch(np.array([1, 0]))
+    logits = torch.randn(2, 2, 3)
+    entropies, squares = [], []
+    for row, place, members in ((0, 0, (0, 1, 1)), (1, 0, (1, 0, 0)), (1, 1, (0, 1, 0))):
+        for logit, member in zip(logits[row, place].tolist(), members, strict=True):
+            chance = 1 / (1 + math.exp(-logit))
+            entropies.append(-math.log(chance if member else 1 - chance))
+            squares.append((chance - member) ** 2)
+    assert loss(logits, batch).item() == pytest.approx(sum(entropies) / 9, rel=1e-5)
+    assert loss(logits, batch, Rule.SQUARES).item() == pytest.approx(sum(squares) / 9, rel=1e-5)
+
+
+def test_a_member_of_a_set_is_what_is_likelier_than_not() -> None:
+    module = Given([[0.1, -2.0, -0.1], [-1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]])
+    task = FakeTask(kind=Kind.SETS, unit=Unit.SEQUENCE, metrics=("accuracy", "token_accuracy"))
+    found = evaluate(module, Data(SETS, CPU), SETS, "test", task)
+    assert found.metrics == {"accuracy": 0.5, "token_accuracy": pytest.approx(2 / 3)}
+    assert found.groups["length"] == {
+        1: {"accuracy": 0.0, "token_accuracy": 0.0},
+        2: {"accuracy": 1.0, "token_accuracy": 1.0},
+    }
+
+
+SPANS = Split(
+    {"x": Ragged.of([[0, 1, 2, 0], [1, 2]])},
+    np.array([[1, 2], [0, 1]], dtype=np.int64),
+    Ragged.of([[0, 1, 1, 1], [1, 1]], dtype=np.bool_),
+)
+
+
+def test_a_span_is_the_likeliest_that_does_not_end_before_it_begins() -> None:
+    logits = torch.randn(50, 7, 2)
+    for row, (first, last) in zip(logits, best_span(logits).tolist(), strict=True):
+        sums = {(i, j): float(row[i, 0] + row[j, 1]) for i in range(7) for j in range(i, 7)}
+        assert sums[first, last] == max(sums.values())
+
+
+def test_spans_are_where_they_may_be_and_their_loss_is_that_of_both_ends() -> None:
+    module = Given([[9.0, 9.0], [1.0, 0.0], [0.0, 1.0]])
+    task = FakeTask(kind=Kind.SPANS, metrics=("exact_match", "f1"))
+    found = evaluate(module, Data(SPANS, CPU), SPANS, "test", task)
+    # The last symbol of the first item is not before its first, and is the best place for both ends.
+    assert found.metrics == {"exact_match": 0.5, "f1": 0.5}
+    begin = F.cross_entropy(torch.tensor([[1.0, 0.0, 9.0], [1.0, 0.0, -math.inf]]), torch.tensor([0, 0]))
+    end = F.cross_entropy(torch.tensor([[0.0, 1.0, 9.0], [0.0, 1.0, -math.inf]]), torch.tensor([1, 1]))
+    assert found.loss == pytest.approx((begin + end).item() / 2)
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> None:
+    found = score(POSITIONS, batch, unit=Unit.POSITION, metrics=("perplexity", "accuracy"))
+    assert found.metrics["perplexity"] == pytest.approx(math.exp(found.loss))
+    assert found.metrics["accuracy"] == pytest.approx(2 / 3)
+    alone = score(POSITIONS.select([1]), unit=Unit.POSITION, metrics=("perplexity",))
+    assert found.groups["length"][2]["perplexity"] == pytest.approx(alone.metrics["perplexity"])
+    assert found.among("perplexity", {"length": 2}) == pytest.approx(alone.metrics["perplexity"])
+
+
+def test_a_task_may_judge_by_itself() -> None:
+    @dataclass(frozen=True)
+    class Judge(FakeTask):
+        def judge(self, split: Split, predictions: np.ndarray) -> dict[str, np.ndarray]:
+            assert predictions.tolist() == [0, 1, 2, 1]
+            assert split.notes["worth"].values.tolist() == [1, 2, 3, 4]
+            return {"f1": split.notes["worth"].values / 4}
+
+    split = Split(
+        CLASSES.inputs, CLASSES.targets, groups=CLASSES.groups, notes={"worth": Ragged.of([[1], [2], [3], [4]])}
+    )
+    found = evaluate(Repeats(False), Data(split, CPU), split, "test", Judge(metrics=("f1", "accuracy")))
+    assert found.metrics == {"f1": 0.625, "accuracy": 0.5}
+    assert found.groups["length"][2] == {"f1": 0.625, "accuracy": 0.5}
+
+
+def test_answers_may_come_from_anywhere() -> None:
+    answers = Answers(POSITIONS)
+    answers.put(np.array([1, 0]), np.array([[0, 1, 9], [0, 1, 9]]))
+    assert answers.predictions.tolist() == [0, 1, 9, 0, 1]
+    assert scored("test", POSITIONS, FakeTask(unit=Unit.POSITION), answers, 0.25).metrics == {
+        "accuracy": pytest.approx(2 / 3)
+    }

@@ -23,9 +23,9 @@ def test_a_setting_that_means_nothing_is_named(name: str, value: StaticValue) ->
 
 
 def test_epochs_count_whole_batches() -> None:
-    assert Settings.of({**GIVEN, "steps": 0, "epochs": 3}).total_steps(samples=100) == 9
-    assert Settings.of({**GIVEN, "steps": 0, "epochs": 3}).total_steps(samples=5) == 3
-    assert Settings.of({**GIVEN, "epochs": 3}).total_steps(samples=100) == 100
+    assert Settings.of({**GIVEN, "steps": 0, "epochs": 3}).total_steps(batches=3) == 9
+    assert Settings.of({**GIVEN, "steps": 0, "epochs": 3}).total_steps(batches=1) == 3
+    assert Settings.of({**GIVEN, "epochs": 3}).total_steps(batches=3) == 100
 
 
 def test_a_run_is_looked_at_ten_times_unless_told_otherwise() -> None:
