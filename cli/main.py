@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import archlang
-from archlang.cli import blocks, check, console, evaluate, explain, fmt, show, table, tasks, train, tune
+from archlang.cli import blocks, check, console, evaluate, explain, fmt, runs, show, table, tasks, train, tune
 from archlang.diagnostics import ArchlangError, ProgramError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
+app.add_typer(runs.app)
 
 
 def _version(wanted: bool) -> None:

@@ -17,6 +17,7 @@ from archlang.cli import console
 from archlang.cli.settings import parse_sets
 
 if TYPE_CHECKING:
+    from archlang.graph.plan import Plan
     from archlang.run.runner import Outcome
 
 
@@ -40,7 +41,7 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, 
 
 
 def train(
-    file: Annotated[Path, typer.Argument(help="A program with a recipe.", show_default=False)],
+    file: Annotated[Path | None, typer.Argument(help="A program with a recipe.", show_default=False)] = None,
     recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `model.d=128`; may be repeated.")
@@ -52,24 +53,32 @@ def train(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
     ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="A run folder to go on with, from what it holds alone.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
 ) -> None:
     """Train a recipe on its task, and measure every split.
 
     Everything about the run is kept in its folder, `runs/RECIPE/TIME` if none is named. Ctrl-C stops after the step at
-    hand with a checkpoint; the same command with `--out` goes on from there.
+    hand with a checkpoint; the same command with `--out` goes on from there, and so does `--resume` with the folder
+    alone.
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
-    from archlang import compile as compiler
+    if (file is None) == (resume is None):
+        console.fail("name a program, or a run folder after `--resume`", "see `archlang train --help`", code=2)
+    if resume is not None:
+        if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
+            console.fail("a run is gone on with as it is", "give `--resume` and `--device` alone", code=2)
+        from archlang.run.record import read_plan
 
-    settings = parse_sets(sets)
-    if steps is not None:
-        settings["train.steps"] = str(steps)
-    if seed is not None:
-        settings["seed"] = str(seed)
-    plan = compiler.plan(file, recipe, settings)
-    folder = out or _new_folder(Path("runs") / plan.recipe)
+        plan, precision = read_plan(resume)
+        folder = resume
+    else:
+        assert file is not None
+        plan = _plan(file, recipe, sets, steps, seed)
+        folder = out or _new_folder(Path("runs") / plan.recipe)
 
     from archlang.run import runner
 
@@ -84,6 +93,18 @@ def train(
         print(json.dumps(_described(outcome), indent=2, ensure_ascii=False))
     elif not outcome.stopped:
         _report(outcome)
+
+
+def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
+    """The point that the command line names."""
+    from archlang import compile as compiler
+
+    settings = parse_sets(sets)
+    if steps is not None:
+        settings["train.steps"] = str(steps)
+    if seed is not None:
+        settings["seed"] = str(seed)
+    return compiler.plan(file, recipe, settings)
 
 
 def _new_folder(place: Path) -> Path:

@@ -29,12 +29,13 @@ import torch
 
 import archlang
 from archlang.graph.graph import Graph
-from archlang.graph.plan import Plan
+from archlang.graph.plan import Chosen, Plan, PublishedResult
 from archlang.graph.text import parse_graph, print_graph
 from archlang.run import mistakes
 from archlang.run.curves import Curves
 from archlang.run.sources import used_files
 from archlang.run.whole import write_whole
+from archlang.source import Source
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 _RUN, _DATA, _LOCK = "run.json", "data.json", ".lock"
@@ -175,6 +176,36 @@ def read_graph(folder: Path, name: str = _GRAPH_AT_TEST) -> Graph:
         return parse_graph(read_text(folder, name))
     except ValueError as error:
         raise mistakes.damaged(folder / name, str(error)) from error
+
+
+def read_plan(folder: Path) -> tuple[Plan, str]:
+    """The plan of a run, and its precision, from its folder alone; what its recipe varies is not known any more.
+
+    Raises:
+        RunError: the folder is no run's, or is damaged."""
+    run = read_json(folder, _RUN)
+    try:
+        task, trained = (
+            Chosen(one["name"], one["python"], {name: decode(value) for name, value in one["statics"].items()})
+            for one in (run["task"], run["train"])
+        )
+        graph, at_test = read_graph(folder, _GRAPH), read_graph(folder, _GRAPH_AT_TEST)
+        claims = tuple(
+            PublishedResult(
+                one["metric"], one["index"], one["value"], one["deviation"],
+                {name: decode(value) for name, value in one["at"].items()}, one["from"],
+            )
+            for one in run["claims"]
+        )  # fmt: skip
+        source = Source(str(folder / "recipe.arch"), read_text(folder, "recipe.arch"))
+        settings = {name: decode(value) for name, value in run["settings"].items()}
+        plan = Plan(
+            run["recipe"], source, task, run["gives"], run["model"], graph, graph if at_test == graph else at_test,
+            trained, run["seed"], settings, {}, claims,
+        )  # fmt: skip
+        return plan, str(run["precision"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise mistakes.damaged(folder / _RUN, f"what it says of the run cannot be understood ({error!r})") from error
 
 
 # Writing one

@@ -1,0 +1,92 @@
+"""`archlang runs` and `--resume`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> mean |> linear[classes]
+}
+
+recipe tiny {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4]
+    test  model.d = 8
+    claim test.accuracy[5] = 1.00 ± 0.02 at task.order = backward from "nobody"
+}
+"""
+
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archlang: Command) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.arch").write_text(PROGRAM)
+    assert archlang("train", "tiny.arch", "--device", "cpu", "--out", "runs/a").code == 0
+    return tmp_path
+
+
+def test_runs_are_listed_with_their_state_step_and_metrics(archlang: Command, folder: Path) -> None:
+    said = archlang("runs", "list", "--json")
+    (run,) = json.loads(said.out)
+    assert (run["folder"], run["state"], run["step"], run["seed"]) == ("runs/a", "done", 4, 1)
+    assert set(run["metrics"]) == {"iid", "valid", "test"}
+    assert "runs/a" in archlang("runs", "list").out.replace("\n", "")
+
+
+def test_no_runs_are_said_to_be_none(archlang: Command, folder: Path) -> None:
+    assert "no runs" in archlang("runs", "list", "nowhere").out
+
+
+def test_a_moved_run_shows_the_same(archlang: Command, folder: Path) -> None:
+    before = json.loads(archlang("runs", "show", "runs/a", "--json").out)
+    shutil.move("runs/a", "elsewhere")
+    after = json.loads(archlang("runs", "show", "elsewhere", "--json").out)
+    assert {**before, "folder": ""} == {**after, "folder": ""}
+
+
+def test_compared_runs_show_the_settings_that_differ_and_their_metrics(archlang: Command, folder: Path) -> None:
+    archlang("train", "tiny.arch", "--device", "cpu", "--out", "runs/b", "--seed", "2", "--set", "model.d=16",
+             "--set", "train.lr=1e-3")  # fmt: skip
+    found = json.loads(archlang("runs", "compare", "runs/a", "runs/b", "--json").out)
+    assert found["settings"] == {"seed": ["1", "2"], "model.d": ["8", "16"], "train.lr": ["0.01", "0.001"]}
+    assert all(len(values) == 2 for values in found["metrics"].values())
+
+
+def test_a_run_is_removed_when_it_is_said_and_nothing_else_is(archlang: Command, folder: Path) -> None:
+    assert archlang("runs", "rm", "runs/a", "--yes").code == 0
+    assert not (folder / "runs" / "a").exists()
+    (folder / "kept").mkdir()
+    said = archlang("runs", "rm", "kept", "--yes")
+    assert said.code == 1
+    assert "no run folder" in said.err
+    assert (folder / "kept").exists()
+
+
+def test_a_run_goes_on_from_its_folder_alone_and_ends_as_if_it_had_not_stopped(archlang: Command, folder: Path) -> None:
+    whole = (folder / "runs" / "a" / "metrics.jsonl").read_bytes()
+    results = (folder / "runs" / "a" / "results.json").read_bytes()
+    shutil.rmtree(folder / "runs" / "a" / "checkpoints" / "step-00000004")
+    (folder / "runs" / "a" / "results.json").unlink()
+    (folder / "tiny.arch").unlink()
+    shutil.move("runs/a", "moved")
+    assert archlang("train", "--resume", "moved", "--device", "cpu").code == 0
+    assert (folder / "moved" / "metrics.jsonl").read_bytes() == whole
+    assert (folder / "moved" / "results.json").read_bytes() == results
+
+
+@pytest.mark.parametrize("arguments", [(), ("tiny.arch", "--resume", "runs/a"), ("--resume", "runs/a", "--seed", "3")])
+def test_a_program_or_a_run_is_named_and_not_both(archlang: Command, folder: Path, arguments: tuple[str, ...]) -> None:
+    assert archlang("train", *arguments).code == 2
