@@ -22,7 +22,6 @@ recipe tiny {
     ]
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 4]
-    test  model.d = 8
     claim test.accuracy[5] = 1.00 ± 0.02 at task.order = backward from "nobody"
 }
 """
