@@ -123,7 +123,8 @@ def _write(place: Path, split: Split) -> None:
             path = beside / f"{name}.npy"
             np.save(path, array, allow_pickle=False)
             digests[name] = _sha256(path)
-        text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1, sort_keys=True)
+        # In order: the fields of a split are a model's inputs, one after another.
+        text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1)
         (beside / _MANIFEST).write_text(text, encoding="utf-8")
         try:
             beside.rename(place)

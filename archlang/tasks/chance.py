@@ -42,3 +42,35 @@ class Chance:
     def order(self, count: int) -> npt.NDArray[np.int64]:
         """A permutation of 0 … count - 1."""
         return np.argsort(self.words(count), kind="stable")
+
+    def normal(self, count: int) -> npt.NDArray[np.float64]:
+        """Numbers of the standard normal distribution, by Marsaglia's polar method.
+
+        Only operations that every machine rounds alike: no logarithm of a library."""
+        found: list[npt.NDArray[np.float64]] = []
+        missing = count
+        while missing > 0:
+            pairs = 2.0 * self.real((missing // 2 + 32, 2)) - 1.0
+            squares = pairs[:, 0] * pairs[:, 0] + pairs[:, 1] * pairs[:, 1]
+            inside = (squares > 0) & (squares < 1)
+            pairs, squares = pairs[inside], squares[inside]
+            numbers = (pairs * np.sqrt(-2.0 * _logarithm(squares) / squares)[:, None]).reshape(-1)[:missing]
+            found.append(numbers)
+            missing -= len(numbers)
+        return np.concatenate([np.zeros(0), *found])
+
+    def exponential(self, shape: Shape) -> npt.NDArray[np.float64]:
+        """Numbers of the exponential distribution with the mean 1."""
+        return -_logarithm(1.0 - self.real(shape))
+
+
+def _logarithm(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """ln x = e ln 2 + 2 (t + t^3/3 + t^5/5 + …) for x = m 2^e and t = (m - 1) / (m + 1), with m near 1."""
+    mantissas, exponents = np.frexp(numbers)
+    low = mantissas < np.sqrt(0.5)
+    mantissas, exponents = np.where(low, 2.0 * mantissas, mantissas), np.where(low, exponents - 1, exponents)
+    t = (mantissas - 1.0) / (mantissas + 1.0)
+    square, series = t * t, np.zeros_like(t)
+    for odd in range(23, 0, -2):
+        series = series * square + 1.0 / odd
+    return np.asarray(exponents * 0.6931471805599453 + 2.0 * t * series)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks import mistakes
-from archlang.tasks.base import Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
+from archlang.tasks.base import Kind, Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
 from archlang.tasks.chance import Chance
 from archlang.types.statics import Interval
 
@@ -44,6 +44,8 @@ class Copy:
 
     name = "copy"
     breakdown = "length"
+    kind = Kind.SEQ2SEQ
+    in_distribution = ("train",)
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
     version = 1
@@ -76,6 +78,14 @@ class Copy:
     def vocabulary(self) -> tuple[str, ...]:
         return (*(str(symbol) for symbol in range(self.symbols)), "[E]", "[B]")
 
+    @property
+    def begin(self) -> int:
+        return self.symbols + 1
+
+    @property
+    def end(self) -> int | None:
+        return self.symbols if self.eos else None
+
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
 
@@ -93,9 +103,14 @@ class Copy:
         offsets = offsets_of(lengths)
         symbols = Ragged(chance.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
         begin, end = self.symbols + 1, self.symbols
-        targets = append(self.answers(symbols), end) if self.eos else self.answers(symbols)
-        fields = {"source": enclose(symbols, begin=begin, end=end), "target": shift(targets, begin)}
-        return Split(fields, targets, groups={"length": lengths})
+        fields, targets = self.items(chance, symbols)
+        if self.eos:
+            targets = append(targets, end)
+        return Split({**fields, "target": shift(targets, begin)}, targets, groups={"length": lengths})
+
+    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+        """What the model reads beside `target`, and what it is to answer."""
+        return {"source": enclose(symbols, begin=self.symbols + 1, end=self.symbols)}, self.answers(symbols)
 
     def answers(self, symbols: Ragged) -> Ragged:
         """What each sequence is to be turned into."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
 from archlang.tasks.chance import Chance
 from archlang.tasks.distinct import Fingerprints, Patience, Seen, table_fingerprints, within
 from archlang.types.statics import Interval
@@ -68,6 +68,8 @@ class Ctl:
     begin_end: bool = True
 
     breakdown = "length"
+    kind = Kind.CLASSIFICATION
+    in_distribution = ("train", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

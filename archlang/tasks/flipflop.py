@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks import mistakes
-from archlang.tasks.base import Ragged, Split, Unit, join_splits, spell
+from archlang.tasks.base import Kind, Ragged, Split, Unit, join_splits, spell
 from archlang.tasks.chance import Chance
 from archlang.tasks.distinct import Patience, Seen, table_fingerprints, within
 
@@ -56,6 +56,8 @@ class FlipFlop:
 
     vocabulary = VOCABULARY
     breakdown = "ignore"
+    kind = Kind.LANGUAGE_MODEL
+    in_distribution = ("train", "iid")
     unit = Unit.POSITION
     metrics = ("accuracy", "last_accuracy", "sequence_accuracy")
     version = 1

@@ -2,7 +2,9 @@
 
 MED rounds down where it falls between two numbers. Two sources: `depth` splits by dependency depth (Neural Data Router,
 Csordás et al., ICLR 2022, section 3.3); `original` has the distribution of Nangia & Bowman (2018) and splits by length
-(after Havrylov et al., 2019) and by the number of arguments (after Ray Chowdhury & Caragea, 2023).
+(after Havrylov et al., 2019) and by the number of arguments (after Ray Chowdhury & Caragea, 2023); `files` is the same
+with the published items of Nangia & Bowman to train on; `lra` has the long trees of Long Range Arena (Tay et al.,
+2021).
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
@@ -19,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, spell
+from archlang.tasks import listops_files, mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, spell
 from archlang.tasks.chance import Chance
 from archlang.tasks.distinct import Patience, Seen, fingerprints, within
 from archlang.tasks.sized_trees import LengthTable, grow_to
@@ -29,15 +31,18 @@ from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]
 
+SOURCES = ("depth", "original", "files", "lra")
 PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
 PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
 PUBLISHED_LENGTHS = (Interval(200, 300), Interval(500, 600), Interval(900, 1000))
-PUBLISHED_ARGUMENTS = (10, 15)
+PUBLISHED_ARGUMENTS = (5, 10, 15)
 PUBLISHED_TEST_SIZE = 2_000
 # Lengths of the argument splits; those up to `max_length` are left to the train set.
 ARGUMENT_LENGTHS = Interval(100, 1000)
 DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
+LRA_SIZES = {"train": 96_000, "valid": 2_000, "test": 2_000}
+LRA_LENGTHS, LRA_ARGUMENTS, LRA_HEIGHT = Interval(501, 1_999), 10, 9
 _MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
 _BATCH = 1 << 15
 _WINDOW = 20
@@ -53,6 +58,8 @@ ORIGINAL_SHARES = {
     "test": (0.11, 0.55),
     "arguments": (0.55, 1.0),
 }
+# Larger than the published ones: of what falls to another split nothing is kept, so that small ones would take long.
+LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +76,16 @@ class _Written:
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
-    """The task. `train`, `valid`, `test` and `nominal_length` matter to the source `depth`; `max_length`, `pool`,
-    `test_lengths` and `test_arguments` to `original`. A size of 0 is the published one."""
+    """The task. `train`, `valid`, `test`, `nominal_length` and `balanced` matter to the source `depth`; `max_length`,
+    `pool`, `test_lengths` and `test_arguments` to `original` and, but for `pool`, to `files`. A size of 0 is the
+    published one."""
 
     source: str = "depth"
     train: Interval = PUBLISHED_TRAIN
     valid: Interval = PUBLISHED_VALID
     test: Interval = PUBLISHED_TEST
     nominal_length: int = 50
+    balanced: bool = True
     max_length: int = 100
     pool: int = 100_000
     test_lengths: tuple[Interval, ...] = PUBLISHED_LENGTHS
@@ -88,13 +97,14 @@ class ListOps:
     test_size: int = 0
     begin_end: bool = True
 
+    kind = Kind.CLASSIFICATION
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1
 
     def __post_init__(self) -> None:
-        if self.source not in ("depth", "original"):
-            raise mistakes.unknown_choice("listops", "source", self.source, ("depth", "original"))
+        if self.source not in SOURCES:
+            raise mistakes.unknown_choice("listops", "source", self.source, SOURCES)
         for name in ("train_size", "iid_size", "valid_size", "test_size"):
             if getattr(self, name) < 0:
                 raise mistakes.outside("listops", name, getattr(self, name), 0, None)
@@ -145,9 +155,17 @@ class ListOps:
     def breakdown(self) -> str:
         return "depth" if self.source == "depth" else "length"
 
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        if self.source == "lra":
+            return self.split_names()
+        return ("train", "iid") if self.source == "depth" else ("train", "valid", "iid")
+
     def split_names(self) -> tuple[str, ...]:
         if self.source == "depth":
             return ("train", "iid", "valid", "test")
+        if self.source == "lra":
+            return ("train", "valid", "test")
         held_out = (("test",) if self.test_lengths else ()) + (("arguments",) if self.test_arguments else ())
         return ("train", "valid", "iid", *held_out)
 
@@ -156,8 +174,12 @@ class ListOps:
             raise mistakes.unknown_split("listops", split, self.split_names())
         if self.source == "depth":
             return self._by_depth(split, seed)
+        if self.source == "lra":
+            return self._long(split, seed)
         if split == "test":
             return self._by_length(seed)
+        if split != "arguments" and self.source == "files":
+            return self._published(split)
         return self._by_arguments(seed) if split == "arguments" else self._from_pool(split, seed)
 
     def _split(self, trees: _Written, lengths: Integers, arguments: Integers) -> Split:
@@ -168,7 +190,7 @@ class ListOps:
     # Source `depth`.
 
     def _by_depth(self, split: str, seed: int) -> Split:
-        """Trees drawn until each depth has its even share of the split."""
+        """Trees drawn until each depth has its even share of the split, or until there are enough of them all."""
         chance = Chance("listops depth", split, seed)
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
         wanted = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
@@ -176,16 +198,20 @@ class ListOps:
         room = np.zeros(depths.high + 2, dtype=np.int64)
         room[depths.low : depths.high + 1] = wanted // bins
         room[depths.low : depths.low + wanted % bins] += 1
-        seen, found, patience = Seen(), [], Patience(wanted, _WINDOW)
-        while room.any():
-            accepted = 0
+        if not self.balanced:
+            room[depths.low : depths.high + 1] = wanted
+        seen, found, patience, missing = Seen(), [], Patience(wanted, _WINDOW), wanted
+        while missing:
+            before = missing
             for forest in self._trees_of_depths(chance, depths):
                 trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
-                room -= np.bincount(trees.depths, minlength=len(room))
-                accepted += len(trees.x)
+                trees = trees.select(np.arange(min(missing, len(trees.x))))
+                if self.balanced:
+                    room -= np.bincount(trees.depths, minlength=len(room))
+                missing -= len(trees.x)
                 found.append(trees)
-            if patience.is_over(accepted) and room.any():
-                static, got = f"{split}_size", wanted - int(room.sum())
+            if patience.is_over(before - missing) and missing:
+                static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
         trees = _join(found).select(chance.order(wanted))
         return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
@@ -250,6 +276,13 @@ class ListOps:
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
+    def _published(self, split: str) -> Split:
+        """The trees of the published files, of which `depth` is that of their nesting."""
+        found = listops_files.items(split, self.max_length)
+        values, depths, arguments = listops_files.columns(found)
+        trees = _Written(listops_files.LEXICON.encode([item.tokens for item in found]), values, depths)
+        return self._split(trees, trees.x.lengths // 100 * 100, arguments)
+
     def _by_length(self, seed: int) -> Split:
         """For each range of lengths as many trees."""
         wanted = self.test_size or PUBLISHED_TEST_SIZE
@@ -262,7 +295,7 @@ class ListOps:
             def trees(chance: Chance = chance, lengths: Interval = lengths) -> Forest:
                 return grow_to(chance, table, table.lengths(chance, lengths.low, lengths.high, wanted))
 
-            parts.append(self._until(wanted, trees, "test", seen))
+            parts.append(self._until(wanted, trees, ORIGINAL_SHARES["test"], "test_size", seen))
         labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
         return self._split(_join(parts), labels, np.full(len(labels), self.arguments))
 
@@ -279,24 +312,40 @@ class ListOps:
                 forest = grow(chance, _BATCH, growth)
                 return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
 
-            parts.append(self._until(wanted, trees, "arguments", seen))
+            parts.append(self._until(wanted, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
         labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), wanted)
         joined = _join(parts)
         return self._split(joined, joined.x.lengths // 100 * 100, labels)
 
-    def _until(self, wanted: int, trees: Callable[[], Forest], split: str, seen: Seen) -> _Written:
-        """`wanted` distinct trees of a split."""
+    def _until(
+        self, wanted: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
+    ) -> _Written:
+        """`wanted` distinct trees of a share."""
         found: list[_Written] = []
         missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
             some = _written(trees())
             prints = fingerprints(some.x)
-            some = some.select(np.flatnonzero(within(prints, *ORIGINAL_SHARES[split]) & seen.fresh(prints))[:missing])
+            some = some.select(np.flatnonzero(within(prints, *share) & seen.fresh(prints))[:missing])
             found.append(some)
             missing -= len(some.x)
             if patience.is_over(len(some.x)) and missing:
-                raise mistakes.items_too_rare("listops", "test_size", wanted, wanted - missing, "allow other lengths")
+                raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "allow other lengths")
         return _join(found)
+
+    # Source `lra`.
+
+    def _long(self, split: str, seed: int) -> Split:
+        """Trees of Long Range Arena, as they come."""
+        wanted = getattr(self, f"{split}_size") or LRA_SIZES[split]
+        chance, growth = Chance("listops lra", split, seed), self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
+
+        def trees() -> Forest:
+            forest = grow(chance, _BATCH >> 2, growth)
+            return forest.select((forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit))
+
+        found = self._until(wanted, trees, LRA_SHARES[split], f"{split}_size", Seen())
+        return self._split(found, found.x.lengths // 100 * 100, np.full(wanted, LRA_ARGUMENTS))
 
     def _growth(self, height: int, arguments: int, limit: int) -> Growth:
         return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)

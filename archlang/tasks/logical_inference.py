@@ -14,15 +14,16 @@ cover, and `#` none of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
 from archlang.tasks.chance import Chance
 from archlang.tasks.distinct import Seen, combined, fingerprints, within
+from archlang.tasks.words import Lexicon
 from archlang.types.statics import Interval
 
 __all__ = ["LogicalInference", "read", "spell"]
@@ -32,6 +33,9 @@ VOCABULARY = ("a", "b", "c", "d", "e", "f", "(", ")", "and", "or", "not")
 VARIABLES, OPEN, CLOSE, AND, OR, NOT = 6, 6, 7, 8, 9, 10
 PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(0, 6), Interval(7, 12)
 MOST_OPERATORS = 12
+SOURCES = ("generated", "files")
+# Shen et al. take every tenth line of the train files, counted through all of them, for validation.
+_HELD_OUT = 10
 PAIR_VARIABLES = 4
 # Of the published pairs 15 % are for test, and every tenth of the rest is for validation.
 SHARES = {"train": (0.0, 0.765), "valid": (0.765, 0.85), "iid": (0.85, 1.0), "test": (0.85, 1.0)}
@@ -39,6 +43,10 @@ SHARES = {"train": (0.0, 0.765), "valid": (0.765, 0.85), "iid": (0.85, 1.0), "te
 _INNER = 7
 _NODES = 15
 _BATCH = 1 << 14
+
+_LEXICON = Lexicon(VOCABULARY)
+_WORDS = frozenset(VOCABULARY)
+_RELATIONS = {relation: number for number, relation in enumerate(RELATIONS)}
 
 Worlds = npt.NDArray[np.uint64]
 
@@ -110,14 +118,18 @@ class _Formulas:
 
 @dataclass(frozen=True, kw_only=True)
 class LogicalInference:
-    """The task. `draws` is how many pairs are drawn for all splits, before repeated ones are dropped."""
+    """The task. `draws` is how many pairs are drawn for all splits, before repeated ones are dropped; it matters to
+    generated pairs only."""
 
     train: Interval = PUBLISHED_TRAIN
     test: Interval = PUBLISHED_TEST
     draws: int = 500_000
+    data: str = "generated"
     begin_end: bool = False
 
     breakdown = "operators"
+    kind = Kind.PAIRS
+    in_distribution = ("train", "valid", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1
@@ -126,6 +138,8 @@ class LogicalInference:
         for static, operators in (("train", self.train), ("test", self.test)):
             if not 0 <= operators.low <= operators.high <= MOST_OPERATORS:
                 raise mistakes.range_out_of_bounds("logical_inference", static, operators, 0, MOST_OPERATORS)
+        if self.data not in SOURCES:
+            raise mistakes.unknown_choice("logical_inference", "data", self.data, SOURCES)
         if self.draws < 1:
             raise mistakes.outside("logical_inference", "draws", self.draws, 1, None)
 
@@ -139,6 +153,31 @@ class LogicalInference:
     def generate(self, split: str, seed: int) -> Split:
         if split not in SHARES:
             raise mistakes.unknown_split("logical_inference", split, self.split_names())
+        found = self._files(split) if self.data == "files" else self._generated(split, seed)
+        if not self.begin_end:
+            return found
+        end = len(VOCABULARY)
+        fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in found.inputs.items()}
+        return replace(found, inputs=fields)
+
+    def _files(self, split: str) -> Split:
+        """The published pairs: `train` and `valid` from the train files, the others from the test files."""
+        wanted = self.test if split == "test" else self.train
+        part = "train" if split in ("train", "valid") else "test"
+        files = [
+            published.parsed("logical_inference", f"{part}{count}", _read_words)
+            for count in range(wanted.low, wanted.high + 1)
+        ]
+        relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)
+        operators = np.repeat(np.arange(wanted.low, wanted.high + 1), [len(rows) for rows in files])
+        fields = {"left": _LEXICON.encode(lefts), "right": _LEXICON.encode(rights)}
+        found = Split(fields, np.asarray(relations, dtype=np.int64), groups={"operators": operators})
+        if part == "test":
+            return found
+        held_out = np.arange(1, len(found) + 1) % _HELD_OUT == 0
+        return found.select(held_out if split == "valid" else ~held_out)
+
+    def _generated(self, split: str, seed: int) -> Split:
         wanted = self.test if split == "test" else self.train
         # All splits see the same draws, so that the short pairs, of which there are few, are shared out as well.
         chance, seen, missing = Chance("logical inference", seed), Seen(), self.draws
@@ -159,9 +198,6 @@ class LogicalInference:
             relations.append(_relations(here[chosen[keep]], there[chosen[keep]]))
             operators.append(most[chosen[keep]])
         fields = {"left": join(lefts), "right": join(rights)}
-        if self.begin_end:
-            end = len(VOCABULARY)
-            fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in fields.items()}
         return Split(fields, np.concatenate(relations), groups={"operators": np.concatenate(operators)})
 
 
@@ -199,6 +235,13 @@ def _relations(here: Worlds, there: Worlds) -> Integers:
 
 def read(line: str) -> tuple[str, list[int], list[int]]:
     """The relation and the two formulas of a line of the published files (`relation<TAB>left<TAB>right`)."""
-    relation, left, right = line.rstrip("\n").split("\t")
-    ids = {text: token for token, text in enumerate(VOCABULARY)}
-    return relation, [ids[text] for text in left.split()], [ids[text] for text in right.split()]
+    relation, left, right = _read_words(line)
+    return RELATIONS[relation], [_LEXICON.ids[word] for word in left], [_LEXICON.ids[word] for word in right]
+
+
+def _read_words(line: str) -> tuple[int, list[str], list[str]]:
+    relation, left, right = line.split("\t")
+    words = left.split(), right.split()
+    if not _WORDS.issuperset(words[0]) or not _WORDS.issuperset(words[1]):
+        raise ValueError(line)
+    return _RELATIONS[relation], *words

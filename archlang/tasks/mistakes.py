@@ -93,3 +93,30 @@ def repeated_value(static: str, found: object) -> TaskError:
 
 def not_of_kind(static: str, found: object, kind: str) -> TaskError:
     return TaskError(f"{static} has {found}, which is no {kind}", f"write a {kind}")
+
+
+def probabilities_too_large(task: str, statics: Sequence[str], found: float) -> TaskError:
+    return TaskError(
+        f"the probabilities {' and '.join(statics)} of {task} add up to {found}",
+        "choose them so that less than 1 is used",
+    )
+
+
+def grows_for_ever(task: str, what: str, found: float) -> TaskError:
+    return TaskError(
+        f"{what} of {task} is {found}, so that most of what it draws would never end",
+        "choose them so that it is 1 or less",
+    )
+
+
+def lists_differ(task: str, first: str, count: int, second: str, other: int) -> TaskError:
+    return TaskError(
+        f"{first} of {task} has {count} values, and {second} has {other}", "write as many in both: they go together"
+    )
+
+
+def vocabulary_too_small(task: str, static: str, asked: int, needed: int) -> TaskError:
+    return TaskError(
+        f"{static} = {asked} is too small for {task}, whose files hold {needed} different words",
+        f"write {static} = {needed}, or more",
+    )

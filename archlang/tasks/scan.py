@@ -2,7 +2,7 @@
 
 Lake & Baroni (2018). A grammar without recursion gives all 20,910 commands, and each has one row of actions.
 `split = length` trains on at most `cutoff` actions: 22 as published, others as in Newman et al. (2020) and Csordás et
-al. (2021).
+al. (2021). `split = jump` and `split = turn_left` show that action to training by itself only.
 
 >>> task = Scan(split="length", cutoff=22)
 >>> train = task.generate("train", seed=0)
@@ -14,17 +14,18 @@ al. (2021).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Ragged, Split, Unit, append, enclose, shift, spell
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, append, enclose, shift, spell
 from archlang.tasks.distinct import fingerprints
 
-__all__ = ["Scan", "commands", "spell"]
+__all__ = ["Scan", "commands", "published_iid", "read", "spell"]
 
 WORDS = (
     *("after", "and", "around", "jump", "left", "look", "opposite"),
@@ -33,9 +34,16 @@ WORDS = (
 ACTIONS = ("I_JUMP", "I_LOOK", "I_RUN", "I_TURN_LEFT", "I_TURN_RIGHT", "I_WALK")
 VOCABULARY = (*WORDS, *ACTIONS, "[E]", "[B]")
 END, BEGIN = len(VOCABULARY) - 2, len(VOCABULARY) - 1
+PRIMITIVES = {"jump": ("jump",), "turn_left": ("turn", "left")}
+SPLITS = ("simple", "length", *PRIMITIVES)
+SOURCES = ("generated", "files")
 PUBLISHED_CUTOFF = 22
+PUBLISHED_CUTOFFS = (22, 24, 25, 26, 27, 28, 30, 32, 33, 36, 40)
 PUBLISHED_SIMPLE_TEST = 4_182
+# Of ten lines of the published train sets of jump and turn_left, one is the primitive alone.
+PRIMITIVE_SHARE = 10
 LONGEST = 48
+_IDS = {text: token for token, text in enumerate(VOCABULARY)}
 
 Meaning = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -60,49 +68,135 @@ def commands() -> tuple[Meaning, ...]:
     return tuple(whole)
 
 
+def read(line: str) -> Meaning:
+    """The words and the actions of a line of the published files, `IN: jump twice OUT: I_JUMP I_JUMP`."""
+    begin, words, actions = line.removeprefix("IN: "), *line.removeprefix("IN: ").split(" OUT: ")
+    if begin == line or not set(words.split()) <= set(WORDS) or not set(actions.split()) <= set(ACTIONS):
+        raise ValueError(line)
+    return tuple(words.split()), tuple(actions.split())
+
+
+def published_iid(lengths: Integers, cutoff: int) -> Integers:
+    """Which commands Csordás et al. (2021) hold out of those of at most `cutoff` actions. `lengths` are those of
+    tasks.txt, in its order."""
+    short = np.flatnonzero(lengths <= cutoff)
+    return np.asarray(short[np.random.RandomState(1234).choice(len(short), _held_out(len(short)), replace=False)])
+
+
+def _held_out(count: int) -> int:
+    # 1 - 0.9 falls short of a tenth, so that 10 % of 16,990 come to 1,698 as in the published code.
+    return int(count * (1 - 0.9))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scan:
     """The task. Its splits have the same members for every seed."""
 
     split: str = "simple"
     cutoff: int = PUBLISHED_CUTOFF
+    data: str = "generated"
+    joint: bool = True
 
-    vocabulary = VOCABULARY
+    kind = Kind.SEQ2SEQ
     breakdown = "length"
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in ("simple", "length"):
-            raise mistakes.unknown_choice("scan", "split", self.split, ("simple", "length"))
+        for static, known in (("split", SPLITS), ("data", SOURCES)):
+            if getattr(self, static) not in known:
+                raise mistakes.unknown_choice("scan", static, getattr(self, static), known)
         if not 1 <= self.cutoff < LONGEST:
             raise mistakes.outside("scan", "cutoff", self.cutoff, 1, LONGEST - 1)
 
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The text of what a model answers, and, if `joint`, of what it reads."""
+        return VOCABULARY if self.joint else (*ACTIONS, "[B]")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The text of what a model reads."""
+        return VOCABULARY if self.joint else (*WORDS, "[E]", "[B]")
+
+    @property
+    def begin(self) -> int:
+        return BEGIN if self.joint else len(ACTIONS)
+
+    @property
+    def end(self) -> int:
+        return END if self.joint else len(ACTIONS)
+
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        return {"simple": ("train", "test"), "length": ("train", "iid")}.get(self.split, ("train",))
+
     def split_names(self) -> tuple[str, ...]:
-        return ("train", "test") if self.split == "simple" else ("train", "iid", "test")
+        return ("train", "iid", "test") if self.split == "length" else ("train", "test")
 
     def generate(self, split: str, seed: int) -> Split:
         """The items of a split do not depend on the seed, as those of the published splits do not."""
         if split not in self.split_names():
             raise mistakes.unknown_split("scan", split, self.split_names())
-        ids = {text: token for token, text in enumerate(VOCABULARY)}
-        words = Ragged.of([[ids[word] for word in words] for words, _ in commands()])
-        actions = Ragged.of([[ids[action] for action in actions] for _, actions in commands()])
-        chosen = self._members(split, words, actions.lengths)
-        words, actions = words.select(chosen), actions.select(chosen)
-        targets = append(actions, END)
-        fields = {"source": enclose(words, begin=BEGIN, end=END), "target": shift(targets, BEGIN)}
+        words, actions = self._files(split) if self.data == "files" else self._generated(split)
+        if not self.joint:
+            actions = Ragged(actions.values - np.uint8(len(WORDS)), actions.offsets)
+        targets = append(actions, self.end)
+        reads = len(self.words)
+        source = enclose(words, begin=reads - 1, end=reads - 2)
+        fields = {"source": source, "target": shift(targets, self.begin)}
         return Split(fields, targets, groups={"length": actions.lengths})
 
-    def _members(self, split: str, words: Ragged, lengths: Integers) -> Integers:
-        """Which commands belong to a split. Fingerprints shuffle them, the same way for ever."""
+    def _files(self, split: str) -> tuple[Ragged, Ragged]:
+        if self.split == "simple":
+            return _encoded(published.parsed("scan", f"simple_split/tasks_{split}_simple.txt", read))
+        every = published.parsed("scan", "tasks.txt", read)
+        words, actions = _encoded(every)
+        if self.split in PRIMITIVES:
+            chosen = self._with_primitive(split, every, np.arange(len(every)))
+        else:
+            long, held_out = actions.lengths > self.cutoff, np.zeros(len(every), dtype=np.bool_)
+            held_out[published_iid(actions.lengths, self.cutoff)] = True
+            chosen = np.flatnonzero({"train": ~long & ~held_out, "iid": held_out, "test": long}[split])
+        return words.select(chosen), actions.select(chosen)
+
+    def _generated(self, split: str) -> tuple[Ragged, Ragged]:
+        words, actions = _encoded(commands())
+        # Fingerprints shuffle the commands, the same way for ever.
         order = np.argsort(fingerprints(words), kind="stable")
+        chosen = self._members(split, order, actions.lengths)
+        return words.select(chosen), actions.select(chosen)
+
+    def _members(self, split: str, order: Integers, lengths: Integers) -> Integers:
+        """Which commands of the grammar belong to a split."""
         if self.split == "simple":
             return order[:PUBLISHED_SIMPLE_TEST] if split == "test" else order[PUBLISHED_SIMPLE_TEST:]
+        if self.split in PRIMITIVES:
+            return self._with_primitive(split, commands(), order)
         if split == "test":
             return order[lengths[order] > self.cutoff]
         short = order[lengths[order] <= self.cutoff]
-        # 1 - 0.9 falls short of a tenth, so that 10 % of 16,990 come to 1,698 as in the published code.
-        held_out = int(len(short) * (1 - 0.9))
+        held_out = _held_out(len(short))
         return short[:held_out] if split == "iid" else short[held_out:]
+
+    def _with_primitive(self, split: str, every: tuple[Meaning, ...] | list[Meaning], order: Integers) -> Integers:
+        """What holds the primitive is for test; the primitive itself is repeated in train."""
+        primitive = PRIMITIVES[self.split]
+        holds = np.asarray([_holds(words, primitive) for words, _ in every])
+        alone = next(index for index, (words, _) in enumerate(every) if words == primitive)
+        if split == "test":
+            return np.asarray(order[holds[order] & (order != alone)])
+        others = np.asarray(order[~holds[order]])
+        repeated = np.full(round(len(others) / (PRIMITIVE_SHARE - 1)), alone)
+        return np.concatenate([others, repeated])
+
+
+def _holds(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
+    return any(words[start : start + len(part)] == part for start in range(len(words)))
+
+
+def _encoded(meanings: Iterable[Meaning]) -> tuple[Ragged, Ragged]:
+    sides = list(zip(*meanings, strict=True))
+    words, actions = (Ragged.of([[_IDS[word] for word in row] for row in side]) for side in sides)
+    return words, actions

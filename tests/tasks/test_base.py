@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged, Split, append, digest, enclose, join, join_splits, shift
+from archlang.tasks.base import Form, Kind, Ragged, Split, append, digest, enclose, join, join_splits, shift
 
 
 def rows(ragged: Ragged) -> list[list[int]]:
@@ -89,3 +89,40 @@ def test_digests_tell_every_difference() -> None:
         Split({"x": Ragged(WORDS.values, np.array([0, 1, 2, 3, 6]))}, WORDS, some.scored, some.groups),
     ]
     assert len({digest(one) for one in [some, *others]}) == 6
+
+
+FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
+
+
+def test_rows_of_features_are_cut_enclosed_and_joined_as_tokens_are() -> None:
+    assert FEATURES.values.shape == (3, 2)
+    assert FEATURES.select([1])[0].tolist() == [[2.0, -1.0], [0.0, 3.0]]
+    assert enclose(FEATURES, begin=0, end=9)[0].tolist() == [[0.0, 0.0], [0.5, 1.0], [9.0, 9.0]]
+    assert append(FEATURES, 9)[0].tolist() == [[0.5, 1.0], [9.0, 9.0]]
+    assert join([FEATURES, FEATURES])[3].tolist() == FEATURES[1].tolist()
+
+
+def test_targets_say_their_form() -> None:
+    x = Ragged.of([[1], [2, 3]])
+    classes, spans = np.array([0, 1], dtype=np.int64), np.array([[0, 0], [0, 1]], dtype=np.int64)
+    sets = Ragged(np.zeros((3, 4), dtype=np.bool_), x.offsets)
+    forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans)]
+    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS]
+    assert {kind.form for kind in Kind} == set(Form)
+
+
+def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> None:
+    x = Ragged.of([[1], [2, 3]])
+    some = Split(
+        {"source": x, "features": FEATURES},
+        Ragged(np.eye(3, dtype=np.bool_), x.offsets),
+        notes={"text": Ragged.of([[65], [66]])},
+    )
+    back = Split.from_arrays(some.arrays())
+    assert list(back.inputs) == ["source", "features"]
+    assert digest(back) == digest(some)
+    part = join_splits([some, some]).select([3])
+    assert part.notes["text"][0].tolist() == [66]
+    assert part.inputs["features"][0].tolist() == FEATURES[1].tolist()
+    assert isinstance(part.targets, Ragged)
+    assert part.targets[0].tolist() == [[False, True, False], [False, False, True]]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks import cache
-from archlang.tasks.base import Ragged, Split, Unit, digest
+from archlang.tasks.base import Kind, Ragged, Split, Unit, digest
+from archlang.tasks.id_sort import IdSort
 from archlang.tasks.mistakes import CacheWarning
 from archlang.types.statics import Interval, StaticValue, Symbol
 
@@ -22,7 +23,9 @@ class Counting:
     """A task that says how often it was asked."""
 
     vocabulary = ("a", "b")
+    kind = Kind.CLASSIFICATION
     breakdown = "length"
+    in_distribution = ("train", "test")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
 
@@ -175,3 +178,9 @@ def test_two_processes_at_once_both_succeed() -> None:
     assert [process.returncode for process in running] == [0, 0]
     assert answers[0] == answers[1] != ""
     assert only_entry().name.startswith("listops-train-")
+
+
+def test_fields_come_back_in_the_order_in_which_a_model_takes_them() -> None:
+    task = IdSort(train_size=3)
+    for _ in range(2):
+        assert list(cache.load("id_sort", {}, task, "train", 0).inputs) == ["source", "id", "target"]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.chance import Chance
+from archlang.tasks.chance import Chance, _logarithm
 from archlang.tasks.mistakes import TaskError
+
+# Bit for bit, so that no machine"s logarithm or square root can differ unnoticed.
+NORMAL = ["0x1.6bafd51511479p-1", "0x1.92e95ca94b5c3p-1"]
+EXPONENTIAL = ["0x1.855a598242e5cp+1", "0x1.d1165a1cbd2dbp-3"]
 
 
 def test_the_stream_is_fixed() -> None:
@@ -53,3 +57,26 @@ def test_an_order_is_a_permutation() -> None:
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(TaskError, match="the seed is -1"):
         Chance("x", -1)
+
+
+def test_normal_numbers_are_fixed_and_normal() -> None:
+    assert [number.hex() for number in Chance("normal").normal(2)] == NORMAL
+    numbers = Chance("normal", 1).normal(200_001)
+    assert abs(numbers.mean()) < 0.01
+    assert abs(numbers.std() - 1) < 0.01
+    shares = [float(np.mean(numbers < bound)) for bound in (-2, -1, 0, 1, 2)]
+    assert np.allclose(shares, [0.0228, 0.1587, 0.5, 0.8413, 0.9772], atol=0.003)
+
+
+def test_exponential_numbers_are_fixed_and_exponential() -> None:
+    assert [number.hex() for number in Chance("exponential").exponential(2)] == EXPONENTIAL
+    numbers = Chance("exponential", 1).exponential((400, 500))
+    assert numbers.shape == (400, 500)
+    assert numbers.min() >= 0
+    assert abs(numbers.mean() - 1) < 0.01
+    assert abs(np.mean(numbers > 2) - np.exp(-2)) < 0.003
+
+
+def test_logarithms_are_those_of_the_library_but_for_rounding() -> None:
+    numbers = Chance("logarithm").real(10_000) + 1e-300
+    assert np.allclose(_logarithm(numbers), np.log(numbers), rtol=1e-14, atol=1e-15)

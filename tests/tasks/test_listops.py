@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -22,6 +23,7 @@ ORIGINAL = ListOps(
     test_size=50,
     begin_end=False,
 )
+LONG = ListOps(source="lra", train_size=200, valid_size=100, test_size=100, begin_end=False)
 Argument = tuple[int, int]
 
 
@@ -70,7 +72,7 @@ def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("task", "split"), [(task, split) for task in (DEPTH, ORIGINAL) for split in task.split_names()]
+    ("task", "split"), [(task, split) for task in (DEPTH, ORIGINAL, LONG) for split in task.split_names()]
 )
 def test_labels_and_depths_are_what_the_text_says(task: ListOps, split: str) -> None:
     items, groups = made(task, split), made(task, split).groups
@@ -123,14 +125,28 @@ def test_lengths_are_in_their_ranges() -> None:
 def test_argument_splits_use_their_arguments() -> None:
     groups = made(ORIGINAL, "arguments").groups["arguments"]
     most = np.array([read(list(words))[2] for words in texts(ORIGINAL, "arguments")])
-    assert np.unique(groups, return_counts=True)[1].tolist() == [50, 50]
-    assert [most[groups == bound].max() for bound in (10, 15)] == [10, 15]
+    assert np.unique(groups, return_counts=True)[1].tolist() == [50, 50, 50]
+    assert [most[groups == bound].max() for bound in (5, 10, 15)] == [5, 10, 15]
     lengths = made(ORIGINAL, "arguments").inputs["x"].lengths
     assert lengths.min() > 100
     assert lengths.max() <= 1000
 
 
-@pytest.mark.parametrize("task", [DEPTH, ORIGINAL])
+def test_unbalanced_depths_are_those_that_were_drawn() -> None:
+    counts = np.bincount(made(replace(DEPTH, balanced=False), "train").groups["depth"])
+    assert counts.sum() == 5_000
+    assert counts[1] > 2 * counts[2] > 4 * counts[3] > 0
+
+
+def test_trees_of_long_range_arena_are_long_and_wide() -> None:
+    for split in LONG.split_names():
+        lengths = made(LONG, split).inputs["x"].lengths
+        assert 500 < lengths.min() <= lengths.max() < 2_000
+    found = [read(list(words)) for words in texts(LONG, "valid")]
+    assert max(most for _, _, most in found) == 10
+
+
+@pytest.mark.parametrize("task", [DEPTH, ORIGINAL, LONG])
 def test_splits_are_disjoint_even_across_seeds_and_repeat_nothing(task: ListOps) -> None:
     parts = [texts(task, split, seed % 2) for seed, split in enumerate(task.split_names())]
     assert len(set().union(*parts)) == sum(map(len, parts))

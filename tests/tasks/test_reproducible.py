@@ -8,14 +8,25 @@ import sys
 
 import pytest
 
+from archlang.tasks.arithmetic import Arithmetic
 from archlang.tasks.base import Task, digest
+from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
+from archlang.tasks.dyck import Dyck
+from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.id_sort import IdSort
 from archlang.tasks.listops import ListOps
 from archlang.tasks.logical_inference import LogicalInference
+from archlang.tasks.mix import Mix
+from archlang.tasks.modular_arithmetic import ModularArithmetic
+from archlang.tasks.mqar import Mqar
+from archlang.tasks.parity import Parity
+from archlang.tasks.priority_sort import PrioritySort
 from archlang.tasks.reverse import Reverse
 from archlang.tasks.scan import Scan
+from archlang.tasks.stack_manipulation import StackManipulation
 from archlang.types.statics import Interval
 
 # A change here means that runs of before cannot be repeated: raise the task's `version` with it.
@@ -29,7 +40,9 @@ FLIPFLOP = FlipFlop(
     valid_size=9,
     test_size=9,
 )
-ORIGINAL = ListOps(source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_size=5)
+ORIGINAL = ListOps(
+    source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_arguments=(10, 15), test_size=5
+)
 DIGESTS: list[tuple[Task, str, str]] = [
     (Ctl(), "train", "c75461809fcb3464"),
     (Ctl(), "iid", "10fb057e015acc44"),
@@ -57,6 +70,28 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (Copy(train_size=50), "valid", "3c1c22622cc7660d"),
     (Copy(train_size=50), "test", "0c886a2bc205c631"),
     (Reverse(train_size=50, eos=True), "train", "b24da7e856e3c006"),
+    (ListOps(balanced=False, train_size=50), "train", "db5f3275a220caf7"),
+    (ListOps(source="lra", valid_size=20), "valid", "57a7ab6faf7afd5b"),
+    (Arithmetic(train_size=240), "train", "bc40e8b1d865c48e"),
+    (Arithmetic(iid_size=20), "iid", "92c8d2866dc389e0"),
+    (Arithmetic(test_size=20), "test", "a02ee3fee0cbefd7"),
+    (Mix(train_size=50), "train", "0ef1ac8cc65e89dd"),
+    (Mix(test_size=5, even="same"), "test", "75bd06bc1af013bd"),
+    (DynamicRecall(train_size=50), "train", "8ae66246cdfe6ae2"),
+    (DynamicRecall(valid_size=50, answer="rest"), "valid", "15461147ec0a644a"),
+    (PrioritySort(train_size=50), "train", "a9a86444365cb27b"),
+    (PrioritySort(test_size=5), "test", "4d471536b25acf44"),
+    (IdSort(train_size=50), "train", "97b3ae1346cb160f"),
+    (IdSort(valid_size=5, id_size=2), "valid", "58927a6fc8ae28ac"),
+    (Dyck(train_size=50), "train", "2016b50a6bd3ee19"),
+    (Dyck(pairs=3, valid_size=20), "valid", "345d2005f9597d4e"),
+    (Dyck(test_size=20, distinct=False), "test", "71076b3920032937"),
+    (Mqar(train_size=20), "train", "06af9a944e5f8dc2"),
+    (Mqar(test_size=5), "test", "599b9e02e649fb67"),
+    (Parity(train_size=50), "train", "6361d175f5aa9689"),
+    (ModularArithmetic(train_size=50), "train", "8a8a8a4d9959ad39"),
+    (BucketSort(valid_size=50), "valid", "2611a77ad2be84b4"),
+    (StackManipulation(train_size=50), "train", "0ea6b4e29c8d28f3"),
 ]
 
 

@@ -1,14 +1,21 @@
-"""SCAN: the published set of commands, and its splits by length."""
+"""SCAN: the published set of commands, and its splits."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from archlang.compile import check_text
 from archlang.tasks.base import Ragged, spell
 from archlang.tasks.mistakes import TaskError
-from archlang.tasks.scan import Scan, commands
+from archlang.tasks.scan import Scan, commands, published_iid, read
+
+GOLDENS = Path(os.environ.get("ARCHLANG_GOLDENS", Path(__file__).parents[2].parent / "shared" / "reference"))
+RESPLIT = GOLDENS / "devil" / "goldens" / "scan_resplit.npz"
 
 
 def test_the_grammar_gives_the_published_commands(published: Callable[[str], list[str]]) -> None:
@@ -33,7 +40,12 @@ def test_literal_commands(command: str, actions: str) -> None:
 
 @pytest.mark.parametrize(
     ("cutoff", "sizes"),
-    [(22, (15_292, 1_698, 3_920)), (26, (16_458, 1_828, 2_624)), (40, (18_704, 2_078, 128))],
+    [
+        *((22, (15_292, 1_698, 3_920)), (24, (15_594, 1_732, 3_584)), (25, (15_997, 1_777, 3_136))),
+        *((26, (16_458, 1_828, 2_624)), (27, (16_861, 1_873, 2_176)), (28, (17_264, 1_918, 1_728))),
+        *((30, (17_783, 1_975, 1_152)), (32, (18_186, 2_020, 704)), (33, (18_416, 2_046, 448))),
+        *((36, (18_474, 2_052, 384)), (40, (18_704, 2_078, 128))),
+    ],
 )
 def test_length_splits_are_as_large_as_published(cutoff: int, sizes: tuple[int, ...]) -> None:
     task = Scan(split="length", cutoff=cutoff)
@@ -59,6 +71,43 @@ def test_simple_holds_a_fifth_out() -> None:
     assert [len(Scan().generate(split, 0)) for split in ("train", "test")] == [16_728, 4_182]
 
 
+@pytest.mark.parametrize(
+    ("split", "primitive", "sizes"),
+    [("jump", "jump", (14_670, 7_706)), ("turn_left", "turn left", (21_890, 1_208))],
+)
+def test_a_primitive_is_trained_on_by_itself_only(split: str, primitive: str, sizes: tuple[int, int]) -> None:
+    task = Scan(split=split)
+    train, test = (
+        [spell(task, items.inputs["source"][index])[4:-4] for index in range(len(items))]
+        for items in (task.generate(name, 0) for name in ("train", "test"))
+    )
+    assert (len(train), len(test)) == sizes
+    # The published files repeat it until a tenth of their lines is the primitive.
+    assert train.count(primitive) == len(train) // 10
+    assert {line for line in train if f" {primitive} " in f" {line} "} == {primitive}
+    assert all(f" {primitive} " in f" {line} " for line in test)
+    assert primitive not in test
+    assert len(set(train) | set(test)) == 20_910
+
+
+@pytest.mark.parametrize("cutoff", [22, 26])
+def test_held_out_commands_are_those_of_the_devil_paper(cutoff: int, published: Callable[[str], list[str]]) -> None:
+    if not RESPLIT.exists():
+        pytest.skip(f"{RESPLIT} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    lengths = np.asarray([len(read(line)[1]) for line in published("scan/tasks.txt")])
+    with np.load(RESPLIT) as golden:
+        assert np.sort(published_iid(lengths, cutoff)).tolist() == golden[f"iid_lines_{cutoff}"].tolist()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "IN: jump", "IN: jump OUT: I_HOP", "IN: hop OUT: I_JUMP", "jump OUT: I_JUMP", "IN: jump OUT: I_JUMP OUT: "],
+)
+def test_a_line_that_is_no_command_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        read(line)
+
+
 def test_the_decoder_sees_the_actions_before() -> None:
     split = Scan().generate("test", 0)
     assert isinstance(split.targets, Ragged)
@@ -68,10 +117,41 @@ def test_the_decoder_sees_the_actions_before() -> None:
         assert asked[-1] == 19
 
 
+def test_words_and_actions_may_have_vocabularies_of_their_own() -> None:
+    joint, apart = Scan(), Scan(joint=False)
+    one, other = joint.generate("test", 0), apart.generate("test", 0)
+    assert isinstance(one.targets, Ragged)
+    assert isinstance(other.targets, Ragged)
+    for index in range(50):
+        words = [apart.words[token] for token in other.inputs["source"][index]]
+        assert words == [joint.vocabulary[token] for token in one.inputs["source"][index]]
+        *actions, end = (apart.vocabulary[token] for token in other.targets[index])
+        assert [*actions, "[E]"] == [joint.vocabulary[token] for token in one.targets[index]]
+        # One sign begins and ends.
+        assert end == "[B]"
+        assert [apart.vocabulary[token] for token in other.inputs["target"][index]] == ["[B]", *actions]
+    assert (len(apart.words), len(apart.vocabulary)) == (15, 7)
+
+
+@pytest.mark.parametrize(("joint", "source", "fits"), [
+    ("true", "tokens[n]", True), ("true", "tokens[n, words]", True),
+    ("false", "tokens[n]", False), ("false", "tokens[n, words]", True),
+])  # fmt: skip
+def test_a_source_of_its_own_is_checked(joint: str, source: str, fits: bool) -> None:
+    text = (
+        f"model m[d = 8](source: {source}, target: tokens[m]) -> logits[m, vocab] {{\n"
+        "    return linear[vocab](embed[d](target) + attention[1](embed[d](target), embed[d](source)))\n}\n"
+        f"recipe r {{ task scan[joint = {joint}] model m train adamw[lr = 0.1, steps = 9, select = test.accuracy] }}\n"
+    )
+    found = check_text(text)
+    assert [diagnostic.code for diagnostic in found] == ([] if fits else ["E0416"])
+    assert fits or "a vocabulary of 15, and the model takes one of 7" in found[0].message
+
+
 def test_impossible_statics_are_refused() -> None:
     with pytest.raises(TaskError, match="cutoff = 48 is out of bounds"):
         Scan(split="length", cutoff=48)
-    with pytest.raises(TaskError, match="write one of simple, length"):
-        Scan(split="jump")
+    with pytest.raises(TaskError, match="write one of simple, length, jump, turn_left"):
+        Scan(split="around_right")
     with pytest.raises(TaskError, match="its splits are train, test"):
         Scan().generate("iid", 0)

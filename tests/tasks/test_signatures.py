@@ -3,76 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from collections.abc import Mapping
-from pathlib import Path
 
+import numpy as np
 import pytest
 
-import archlang.tasks
+from archlang.names import library
 from archlang.source import Source
 from archlang.syntax import format_program, parse
-from archlang.syntax.tree import (
-    Binary,
-    Boolean,
-    Conditional,
-    Expression,
-    Extern,
-    ListOf,
-    Name,
-    Number,
-    Range,
-)
-from archlang.tasks.base import Task
+from archlang.syntax.tree import Name, TypeName
+from archlang.tasks.base import Form, Kind, Ragged, Written
 from archlang.tasks.metrics import MEANINGS
-from archlang.types.statics import Interval
-
-FOLDER = Path(archlang.tasks.__file__).parent
-NAMES = sorted(path.stem for path in FOLDER.glob("*.arch"))
-SMALL: dict[str, dict[str, object]] = {
-    "listops": {"train_size": 50, "test_size": 2, "valid_size": 10},
-    "flipflop": {"train_size": 5, "iid_size": 5, "valid_size": 5, "test_size": 5},
-    "logical_inference": {"draws": 500},
-    "copy": {"train_size": 5},
-    "reverse": {"train_size": 5},
-}
+from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of
 
 
-def signature(name: str) -> Extern:
-    path = FOLDER / f"{name}.arch"
-    (item,) = parse(Source(path.name, path.read_text(encoding="utf-8"))).items
-    assert isinstance(item, Extern)
-    return item
-
-
-def value(expression: Expression | None, statics: Mapping[str, object]) -> object:
-    match expression:
-        case Number(value=number):
-            return number
-        case Boolean(value=truth):
-            return truth
-        case Name():
-            return statics.get(expression.text, expression.text)
-        case ListOf(items=items):
-            return tuple(value(item, statics) for item in items)
-        case Range(low=low, high=high):
-            ends = value(low, statics), value(high, statics)
-            return Interval(*ends)  # type: ignore[arg-type] # both are numbers
-        case Conditional(then=then, test=test, otherwise=otherwise):
-            return value(then if value(test, statics) else otherwise, statics)
-        case Binary(operator="+", left=left, right=right):
-            return value(left, statics) + value(right, statics)  # type: ignore[operator] # both are numbers
-    raise AssertionError(expression)
-
-
-def build(name: str, **statics: object) -> Task:
-    module, _, attribute = signature(name).python.partition(":")
-    task: Task = getattr(importlib.import_module(module), attribute)(**statics)
-    return task
-
-
-def test_every_task_of_the_folder_is_here() -> None:
-    assert NAMES == ["copy", "ctl", "flipflop", "listops", "logical_inference", "reverse", "scan"]
+def test_every_task_of_the_folder_has_its_file() -> None:
+    assert {"ctl", "arithmetic", "listops", "flipflop", "copy", "dyck", "mqar", "parity", "scan"} <= set(NAMES)
+    assert all((FOLDER / f"{name}.py").exists() for name in NAMES)
+    assert set(NAMES) == library.task_names()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,21 +48,55 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
     declared = signature(name)
     gives = {given.name: value(given.value, {**vars_of(task)}) for given in declared.gives}
     for split in [name for name in task.split_names() if name != "test"][:2]:
-        items = task.generate(split, 0)
+        items = items_of(task, split)
         assert list(items.inputs) == [parameter.name for parameter in declared.signature.inputs]
         assert task.breakdown in items.groups
         assert set(task.metrics) <= set(MEANINGS)
-        answers = items.targets if not hasattr(items.targets, "values") else items.targets.values
+        assert items.form is task.kind.form
+        answers = items.targets.values if isinstance(items.targets, Ragged) else items.targets
         most = gives["classes"] if "classes" in gives else gives["vocab"]
-        assert 0 <= answers.min() <= answers.max() < most
-        for ragged in items.inputs.values():
+        if items.form is Form.SETS:
+            assert answers.dtype == np.bool_
+            assert answers.shape[1] == most
+        elif items.form is not Form.SPANS:
+            assert 0 <= answers.min() <= answers.max() < most
+        for parameter, ragged in zip(declared.signature.inputs, items.inputs.values(), strict=True):
             assert ragged.lengths.min() > 0
-            assert ragged.values.max() < len(task.vocabulary)
+            if parameter.type.name == "tokens":
+                assert ragged.values.max() < len(task.vocabulary)
+            else:
+                assert ragged.values.dtype == np.float32
+                assert ragged.values.shape[1] == value(parameter.type.dimensions[1], vars_of(task))
 
 
-def vars_of(task: Task) -> dict[str, object]:
-    assert dataclasses.is_dataclass(task)
-    return {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+@pytest.mark.parametrize("name", NAMES)
+def test_the_signature_has_the_form_of_the_kind(name: str) -> None:
+    task, declared = build(name), signature(name)
+    fields, result = declared.signature.inputs, declared.signature.result
+    assert isinstance(result, TypeName)
+    per_position = len(result.dimensions) == 2
+    assert per_position == (task.kind.form is not Form.CLASSES)
+    match task.kind:
+        case Kind.CLASSIFICATION | Kind.TAGGING | Kind.SPANS:
+            assert not declared.causal
+        case Kind.PAIRS:
+            assert len({field.type.dimensions[0].span.text for field in fields}) == 2
+        case Kind.LANGUAGE_MODEL:
+            assert declared.causal
+            assert len(fields) == 1
+        case Kind.SEQ2SEQ:
+            assert declared.causal, "a model that reads the answer it is asked for is to be found"
+            assert fields[-1].name == "target"
+            assert isinstance(task, Written)
+            assert isinstance(result.dimensions[0], Name)
+            assert result.dimensions[0].text == fields[-1].type.dimensions[0].span.text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_train_is_in_distribution_and_splits_are_named_right(name: str) -> None:
+    task = build(name)
+    assert "train" in task.in_distribution
+    assert set(task.in_distribution) <= set(task.split_names())
 
 
 @pytest.mark.parametrize("name", NAMES)

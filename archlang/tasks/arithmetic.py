@@ -1,0 +1,228 @@
+"""Simple arithmetic: what does a nested expression of additions and multiplications of digits come to, modulo 10?
+
+Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C. An operation stands in parentheses. The depth
+of an expression is how many of its operations stand inside one another.
+
+>>> task = Arithmetic(train_size=240)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), int(train.targets[0]), int(train.groups["depth"][0])
+('[B] ( ( ( 0 + 0 ) + 3 ) * ( 3 * 0 ) ) [E]', 0, 3)
+>>> spell(task, train.inputs["x"][9]), int(train.targets[9]), int(train.groups["depth"][9])
+('[B] ( 3 * 2 ) [E]', 6, 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Patience, Seen, fingerprints, within
+from archlang.types.statics import Interval
+
+__all__ = ["Arithmetic", "spell"]
+
+PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
+VOCABULARY = ("(", ")", "*", "+", *"0123456789")
+OPEN, CLOSE, TIMES, PLUS, ZERO = range(5)
+SINGLES = 200
+# How likely a node is an operation. (The paper says 0.2 for all.)
+PROBABILITY = {"train": 0.2, "iid": 0.2, "valid": 0.3, "test": 0.3}
+# Only train and iid have expressions of the same depths. All single operations are for train.
+SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
+_DEEPEST, _LONGEST = 10, 1_024
+_BATCH = 1 << 13
+_WINDOW = 100
+_ABSENT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Expressions as tokens, with their values and depths."""
+
+    x: Ragged
+    values: Integers
+    depths: Integers
+
+    def select(self, chosen: Truths | Integers) -> _Written:
+        return _Written(self.x.select(chosen), self.values[chosen], self.depths[chosen])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """The task."""
+
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: Interval = PUBLISHED_TEST
+    max_length: int = 50
+    train_size: int = 100_200
+    iid_size: int = 1_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+    balanced: bool = True
+    begin_end: bool = True
+
+    kind = Kind.CLASSIFICATION
+    breakdown = "depth"
+    in_distribution = ("train", "iid")
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        for name in ("train_size", "iid_size", "valid_size", "test_size"):
+            if getattr(self, name) < 0:
+                raise mistakes.outside("arithmetic", name, getattr(self, name), 0, None)
+        if not 5 <= self.max_length <= _LONGEST:
+            raise mistakes.outside("arithmetic", "max_length", self.max_length, 5, _LONGEST)
+        # The shortest expression of a depth has one operation more than that of the depth before, and 4 tokens more.
+        deepest = min(_DEEPEST, (self.max_length - 1) // 4)
+        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
+        for name, chosen in ranges.items():
+            if not 1 <= chosen.low <= chosen.high <= deepest:
+                raise mistakes.range_out_of_bounds("arithmetic", name, chosen, 1, deepest)
+        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
+            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
+                raise mistakes.ranges_overlap("arithmetic", first, ranges[first], second, ranges[second])
+        if self.train.low == 1 and self.train_size < SINGLES:
+            raise mistakes.too_few_for_singles("arithmetic", self.train_size, SINGLES)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "iid", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("arithmetic", split, self.split_names())
+        depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
+        wanted = getattr(self, f"{split}_size")
+        chance, parts = Chance("arithmetic", split, seed), []
+        if depths.low == 1 and split in ("train", "iid"):
+            depths = Interval(2, depths.high)
+            if split == "train":
+                parts.append(_singles())
+                wanted -= SINGLES
+        if depths.low <= depths.high:
+            parts.append(self._draw(chance, split, depths, wanted))
+        items = _join(parts)
+        items = items.select(chance.order(len(items.x)))
+        end = len(VOCABULARY)
+        x = enclose(items.x, begin=end + 1, end=end) if self.begin_end else items.x
+        return Split({"x": x}, items.values, groups={"depth": items.depths})
+
+    def _draw(self, chance: Chance, split: str, depths: Interval, wanted: int) -> _Written:
+        """Distinct expressions: as many of each depth, or of all depths as they come."""
+        room = np.zeros(depths.high + 1, dtype=np.int64)
+        bins = depths.high - depths.low + 1
+        if self.balanced:
+            room[depths.low :] = wanted // bins
+            room[depths.low : depths.low + wanted % bins] += 1
+        else:
+            room[depths.low :] = wanted
+        seen, found, patience = Seen(), list[_Written](), Patience(wanted, _WINDOW)
+        missing = wanted
+        while missing:
+            items = _write(_grow_deep(chance, _BATCH, PROBABILITY[split], depths), self.max_length)
+            items = items.select(room[items.depths] > 0)
+            prints = fingerprints(items.x)
+            items = items.select(within(prints, *SHARES[split]) & seen.fresh(prints))
+            places = np.zeros(len(items.depths), dtype=np.int64)
+            for depth in np.unique(items.depths):
+                same = items.depths == depth
+                places[same] = np.arange(same.sum())
+            items = items.select(np.flatnonzero(places < room[items.depths])[:missing])
+            room -= np.bincount(items.depths, minlength=len(room)) if self.balanced else 0
+            missing -= len(items.x)
+            found.append(items)
+            if patience.is_over(len(items.x)) and missing:
+                static, got = f"{split}_size", wanted - missing
+                raise mistakes.items_too_rare("arithmetic", static, wanted, got, "raise `max_length`")
+        return _join([*found, _singles().select(np.zeros(0, dtype=np.int64))])
+
+
+# An expression is a complete binary tree, level by level from its root, and many of them are a matrix for each level:
+# a digit, 10 for a product, 11 for a sum, or nothing.
+_PRODUCT, _SUM = 10, 11
+_Trees = list[npt.NDArray[np.int8]]
+
+
+def _grow(chance: Chance, count: int, probability: float, height: int) -> _Trees:
+    """Random trees, at most so high. A tree of height 0 is a digit."""
+    levels: _Trees = []
+    present = np.ones((count, 1), dtype=np.bool_)
+    for level in range(height + 1):
+        words = chance.words((count, 1 << level)) if present.any() else np.zeros((count, 1 << level), dtype=np.uint64)
+        digits = ((words >> np.uint64(1) & np.uint64(0x7FFFFFFF)) * np.uint64(10) >> np.uint64(31)).astype(np.int8)
+        operation = (words >> np.uint64(32) < np.uint64(round(probability * 2**32))) & (level < height)
+        kind = _PRODUCT + (words & np.uint64(1)).astype(np.int8)
+        levels.append(np.where(present, np.where(operation, kind, digits), _ABSENT).astype(np.int8))
+        present = np.repeat(present & operation, 2, axis=1)
+    return levels
+
+
+def _grow_deep(chance: Chance, count: int, probability: float, depths: Interval) -> _Trees:
+    """Random trees that are deep enough: one that is not becomes the right side of an operation, whose left side is
+    drawn anew, until it is."""
+    trees = _grow(chance, count, probability, depths.high)
+    while len(low := np.flatnonzero(_heights(trees) < depths.low)):
+        left = _grow(chance, len(low), probability, depths.high - 1)
+        root = (_PRODUCT + (chance.words((len(low), 1)) & np.uint64(1))).astype(np.int8)
+        joined = [root, *(np.concatenate([a, b[low]], axis=1) for a, b in zip(left, trees, strict=False))]
+        for level, rows in zip(trees, joined, strict=False):
+            level[low] = rows
+    return trees
+
+
+def _heights(trees: _Trees) -> Integers:
+    return np.asarray(sum((level >= _PRODUCT).any(axis=1).astype(np.int64) for level in trees))
+
+
+def _write(trees: _Trees, longest: int) -> _Written:
+    """The trees that are short enough as tokens, with their values."""
+    sizes: list[Integers] = []
+    value = size = np.zeros((len(trees[0]), 2 * trees[-1].shape[1]), dtype=np.int64)
+    for level in reversed(trees):
+        left, right = value[:, 0::2], value[:, 1::2]
+        result = np.where(level == _PRODUCT, left * right, left + right) % 10
+        value = np.where(level >= _PRODUCT, result, level)
+        size = np.where(level >= _PRODUCT, size[:, 0::2] + size[:, 1::2] + 3, (level >= 0).astype(np.int64))
+        sizes.append(size)
+    short = np.flatnonzero(size[:, 0] <= longest)
+    offsets = offsets_of(size[short, 0])
+    tokens = np.empty(offsets[-1], dtype=np.uint8)
+    starts = offsets[:-1, None]
+    for level in trees:
+        rows, size = level[short], sizes.pop()[short]
+        digits, operations = (rows >= 0) & (rows < _PRODUCT), rows >= _PRODUCT
+        tokens[starts[digits]] = ZERO + rows[digits]
+        tokens[starts[operations]] = OPEN
+        tokens[(starts + size - 1)[operations]] = CLOSE
+        if not sizes:
+            break
+        between = starts + 1 + sizes[-1][short][:, 0::2]
+        tokens[between[operations]] = np.where(rows[operations] == _PRODUCT, TIMES, PLUS)
+        starts = np.stack([starts + 1, between + 1], axis=2).reshape(len(short), -1)
+    return _Written(Ragged(tokens, offsets), value[short, 0], _heights(trees)[short])
+
+
+def _singles() -> _Written:
+    """Every operation on two digits."""
+    kind, left, right = np.indices((2, 10, 10)).reshape(3, -1)
+    roots, sides = (_PRODUCT + kind)[:, None], np.stack([left, right], axis=1)
+    return _write([roots.astype(np.int8), sides.astype(np.int8)], 5)
+
+
+def _join(parts: list[_Written]) -> _Written:
+    return _Written(
+        join([part.x for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.depths for part in parts]),
+    )

@@ -1,0 +1,53 @@
+"""Bucket sort: sort a row of symbols, of which there are few.
+
+A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. As there, empty symbols
+stand behind the row, as many as the answer has, and the answer is read where they stand.
+
+>>> task = BucketSort(train=Interval(1, 6), test=Interval(7, 9), train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0][train.scored[0]])
+('4 0 ? ?', '0 4')
+>>> spell(task, train.inputs["x"][3]), spell(task, train.targets[3][train.scored[3]])
+('0 0 1 4 3 ? ? ? ? ?', '0 0 1 3 4')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.lengths import ByLength, asked, groups, symbols
+from archlang.types.statics import Interval
+
+__all__ = ["BucketSort", "Interval", "spell"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketSort(ByLength):
+    """The task."""
+
+    symbols: int = 5
+
+    name = "bucket_sort"
+    kind = Kind.TAGGING
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.symbols <= 200:
+            raise mistakes.outside(self.name, "symbols", self.symbols, 2, 200)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*(str(symbol) for symbol in range(self.symbols)), "?")
+
+    def items(self, chance: Chance, lengths: Integers) -> Split:
+        row = symbols(chance, self.symbols, lengths)
+        order = np.lexsort((row.values, np.repeat(np.arange(len(lengths)), lengths)))
+        x, targets, scored = asked(row, Ragged(row.values[order], row.offsets), empty=self.symbols)
+        return Split({"x": x}, targets, scored, groups(lengths))

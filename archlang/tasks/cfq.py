@@ -1,0 +1,156 @@
+"""CFQ: translate a question about films into a SPARQL query.
+
+Keysers et al. (2020), read as their program and that of Csordás et al. (2021) do: names are `M0`, `M1`, …; marks of
+punctuation stand by themselves; prefixes of the query are shortened.
+
+>>> " ".join(question("Who directed M1's prequel?"))
+"Who directed M1 ' s prequel ?"
+>>> " ".join(query("SELECT count(*) WHERE {\\n?x0 ns:film.editor.film M0 .\\n?x0 ns:people.person.gender ns:m.02z\\n}"))
+'SELECT count ( * ) WHERE { ?x0 film.editor.film M0 . ?x0 people.person.gender m_02z }'
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.json_stream import NotAnArray, objects
+from archlang.tasks.words import BEGIN, END, Pairs, Row, filled
+
+__all__ = ["Cfq", "query", "question"]
+
+DATA = "cfq/dataset.json"
+FILES = {"mcd1": "mcd1", "mcd2": "mcd2", "mcd3": "mcd3", "length": "query_complexity_split", "random": "random_split"}
+INDICES = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
+QUESTION, QUERY = "questionPatternModEntities", "sparqlPatternModEntities"
+_SPACED = {mark: f" {mark} " for mark in string.punctuation}
+_TABLE = str.maketrans(_SPACED)
+
+
+def question(text: str) -> Row:
+    """The words of a question."""
+    return text.translate(_TABLE).split()
+
+
+def query(text: str) -> Row:
+    """The words of a query."""
+    return [_short(word) for word in text.replace("count(*)", "count ( * )").split()]
+
+
+def _short(word: str) -> str:
+    word = word.removeprefix("ns:")
+    return f"m_{word[2:]}" if word.startswith("m.") else word
+
+
+class _Rows:
+    """Rows of words that come one after another, as numbers in the order in which the words were first seen."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._values, self._lengths = array("i"), array("i")
+
+    def add(self, words: Row) -> None:
+        self._values.extend(self._numbers.setdefault(word, len(self._numbers)) for word in words)
+        self._lengths.append(len(words))
+
+    def ragged(self, order: Integers) -> Ragged:
+        """All rows, with `order` as the final number of each."""
+        lengths = np.frombuffer(self._lengths, dtype=np.int32).astype(np.int64)
+        return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
+
+
+def collect(items: Iterable[Mapping[str, object]]) -> tuple[Pairs, tuple[str, ...]]:
+    """The questions and queries of all items and their words in alphabetical order. Little more than the result is held
+    in memory.
+
+    Raises:
+        KeyError: an item has no question or no query."""
+    numbers: dict[str, int] = {}
+    sources, targets = _Rows(numbers), _Rows(numbers)
+    for item in items:
+        sources.add(question(str(item[QUESTION])))
+        targets.add(query(str(item[QUERY])))
+    words = tuple(sorted(numbers))
+    order = np.empty(max(len(words), 1), dtype=np.int64)
+    order[[numbers[word] for word in words]] = np.arange(len(words))
+    return Pairs(sources.ragged(order), targets.ragged(order)), words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cfq:
+    """The task. Its splits are the published ones, whatever the seed."""
+
+    split: str = "mcd1"
+    word_limit: int = 256
+
+    kind = Kind.SEQ2SEQ
+    breakdown = "length"
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.split not in FILES:
+            raise mistakes.unknown_choice("cfq", "split", self.split, tuple(FILES))
+        if self.word_limit < 2:
+            raise mistakes.outside("cfq", "word_limit", self.word_limit, 2, None)
+
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        return tuple(INDICES) if self.split == "random" else ("train",)
+
+    @cached_property
+    def _all(self) -> tuple[Pairs, tuple[str, ...]]:
+        with published.opened("cfq", DATA) as stream:
+            try:
+                pairs, words = collect(objects(stream))
+            except (NotAnArray, KeyError) as error:
+                raise published.damaged("cfq", DATA, error) from error
+        if len(words) > self.word_limit:
+            raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
+        return pairs, words
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (*filled(self._all[1], self.word_limit), END, BEGIN)
+
+    @property
+    def begin(self) -> int:
+        return self.word_limit + 1
+
+    @property
+    def end(self) -> int:
+        return self.word_limit
+
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(INDICES)
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in INDICES:
+            raise mistakes.unknown_split("cfq", split, self.split_names())
+        pairs, _ = self._all
+        chosen = self._indices(split)
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):
+            raise published.damaged("cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}")
+        pairs = pairs.select(chosen)
+        groups = {"length": pairs.target.lengths // 10 * 10}
+        return Pairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
+
+    @property
+    def _member(self) -> str:
+        return f"cfq/splits/{FILES[self.split]}.json"
+
+    def _indices(self, split: str) -> Integers:
+        with published.opened("cfq", self._member) as stream:
+            try:
+                return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
+            except (ValueError, KeyError, TypeError) as error:
+                raise published.damaged("cfq", self._member, error) from error

@@ -1,0 +1,96 @@
+"""COGS: translate a sentence into its logical form, with words in places where training never showed them.
+
+Kim & Linzen (2020). Of the generalization set, 18 categories are lexical (a known structure with another word in it)
+and three structural.
+
+>>> sentence, form, category = read("Emma rolled a teacher .\\troll . agent ( x _ 1 , Emma )\\tin_distribution")
+>>> sentence, form[:3], CATEGORIES[category]
+(('Emma', 'rolled', 'a', 'teacher', '.'), ('roll', '.', 'agent'), 'in_distribution')
+>>> CATEGORIES[read("Paula\\tPaula\\tprimitive")[2]], CATEGORIES[read("a\\tb\\tcp_recursion")[2]] in STRUCTURAL
+('primitive', True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Kind, Split, Unit
+from archlang.tasks.words import BEGIN, END, Lexicon, Pairs, alphabetical, other_vocabulary
+
+__all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
+
+# In the order of the paper's Table 1; then what the train set is made of.
+CATEGORIES = (
+    *("subj_to_obj_common", "subj_to_obj_proper", "obj_to_subj_common", "obj_to_subj_proper"),
+    *("prim_to_subj_common", "prim_to_subj_proper", "prim_to_obj_common", "prim_to_obj_proper", "prim_to_inf_arg"),
+    *("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion", "active_to_passive", "passive_to_active"),
+    *("obj_omitted_transitive_to_transitive", "unacc_to_transitive"),
+    *("do_dative_to_pp_dative", "pp_dative_to_do_dative", "only_seen_as_transitive_subj_as_unacc_subj"),
+    *("only_seen_as_unacc_subj_as_obj_omitted_transitive_subj", "only_seen_as_unacc_subj_as_unerg_subj"),
+    *("in_distribution", "primitive", "exposure_example"),
+)
+STRUCTURAL = frozenset({"obj_pp_to_subj_pp", "cp_recursion", "pp_recursion"})
+PUBLISHED_WORDS = 871
+FILES = {"train": "train", "valid": "dev", "test": "test", "gen": "gen"}
+_NUMBERS = {category: number for number, category in enumerate(CATEGORIES)}
+_EXPOSURE = "exposure_example"
+
+Row = tuple[tuple[str, ...], tuple[str, ...], int]
+
+
+def read(line: str) -> Row:
+    """The words, the logical form and the category of a line of the published files."""
+    sentence, form, category = line.split("\t")
+    # There are twelve exposures, each of another construction.
+    number = _NUMBERS[_EXPOSURE if category.startswith(_EXPOSURE) else category]
+    return tuple(sentence.split()), tuple(form.split()), number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cogs:
+    """The task. Its splits are the published files, whatever the seed."""
+
+    breakdown = "category"
+    kind = Kind.SEQ2SEQ
+    in_distribution = ("train", "valid", "test")
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    version = 1
+    files = tuple(("cogs", f"{file}.tsv") for file in FILES.values())
+
+    @cached_property
+    def _rows(self) -> Mapping[str, list[Row]]:
+        return {split: published.parsed("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        """As in Csordás et al. (2021), all splits together, since the generalization set has words of its own."""
+        sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
+        words = alphabetical(sides)
+        if len(words) != PUBLISHED_WORDS:
+            raise other_vocabulary("cogs", len(words), PUBLISHED_WORDS)
+        return Lexicon((*words, END, BEGIN))
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return self._lexicon.texts
+
+    begin, end = PUBLISHED_WORDS + 1, PUBLISHED_WORDS
+
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(FILES)
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in FILES:
+            raise mistakes.unknown_split("cogs", split, self.split_names())
+        sentences, forms, categories = zip(*self._rows[split], strict=True)
+        category = np.asarray(categories, dtype=np.int64)
+        structural = np.isin(category, [_NUMBERS[name] for name in STRUCTURAL]).astype(np.int64)
+        source, target = self._lexicon.encode(sentences), self._lexicon.encode(forms)
+        groups = {"category": category, "structural": structural, "length": target.lengths}
+        return Pairs(source, target, groups).split(self.begin, self.end)

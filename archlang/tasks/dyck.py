@@ -1,0 +1,218 @@
+"""Dyck: of a string of nested brackets, read from its left, which bracket may come next?
+
+Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2). Strings come from the
+grammar S → (S) with probability `p`, where each pair of brackets is as likely; S → SS with probability `q`; and S →
+nothing. At each position the answer is a set: every opening bracket, and the closing one of the innermost bracket that
+is open.
+
+>>> task = Dyck(train_size=9, train=Interval(8, 12))
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0])
+'[ ( ( ) ( ( ) ) ) ]'
+>>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[0]]
+['( [ ]', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( [']
+>>> spell(task, train.inputs["x"][1])
+'[ ] ( ( ) ( ) [ ] )'
+>>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[1]]
+['( [ ]', '( [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( ) [', '( [']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Rule, Split, Truths, Unit, join, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Patience, Seen, fingerprints, within
+from archlang.types.statics import Interval
+
+__all__ = ["Dyck", "Interval", "np", "spell"]
+
+PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
+PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(2, 50), (Interval(52, 100),)
+# Validation strings are of the lengths of the train set: by fingerprint, so that no distinct string is in both.
+SHARES = {"train": (1 / 16, 1.0), "valid": (0.0, 1 / 16), "test": (0.0, 1.0)}
+_LONGEST = 1_024
+_BATCH = 1 << 12
+_WINDOW = 100
+_NOTHING, _NESTED, _TWO = range(3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dyck:
+    """The task. `test_size` is for each range of `test`."""
+
+    pairs: int = 2
+    p: float = 0.5
+    q: float = 0.25
+    train: Interval = PUBLISHED_TRAIN
+    test: tuple[Interval, ...] = PUBLISHED_TEST
+    train_size: int = 5_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+    distinct: bool = True
+    loss: str = "squares"
+
+    kind = Kind.SETS
+    breakdown = "length"
+    in_distribution = ("train", "valid")
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.pairs <= len(PAIRS):
+            raise mistakes.outside("dyck", "pairs", self.pairs, 1, len(PAIRS))
+        for name in ("p", "q"):
+            if not 0 < getattr(self, name) < 1:
+                raise mistakes.outside("dyck", name, getattr(self, name), 0, 1)
+        if self.p + self.q >= 1:
+            raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
+        # A string nests, on average, into p + 2 q others: above 1 most of them would never end.
+        if self.p + 2 * self.q > 1:
+            raise mistakes.grows_for_ever("dyck", "p + 2 q", self.p + 2 * self.q)
+        for name in ("train_size", "valid_size", "test_size"):
+            if getattr(self, name) < 0:
+                raise mistakes.outside("dyck", name, getattr(self, name), 0, None)
+        if self.loss not in ("squares", "entropy"):
+            raise mistakes.unknown_choice("dyck", "loss", self.loss, ("squares", "entropy"))
+        for lengths in self.test:
+            if not isinstance(lengths, Interval):
+                raise mistakes.not_of_kind("test", lengths, "range such as 52..100")
+        for index, lengths in enumerate((self.train, *self.test)):
+            name = "test" if index else "train"
+            if not 2 <= lengths.low <= lengths.high <= _LONGEST or (lengths.low == lengths.high and lengths.low % 2):
+                raise mistakes.range_out_of_bounds("dyck", name, lengths, 2, _LONGEST)
+            for other in (self.train, *self.test)[:index]:
+                if lengths.low <= other.high and other.low <= lengths.high:
+                    raise mistakes.ranges_overlap("dyck", "train or test", other, "test", lengths)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return tuple("".join(PAIRS[: self.pairs]))
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(self.loss)
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("dyck", split, self.split_names())
+        ranges, size = self.test if split == "test" else (self.train,), getattr(self, f"{split}_size")
+        parts = [self._draw(split, lengths, size, seed) for lengths in ranges]
+        x = join(parts)
+        lows = np.repeat(np.asarray([lengths.low for lengths in ranges], dtype=np.int64), size)
+        return Split({"x": x}, Ragged(allowed(x, self.pairs), x.offsets), groups={"length": lows})
+
+    def _draw(self, split: str, lengths: Interval, wanted: int, seed: int) -> Ragged:
+        """Strings of these lengths as they come, each once if they are to be distinct."""
+        chance, seen = Chance("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
+        found: list[Ragged] = []
+        missing, patience = wanted, Patience(wanted, _WINDOW)
+        while missing:
+            drawn = strings(chance, _BATCH, self.pairs, self.p, self.q, lengths)
+            prints = fingerprints(drawn)
+            # Where strings may repeat, a share would keep the likeliest of them out of a split for good.
+            keep = (
+                within(prints, *SHARES[split]) & seen.fresh(prints) if self.distinct else np.ones(len(prints), np.bool_)
+            )
+            found.append(drawn.select(np.flatnonzero(keep)[:missing]))
+            missing -= len(found[-1])
+            if patience.is_over(len(found[-1])) and missing:
+                static, got = f"{split}_size", wanted - missing
+                raise mistakes.items_too_rare(
+                    "dyck", static, wanted, got, "allow longer strings, or `distinct = false`"
+                )
+        return join(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The S of one distance from the root, in the order of those above them: what each becomes, which bracket, and how
+    many brackets are open around it."""
+
+    choice: Integers
+    bracket: Integers
+    around: Integers
+
+
+def strings(chance: Chance, count: int, pairs: int, p: float, q: float, lengths: Interval) -> Ragged:
+    """Of `count` strings of the grammar those of the wanted lengths.
+
+    As in the published generator, an S with `lengths.high` brackets around it is nothing, and so is one whose string is
+    longer than `lengths.high`."""
+    longest = lengths.high
+    levels: list[_Level] = []
+    around = np.zeros(count, dtype=np.int64)
+    nested, two = np.uint64(round(p * 2**32)), np.uint64(round((p + q) * 2**32))
+    while len(around):
+        words = chance.words(len(around))
+        high = words >> np.uint64(32)
+        choice = np.where(high < nested, _NESTED, np.where(high < two, _TWO, _NOTHING))
+        choice[around >= longest] = _NOTHING
+        bracket = ((words & np.uint64(0xFFFFFFFF)) * np.uint64(pairs) >> np.uint64(32)).astype(np.int64)
+        levels.append(_Level(choice, bracket, around))
+        around = np.repeat(around + 2 * (choice == _NESTED), choice)
+    sizes = _sizes(levels, longest)
+    wanted = (sizes[0] >= lengths.low) & (sizes[0] <= longest)
+    return _write(levels, sizes, wanted)
+
+
+def _sizes(levels: list[_Level], longest: int) -> list[Integers]:
+    """The length of every S of every level. What each becomes, 0, 1 or 2, is also how many S stand below it."""
+    found: list[Integers] = []
+    below = np.zeros(0, dtype=np.int64)
+    for level in reversed(levels):
+        running, first = offsets_of(below), offsets_of(level.choice)
+        size = running[first[1:]] - running[first[:-1]] + 2 * (level.choice == _NESTED)
+        size[size > longest] = 0
+        found.append(size)
+        below = size
+    return found[::-1]
+
+
+def _write(levels: list[_Level], sizes: list[Integers], wanted: Truths) -> Ragged:
+    """The strings of the wanted roots."""
+    offsets = offsets_of(sizes[0][wanted])
+    values = np.empty(offsets[-1], dtype=np.uint8)
+    # Where each S that is written begins; the others are left out level by level.
+    written, starts = wanted, np.zeros(len(wanted), dtype=np.int64)
+    starts[wanted] = offsets[:-1]
+    for depth, level in enumerate(levels):
+        size = sizes[depth]
+        written = written & (size > 0)
+        at = np.flatnonzero(written & (level.choice == _NESTED))
+        values[starts[at]] = 2 * level.bracket[at]
+        values[starts[at] + size[at] - 1] = 2 * level.bracket[at] + 1
+        if depth + 1 == len(levels):
+            break
+        first = offsets_of(level.choice)
+        owner = np.repeat(np.arange(len(size)), level.choice)
+        running = offsets_of(sizes[depth + 1])
+        starts = starts[owner] + (level.choice[owner] == _NESTED) + running[:-1] - running[first[owner]]
+        written = written[owner]
+    return Ragged(values, offsets)
+
+
+def allowed(x: Ragged, pairs: int) -> npt.NDArray[np.bool_]:
+    """For each place, which symbols may follow what stands up to it: [places, 2 pairs]."""
+    rows = np.zeros((len(x.values), 2 * pairs), dtype=np.bool_)
+    rows[:, 0::2] = True
+    opening = x.values % 2 == 0
+    depth = np.cumsum(np.where(opening, 1, -1))
+    # All strings end with nothing open, so that depths may be counted through all of them. The innermost bracket that
+    # is open at a place is the last one that raised the depth to what it is there.
+    order = np.argsort(depth, kind="stable")
+    opened = np.maximum.accumulate(np.where(opening[order], np.arange(len(order)), 0))
+    innermost = np.empty_like(order)
+    innermost[order] = order[opened]
+    inside = np.flatnonzero(depth > 0)
+    rows[inside, x.values[innermost[inside]].astype(np.int64) + 1] = True
+    return rows

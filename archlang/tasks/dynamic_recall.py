@@ -1,0 +1,64 @@
+"""Dynamic recall: find a symbol in the sequence, and answer with its left or right neighbour.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): a symbol of the sequence stands once more at its
+end, as a query. If all that is read has an odd length, the answer is the symbol to the left of the queried one, and
+else that to its right. The paper leaves open what we settle so: the query means its first place in the sequence; the
+sequence is a ring; the answer is that one symbol, as in the example of Table 6, or with `answer = rest` the sequence
+from there to its end, as the text may be read.
+
+>>> task = DynamicRecall(train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][3]), spell(task, train.inputs["target"][3]), spell(task, train.targets[3])
+('[B] 6 2 7 8 2 1 2 8 2 [E]', '[B]', '6')
+>>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+('[B] 4 5 5 1 3 5 [E]', '[B]', '5')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Ragged, enclose, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.copy import Copy
+
+__all__ = ["DynamicRecall", "spell"]
+
+CHOICES = ("neighbour", "rest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicRecall(Copy):
+    """The task. A length does not count the query."""
+
+    answer: str = "neighbour"
+
+    name = "dynamic_recall"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.answer not in CHOICES:
+            raise mistakes.unknown_choice(self.name, "answer", self.answer, CHOICES)
+
+    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+        lengths, begins = symbols.lengths, symbols.offsets[:-1]
+        queries = symbols.values[begins + chance.below(lengths, len(lengths))]
+        first = begins + _first_places(symbols, queries)
+        step = np.where((lengths + 1) % 2 == 1, -1, 1)
+        from_there = begins + (first - begins + step) % lengths
+        count = np.ones_like(lengths) if self.answer == "neighbour" else symbols.offsets[1:] - from_there
+        offsets = offsets_of(count)
+        places = np.repeat(from_there, count) + np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+        asked = Ragged(np.insert(symbols.values, symbols.offsets[1:], queries), offsets_of(lengths + 1))
+        return {"source": enclose(asked, begin=self.begin, end=self.symbols)}, Ragged(symbols.values[places], offsets)
+
+
+def _first_places(symbols: Ragged, queries: np.ndarray) -> Integers:
+    """Where each sequence has its query first, counted from 0."""
+    lengths = symbols.lengths
+    within = np.arange(len(symbols.values)) - np.repeat(symbols.offsets[:-1], lengths)
+    equal = symbols.values == np.repeat(queries, lengths)
+    return np.minimum.reduceat(np.where(equal, within, np.iinfo(np.int64).max), symbols.offsets[:-1])

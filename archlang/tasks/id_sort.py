@@ -1,0 +1,71 @@
+"""Id sort: symbols come in pairs that share an id; answer at each place with the other symbol of its pair.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): an id is a vector from the standard multivariate
+normal distribution, and who shares it with whom is random. The paper leaves open what we settle so: ids have 8 numbers;
+of an odd number of symbols one is alone, with an id of its own, and answers for itself. The symbols that enclose the
+source have ids of zeros. All else is as in `copy`.
+
+>>> task = IdSort(train_size=10, id_size=1)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][2]), spell(task, train.targets[2])
+('[B] 3 9 0 [E]', '0 9 3')
+>>> [f"{number:.2f}" for number in train.inputs["id"][2][:, 0]]
+['0.00', '-2.43', '-0.50', '-2.43', '0.00']
+>>> spell(task, train.inputs["source"][4]), spell(task, train.targets[4])
+('[B] 3 8 9 1 1 8 2 7 3 0 [E]', '9 1 3 7 8 2 8 1 0 3')
+>>> [f"{number:.2f}" for number in train.inputs["id"][4][:, 0]]
+['0.00', '0.30', '0.73', '0.30', '0.65', '0.73', '0.86', '0.86', '0.65', '-0.13', '-0.13', '0.00']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Ragged, enclose, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.copy import Copy
+from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
+from archlang.types.statics import Interval
+
+__all__ = ["IdSort", "spell"]
+
+_LARGEST = 1_024
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdSort(Copy):
+    """The task."""
+
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: tuple[int, ...] = PUBLISHED_TEST
+    id_size: int = 8
+
+    name = "id_sort"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.id_size <= _LARGEST:
+            raise mistakes.outside(self.name, "id_size", self.id_size, 1, _LARGEST)
+
+    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+        lengths, begins = symbols.lengths, symbols.offsets[:-1]
+        items = np.repeat(np.arange(len(symbols)), lengths)
+        # The places of each sequence in random order: the first two are a pair, then the next two.
+        order = np.lexsort((chance.words(len(items)), items))
+        rank = np.arange(len(items)) - begins[items]
+        other = np.minimum(rank ^ 1, lengths[items] - 1)
+        partner = np.empty_like(order)
+        partner[order] = order[begins[items] + other]
+        # Both of a pair have the id of the one that comes first in that order.
+        numbers = chance.normal(len(items) * self.id_size).astype(np.float32).reshape(-1, self.id_size)
+        ids = np.empty_like(numbers)
+        ids[order] = numbers[begins[items] + (rank & ~1)]
+        fields = {
+            "source": enclose(symbols, begin=self.begin, end=self.symbols),
+            "id": enclose(Ragged(ids, symbols.offsets), begin=0, end=0),
+        }
+        return fields, Ragged(symbols.values[partner], symbols.offsets)

@@ -1,0 +1,117 @@
+"""Image of the Long Range Arena: what does a grey picture show, read as a row of pixels?
+
+Tay et al. (2021), on CIFAR-10 (Krizhevsky, 2009).
+
+>>> shades(np.array([[255] * 3072, [0] * 1024 + [255] * 1024 + [0] * 1024], dtype=np.uint8))[:, :3].tolist()
+[[255, 255, 255], [149, 149, 149]]
+>>> shades(np.zeros((1, 3072), dtype=np.uint8)).shape
+(1, 1024)
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit
+
+__all__ = ["LraImage", "batch", "shades"]
+
+ARCHIVE = "cifar-10-python.tar.gz"
+BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+TEST_BATCH = "test_batch"
+SPLITS = ("train", "valid", "test")
+PUBLISHED_TRAIN, PUBLISHED_BATCH = 45_000, 10_000
+SIDE = 32
+# Rec. 601, as TensorFlow has them, which the published loader uses.
+_WEIGHTS = np.asarray([0.2989, 0.5870, 0.1140], dtype=np.float32)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class _OnlyArrays(pickle.Unpickler):
+    """Unpickles arrays of numpy and nothing that could run a program."""
+
+    _ALLOWED = frozenset({
+        ("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"),
+    })  # fmt: skip
+
+    def find_class(self, module: str, name: str) -> Any:  # Any: whatever the name stands for
+        if (module, name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no array needs")
+        if name == "_reconstruct":
+            # numpy moved it, and warns of the old place.
+            return np.ndarray.__reduce__(np.zeros(0))[0]
+        return super().find_class(module, name)
+
+
+def batch(data: bytes) -> tuple[Bytes, Integers]:
+    """The pictures [N, 3072] of a published batch, and what they show [N].
+
+    Raises:
+        ValueError: it is no such batch."""
+    try:
+        found = _OnlyArrays(io.BytesIO(data), encoding="bytes").load()
+        pictures, shown = np.asarray(found[b"data"]), np.asarray(found[b"labels"], dtype=np.int64)
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"it is no batch of pictures: {error}") from error
+    if pictures.dtype != np.uint8 or pictures.shape != (len(shown), 3 * SIDE**2):
+        raise ValueError(f"its pictures have the form {pictures.shape}, and {len(shown)} answers")
+    if len(shown) and not 0 <= shown.min() <= shown.max() <= 9:
+        raise ValueError("an answer is none of the ten")
+    return pictures, shown
+
+
+def shades(pictures: Bytes) -> Bytes:
+    """Pictures [N, 3072] of three channels after one another as rows [N, 1024] of grey, rounded down."""
+    channels = pictures.reshape(len(pictures), 3, SIDE**2).astype(np.float32) / np.float32(255)
+    grey = sum(channels[:, number] * weight for number, weight in enumerate(_WEIGHTS))
+    # TensorFlow goes back to whole numbers by this factor.
+    return np.minimum(np.asarray(grey) * np.float32(255.5), 255).astype(np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LraImage:
+    """The task. Its splits are the published ones, whatever the seed."""
+
+    vocabulary = tuple(str(shade) for shade in range(256))
+    kind = Kind.CLASSIFICATION
+    in_distribution = SPLITS
+    breakdown = "shown"
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def split_names(self) -> tuple[str, ...]:
+        return SPLITS
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in SPLITS:
+            raise mistakes.unknown_split("lra_image", split, SPLITS)
+        wanted = (TEST_BATCH,) if split == "test" else BATCHES
+        found: Mapping[str, bytes] = {
+            name.rpartition("/")[2]: content
+            for name, content in published.unpacked("cifar10", ARCHIVE)
+            if name.rpartition("/")[2] in wanted
+        }
+        try:
+            parts = [batch(found[name]) for name in wanted]
+        except (KeyError, ValueError) as error:
+            raise published.damaged("cifar10", ARCHIVE, error) from error
+        pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
+        shown = np.concatenate([answers for _, answers in parts])
+        if len(shown) != PUBLISHED_BATCH * len(wanted):
+            raise published.damaged("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
+        whole = Split({"x": Ragged.table(pixels)}, shown, groups={"shown": shown})
+        if split == "test":
+            return whole
+        first = np.arange(len(whole)) < PUBLISHED_TRAIN
+        return whole.select(first if split == "train" else ~first)

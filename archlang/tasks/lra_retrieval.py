@@ -1,0 +1,94 @@
+"""Retrieval of the Long Range Arena: do two papers belong together?
+
+Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013), as bytes.
+
+>>> list(read(["1.0\\tP1\\tP2\\tOne text.\\tAnother text.\\n"], 5))
+[(1, b'One t', b'Anoth')]
+>>> list(read(['0.0\\tP1\\tP2\\t"A ""quoted"" text"\\tTwo\\n', "1.0\\tP3\\tP4\\ta\\tb\\n"], 99))
+[(0, b'A "quoted" text', b'Two'), (1, b'a', b'b')]
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+
+__all__ = ["LraRetrieval", "read"]
+
+FILES = {"train": "train", "valid": "eval", "test": "test"}
+_LABELS = {"0.0": 0, "1.0": 1}
+# Whole papers are longer than csv takes a field to be.
+_LONGEST_FIELD = 1 << 26
+
+
+def read(lines: Iterable[str], length: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Whether each pair belongs together, and its texts as bytes.
+
+    Raises:
+        ValueError: a row is none of a published file."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        for number, row in enumerate(csv.reader(lines, delimiter="\t"), 1):
+            if len(row) != 5 or row[0] not in _LABELS or not row[3] or not row[4]:
+                raise ValueError(f"row {number} is not an answer, two numbers and two texts")
+            # A character has a byte or more.
+            yield _LABELS[row[0]], row[3][:length].encode()[:length], row[4][:length].encode()[:length]
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+    finally:
+        csv.field_size_limit(before)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LraRetrieval:
+    """The task. Its splits are the published files, whatever the seed."""
+
+    length: int = 4_000
+
+    vocabulary = tuple(f"<{byte}>" for byte in range(256))
+    kind = Kind.PAIRS
+    in_distribution = tuple(FILES)
+    breakdown = "together"
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise mistakes.outside("lra_retrieval", "length", self.length, 1, None)
+
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(FILES)
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in FILES:
+            raise mistakes.unknown_split("lra_retrieval", split, self.split_names())
+        member = f"tsv_data/new_aan_pairs.{FILES[split]}.tsv"
+        try:
+            fields, together = collect(read(published.lines("lra", member), self.length))
+        except ValueError as error:
+            raise published.damaged("lra", member, error) from error
+        return Split(fields, together, groups={"together": together})
+
+
+def collect(pairs: Iterable[tuple[int, bytes, bytes]]) -> tuple[dict[str, Ragged], Integers]:
+    """All pairs as rows of bytes: a gigabyte of train, of which no second copy is made."""
+    answers: list[int] = []
+    texts = {"left": bytearray(), "right": bytearray()}
+    lengths: dict[str, list[int]] = {"left": [], "right": []}
+    for answer, left, right in pairs:
+        answers.append(answer)
+        for name, text in (("left", left), ("right", right)):
+            texts[name] += text
+            lengths[name].append(len(text))
+    fields = {
+        name: Ragged(np.frombuffer(texts[name], dtype=np.uint8), offsets_of(np.asarray(lengths[name], dtype=np.int64)))
+        for name in texts
+    }
+    return fields, np.asarray(answers, dtype=np.int64)

@@ -1,0 +1,78 @@
+"""Text of the Long Range Arena: is a film review in favour of the film?
+
+Tay et al. (2021), on the reviews of Maas et al. (2011), as bytes.
+
+>>> reviews({"aclImdb/train/pos/1_9.txt": b"Great!", "aclImdb/train/neg/0_2.txt": b"Dull."}.items(), "train", 4)
+([b'Dull', b'Grea'], [0, 1])
+>>> reviews([("aclImdb/train/unsup/2_0.txt", b"?"), ("aclImdb/test/pos/0_8.txt", b"Fine.")], "test", 9)
+([b'Fine.'], [1])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Kind, Ragged, Split, Unit, offsets_of
+
+__all__ = ["LraText", "as_bytes", "reviews"]
+
+ARCHIVE = "aclImdb_v1.tar.gz"
+PUBLISHED_SIZE = 25_000
+SPLITS = ("train", "test")
+_NAME = re.compile(r"(?:.*/)?(train|test)/(pos|neg)/(\d+)_\d+\.txt")
+
+
+def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tuple[list[bytes], list[int]]:
+    """The reviews of a split and whether they are in favour, in an order that does not depend on that of the files."""
+    found = []
+    for name, content in files:
+        parts = _NAME.fullmatch(name)
+        if parts is not None and parts[1] == split:
+            found.append((parts[2] == "pos", int(parts[3]), content[:length]))
+    found.sort(key=lambda one: one[:2])
+    return [content for _, _, content in found], [int(good) for good, _, _ in found]
+
+
+def as_bytes(texts: Iterable[bytes]) -> Ragged:
+    """Texts as rows of their bytes."""
+    rows = list(texts)
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    return Ragged(np.frombuffer(b"".join(rows), dtype=np.uint8), offsets_of(lengths))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LraText:
+    """The task. Its splits are the published ones, whatever the seed."""
+
+    length: int = 4_096
+
+    vocabulary = tuple(f"<{byte}>" for byte in range(256))
+    kind = Kind.CLASSIFICATION
+    in_distribution = SPLITS
+    breakdown = "favour"
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise mistakes.outside("lra_text", "length", self.length, 1, None)
+
+    def split_names(self) -> tuple[str, ...]:
+        return SPLITS
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in SPLITS:
+            raise mistakes.unknown_split("lra_text", split, SPLITS)
+        texts, answers = reviews(published.unpacked("imdb", ARCHIVE), split, self.length)
+        if len(texts) != PUBLISHED_SIZE:
+            raise published.damaged(
+                "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"
+            )
+        favour = np.asarray(answers, dtype=np.int64)
+        return Split({"x": as_bytes(texts)}, favour, groups={"favour": favour})

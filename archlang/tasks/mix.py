@@ -1,0 +1,51 @@
+"""Mix: answer with two symbols of the sequence in turn, the middle one and the first one.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1): of L symbols, the answer is L long, its odd places
+(counted from 1) hold x at ⌈L/2⌉ and its even places x at 1. The example in Table 6 of the paper has, at even places,
+the symbol that stands there in the sequence; `even = same` asks for that. All else is as in `copy`.
+
+>>> task = Mix(train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+('[B] 6 3 4 4 1 9 8 0 6 [E]', '[B] 1 6 1 6 1 6 1 6', '1 6 1 6 1 6 1 6 1')
+>>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+('[B] 0 3 7 7 0 0 2 9 8 [E]', '[B] 0 0 0 0 0 0 0 0', '0 0 0 0 0 0 0 0 0')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Ragged, spell
+from archlang.tasks.copy import Copy
+
+__all__ = ["Mix", "spell"]
+
+CHOICES = ("first", "same")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix(Copy):
+    """The task."""
+
+    even: str = "first"
+
+    name = "mix"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.even not in CHOICES:
+            raise mistakes.unknown_choice(self.name, "even", self.even, CHOICES)
+
+    def answers(self, symbols: Ragged) -> Ragged:
+        lengths = symbols.lengths
+        begins = np.repeat(symbols.offsets[:-1], lengths)
+        places = np.arange(len(symbols.values))
+        middles = begins + np.repeat((lengths + 1) // 2 - 1, lengths)
+        # The first place is an odd one.
+        odd = (places - begins) % 2 == 0
+        chosen = np.where(odd, middles, begins if self.even == "first" else places)
+        return Ragged(symbols.values[chosen], symbols.offsets)

@@ -1,0 +1,83 @@
+"""Modular arithmetic: what does a row of numbers with +, - and * between them come to, modulo 5?
+
+A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. There are no brackets, and products
+go first.
+
+>>> task = ModularArithmetic(train=Interval(5, 11), train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), int(train.targets[0])
+('[B] 4 * 3 * 3 [E]', 1)
+>>> spell(task, train.inputs["x"][3]), int(train.targets[3])
+('[B] 1 - 4 - 4 [E]', 3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, enclose, offsets_of, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.lengths import ByLength, groups
+from archlang.types.statics import Interval
+
+__all__ = ["Interval", "ModularArithmetic", "spell"]
+
+_LARGEST = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModularArithmetic(ByLength):
+    """The task. An expression has an odd length: an even one is shortened by 1."""
+
+    modulus: int = 5
+    begin_end: bool = True
+
+    name = "modular_arithmetic"
+    kind = Kind.CLASSIFICATION
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.modulus <= _LARGEST:
+            raise mistakes.outside(self.name, "modulus", self.modulus, 2, _LARGEST)
+        # 41 and 40 are both the length of expressions of 39 and 41: no item of test may be as short as one of train.
+        if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
+            raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        numbers = tuple(str(number) for number in range(self.modulus))
+        return (*numbers, "+", "-", "*", *(("[E]", "[B]") if self.begin_end else ()))
+
+    def items(self, chance: Chance, lengths: Integers) -> Split:
+        lengths = lengths - (lengths + 1) % 2
+        offsets = offsets_of(lengths)
+        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        numbers, operators = chance.below(self.modulus, len(places)), self.modulus + chance.below(3, len(places))
+        x = Ragged(np.where(places % 2 == 0, numbers, operators).astype(np.uint8), offsets)
+        targets = self._values(x)
+        end = self.modulus + 3
+        x = enclose(x, begin=end + 1, end=end) if self.begin_end else x
+        return Split({"x": x}, targets, groups=groups(lengths))
+
+    def _values(self, x: Ragged) -> Integers:
+        """The values of all expressions, read from left to right at once: the sum so far, and the product at hand."""
+        starts, lengths = x.offsets[:-1], x.lengths
+        plus, minus = self.modulus, self.modulus + 1
+        total, product = np.zeros(len(x), dtype=np.int64), x.values[starts].astype(np.int64)
+        for place in range(1, int(lengths.max(initial=1)), 2):
+            at = np.flatnonzero(lengths > place)
+            operator, number = x.values[starts[at] + place], x.values[starts[at] + place + 1].astype(np.int64)
+            sums = (operator == plus) | (operator == minus)
+            total[at] = np.where(sums, (total[at] + product[at]) % self.modulus, total[at])
+            signed = np.where(operator == minus, -number, number)
+            product[at] = np.where(sums, signed, product[at] * number) % self.modulus
+        return np.asarray((total + product) % self.modulus)
+
+
+def _odd(length: int) -> int:
+    return length - (length + 1) % 2

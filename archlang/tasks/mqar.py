@@ -1,0 +1,147 @@
+"""Multi-query associative recall: a row of keys with their values, and later the keys again; which value had each?
+
+Arora et al. (2024), Zoology. Keys and values are of two halves of the vocabulary, each at most once in a row. Keys come
+again after gaps that follow a power law, and the model answers where they do; what stands in between is random.
+
+>>> task = Mqar(words=12, length=12, pairs=2, test_length=(16,), test_pairs=(4,), train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), np.flatnonzero(train.scored[0]), train.targets[0][train.scored[0]]
+('4 9 1 11 5 1 1 10 4 8 11 7', array([6, 8]), array([11,  9], dtype=int32))
+>>> spell(task, train.inputs["x"][3]), np.flatnonzero(train.scored[3]), train.targets[3][train.scored[3]]
+('1 6 4 10 1 7 4 5 11 2 2 7', array([4, 6]), array([ 6, 10], dtype=int32))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks import mistakes
+from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, join_splits, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Patience, Seen, table_fingerprints, within
+
+__all__ = ["Mqar", "np", "spell"]
+
+PUBLISHED_TEST_LENGTH, PUBLISHED_TEST_PAIRS = (128, 256, 512), (8, 16, 64)
+# Rows of one length and number of pairs are told apart by fingerprint, so that none is in two splits.
+SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
+_MOST_WORDS, _LONGEST = 1 << 20, 4_096
+_BATCH = 1 << 13
+_WINDOW = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mqar:
+    """The task. A row of `length` symbols has `pairs` keys; each of `test_length` goes with the one of `test_pairs`
+    that stands at its place."""
+
+    words: int = 8_192
+    length: int = 64
+    pairs: int = 4
+    test_length: tuple[int, ...] = PUBLISHED_TEST_LENGTH
+    test_pairs: tuple[int, ...] = PUBLISHED_TEST_PAIRS
+    power: float = 0.01
+    train_size: int = 100_000
+    valid_size: int = 3_000
+    test_size: int = 3_000
+
+    kind = Kind.LANGUAGE_MODEL
+    breakdown = "length"
+    in_distribution = ("train", "valid")
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        for static in ("train_size", "valid_size", "test_size"):
+            if getattr(self, static) < 0:
+                raise mistakes.outside("mqar", static, getattr(self, static), 0, None)
+        if not 4 <= self.words <= _MOST_WORDS:
+            raise mistakes.outside("mqar", "words", self.words, 4, _MOST_WORDS)
+        if not 0 < self.power <= 1:
+            raise mistakes.outside("mqar", "power", self.power, 0, 1)
+        if len(self.test_length) != len(self.test_pairs):
+            raise mistakes.lists_differ(
+                "mqar", "test_length", len(self.test_length), "test_pairs", len(self.test_pairs)
+            )
+        cells = [("length", "pairs", self.length, self.pairs)]
+        cells += [("test_length", "test_pairs", *cell) for cell in self._cells()]
+        for name, count, length, pairs in cells:
+            for static, value in ((name, length), (count, pairs)):
+                if not isinstance(value, int):
+                    raise mistakes.not_of_kind(static, value, "whole number")
+            if not 4 <= length <= _LONGEST:
+                raise mistakes.outside("mqar", name, length, 4, _LONGEST)
+            # A pair takes four symbols at least: key and value, and the key again with one place behind it.
+            most = min(length // 4, self.words // 2 - 1)
+            if not 1 <= pairs <= most:
+                raise mistakes.outside("mqar", count, pairs, 1, most)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return tuple(str(word) for word in range(self.words))
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("mqar", split, self.split_names())
+        cells = self._cells() if split == "test" else ((self.length, self.pairs),)
+        return join_splits([self._draw(split, length, pairs, seed) for length, pairs in cells])
+
+    def _cells(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self.test_length, self.test_pairs, strict=False))
+
+    def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
+        """Distinct rows."""
+        wanted = getattr(self, f"{split}_size")
+        chance, seen, patience = Chance("mqar", split, length, pairs, seed), Seen(), Patience(wanted, _WINDOW)
+        rows, answers = np.empty((wanted, length), dtype=np.int32), np.empty((wanted, length), dtype=np.int32)
+        done = 0
+        while done < wanted:
+            some, asked = self._rows(chance, min(_BATCH, max(64, 2 * (wanted - done))), length, pairs)
+            prints = table_fingerprints(some)
+            fresh = np.flatnonzero(within(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
+            rows[done : done + len(fresh)], answers[done : done + len(fresh)] = some[fresh], asked[fresh]
+            done += len(fresh)
+            if patience.is_over(len(fresh)) and done < wanted:
+                raise mistakes.items_too_rare("mqar", f"{split}_size", wanted, done, "take more `words`")
+        groups = {"length": np.full(wanted, length), "pairs": np.full(wanted, pairs)}
+        targets = Ragged.table(np.maximum(answers, 0))
+        return Split({"x": Ragged.table(rows)}, targets, Ragged.table(answers >= 0), groups)
+
+    def _rows(self, chance: Chance, count: int, length: int, pairs: int) -> tuple[Integers, Integers]:
+        """Rows, and the value that is asked for at each place, or -1."""
+        half = self.words // 2
+        keys = 1 + _without_repeats(chance, half - 1, pairs, count)
+        values = half + _without_repeats(chance, self.words - half, pairs, count)
+        rows = chance.below(self.words, (count, length))
+        rows[:, 0 : 2 * pairs : 2], rows[:, 1 : 2 * pairs : 2] = keys, values
+        places = 2 * pairs + 2 * _gaps(chance, (length - 2 * pairs) // 2, pairs, count, self.power)
+        answers = np.full((count, length), -1, dtype=np.int64)
+        np.put_along_axis(rows, places, keys, axis=1)
+        np.put_along_axis(answers, places, values, axis=1)
+        return rows, answers
+
+
+def _without_repeats(chance: Chance, choices: int, wanted: int, count: int) -> Integers:
+    """Rows of different numbers below `choices`, in random order: Floyd's subset, shuffled."""
+    chosen = np.empty((count, wanted), dtype=np.int64)
+    for column, last in enumerate(range(choices - wanted, choices)):
+        number = chance.below(last + 1, count)
+        taken = (chosen[:, :column] == number[:, None]).any(axis=1)
+        chosen[:, column] = np.where(taken, last, number)
+    return np.take_along_axis(chosen, np.argsort(chance.words((count, wanted)), axis=1, kind="stable"), axis=1)
+
+
+def _gaps(chance: Chance, space: int, wanted: int, count: int, power: float) -> Integers:
+    """Rows of different numbers g below `space`, drawn one after another with weights (g + 1)^(power - 1).
+
+    Each number waits for an exponential time with its weight as the rate, and the first ones are taken."""
+    weights = np.arange(1, space + 1, dtype=np.float64) ** (power - 1)
+    # Rounded, so that the last bits of a machine's powers do not matter.
+    times = chance.exponential((count, space)) / np.round(weights * 2.0**40)
+    return np.argsort(times, axis=1, kind="stable")[:, :wanted]

@@ -1,0 +1,135 @@
+"""Multi30k: translate English descriptions of pictures into German.
+
+Elliott et al. (2016); the split by length is that of Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
+
+>>> words("Two young, White males are outside.")
+['two', 'young', ',', 'white', 'males', 'are', 'outside', '.']
+>>> words("Ein Mann - im \\"Büro\\" - sagt's.")
+['ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.']
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Kind, Split, Unit
+from archlang.tasks.words import BEGIN, END, UNKNOWN, Lexicon, Pairs, Row, filled, most_frequent
+
+__all__ = ["Multi30k", "words"]
+
+FILES = {
+    "train": "train",
+    "valid": "val",
+    "test": "test_2016_flickr",
+    "test_2017": "test_2017_flickr",
+    "mscoco": "test_2017_mscoco",
+}
+# What is put in order of length.
+SORTED = ("train", "valid", "test")
+SPLITS = ("length", "published")
+SOURCE, TARGET = "en", "de"
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Sentences = tuple[list[Row], list[Row]]
+
+
+def words(sentence: str) -> Row:
+    """The words and the marks of punctuation of a sentence, in small letters."""
+    return _WORD.findall(sentence.lower())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multi30k:
+    """The task. Its splits have the same members for every seed."""
+
+    split: str = "length"
+    share: float = 0.8
+    source_words: int = 10_000
+    target_words: int = 10_000
+
+    kind = Kind.SEQ2SEQ
+    breakdown = "length"
+    unit = Unit.SEQUENCE
+    metrics = ("perplexity", "token_accuracy", "accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise mistakes.unknown_choice("multi30k", "split", self.split, SPLITS)
+        if not 0 < self.share < 1:
+            raise mistakes.outside("multi30k", "share", self.share, 0, 1)
+        for static in ("source_words", "target_words"):
+            if getattr(self, static) < 1:
+                raise mistakes.outside("multi30k", static, getattr(self, static), 1, None)
+
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        return ("train",) if self.split == "length" else ("train", "valid", "test")
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "test") if self.split == "length" else tuple(FILES)
+
+    @cached_property
+    def _lexicons(self) -> tuple[Lexicon, Lexicon]:
+        """The words of the train split, English and German."""
+        sides = zip(self._sentences("train"), (self.source_words, self.target_words), strict=True)
+        source, target = (
+            Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most)
+            for rows, most in sides
+        )
+        return source, target
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The German words."""
+        return self._lexicons[1].texts
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The English words."""
+        return self._lexicons[0].texts
+
+    @property
+    def begin(self) -> int:
+        return self.target_words + 2
+
+    @property
+    def end(self) -> int:
+        return self.target_words + 1
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("multi30k", split, self.split_names())
+        source, target = (
+            lexicon.encode(rows) for lexicon, rows in zip(self._lexicons, self._sentences(split), strict=True)
+        )
+        pairs = Pairs(source, target, {"length": source.lengths // 10 * 10})
+        return pairs.split(self.begin, self.end, source_begin=self.source_words + 2, source_end=self.source_words + 1)
+
+    def _sentences(self, split: str) -> Sentences:
+        if self.split == "published":
+            return self._files[split]
+        source, target = ([row for part in SORTED for row in self._files[part][side]] for side in (0, 1))
+        # Pairs of the same length stay in the order of the files.
+        order = np.argsort([len(row) for row in source], kind="stable")
+        trained = round(len(order) * self.share)
+        chosen = order[:trained] if split == "train" else order[trained:]
+        return [source[index] for index in chosen], [target[index] for index in chosen]
+
+    @cached_property
+    def _files(self) -> dict[str, Sentences]:
+        return {split: _pairs(file) for split, file in FILES.items() if split in SORTED or self.split == "published"}
+
+
+def _pairs(file: str) -> Sentences:
+    source, target = (
+        [words(line) for line in published.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET)
+    )
+    if len(source) != len(target):
+        raise published.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
+    return source, target

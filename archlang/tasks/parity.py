@@ -1,0 +1,46 @@
+"""Parity: is the number of ones in a row of bits odd?
+
+A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
+
+>>> task = Parity(train=Interval(5, 11), train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), int(train.targets[0])
+('[B] 1 0 0 1 0 1 1 0 1 0 [E]', 1)
+>>> spell(task, train.inputs["x"][3]), int(train.targets[3])
+('[B] 0 0 0 1 1 0 [E]', 0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.base import Integers, Kind, Split, Unit, enclose, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.lengths import ByLength, groups, symbols
+from archlang.types.statics import Interval
+
+__all__ = ["Interval", "Parity", "spell"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity(ByLength):
+    """The task."""
+
+    begin_end: bool = True
+
+    name = "parity"
+    kind = Kind.CLASSIFICATION
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return ("0", "1", *(("[E]", "[B]") if self.begin_end else ()))
+
+    def items(self, chance: Chance, lengths: Integers) -> Split:
+        bits = symbols(chance, 2, lengths)
+        ones = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(bits.values, dtype=np.int64)])
+        odd = (ones[bits.offsets[1:]] - ones[bits.offsets[:-1]]) % 2
+        return Split({"x": enclose(bits, begin=3, end=2) if self.begin_end else bits}, odd, groups=groups(lengths))

@@ -1,0 +1,241 @@
+"""PCFG SET: the value of an expression of string functions, such as `reverse copy O14 O4 C12`.
+
+Hupkes et al. (2020). Functions stand before their arguments, without brackets; a comma parts the arguments of those
+that take two. Held out are expressions of many functions (productivity) or with certain pairs of neighbouring
+functions (systematicity).
+
+>>> task = Pcfg(train_size=20, split="systematicity")
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][8]), spell(task, train.targets[8])
+('[B] append L7 A1 O9 Q1 D6 , reverse shift J14 W4 [E]', 'L7 A1 O9 Q1 D6 J14 W4 [E]')
+>>> spell(task, train.inputs["source"][13]), spell(task, train.inputs["target"][13]), spell(task, train.targets[13])
+('[B] swap_first_last P14 X12 Z19 N17 [E]', '[B] N17 X12 Z19 P14', 'N17 X12 Z19 P14 [E]')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+
+from archlang.tasks import mistakes, published
+from archlang.tasks.base import Kind, Split, Unit, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.words import BEGIN, END, Lexicon, Pairs
+
+__all__ = ["Pcfg", "evaluate", "spell"]
+
+Row = tuple[str, ...]
+
+UNARY: Mapping[str, Callable[[Row], Row]] = {
+    "copy": lambda x: x,
+    "reverse": lambda x: x[::-1],
+    "shift": lambda x: x[1:] + x[:1],
+    "swap_first_last": lambda x: x[-1:] + x[1:-1] + x[:1] if len(x) > 1 else x,
+    "repeat": lambda x: x + x,
+    "echo": lambda x: x + x[-1:],
+}
+BINARY: Mapping[str, Callable[[Row, Row], Row]] = {
+    "append": lambda x, y: x + y,
+    "prepend": lambda x, y: y + x,
+    "remove_first": lambda x, y: y,
+    "remove_second": lambda x, y: x,
+}
+FUNCTIONS = (*UNARY, *BINARY)
+COMMA = ","
+LETTERS = tuple(f"{letter}{number}" for letter, number in product("ABCDEFGHIJKLMNOPQRSTUVWXYZ", range(1, 21)))
+LEXICON = Lexicon((*sorted((*FUNCTIONS, *LETTERS, COMMA)), END, BEGIN))
+PAIRS = (
+    ("swap_first_last", "repeat"),
+    ("append", "remove_second"),
+    ("repeat", "remove_second"),
+    ("append", "swap_first_last"),
+)
+SPLITS = ("iid", "productivity", "systematicity")
+SOURCES = ("generated", "files")
+MOST_TRAINED, MOST_FUNCTIONS = 8, 30
+PUBLISHED_SIZES = {
+    "iid": {"train": 82_622, "iid": 4_860, "test": 9_721},
+    "productivity": {"train": 81_010, "iid": 4_860, "test": 11_333},
+    "systematicity": {"train": 82_168, "iid": 4_860, "test": 10_175},
+}
+FOLDERS = {"iid": "pcfgset", "productivity": "productivity", "systematicity": "systematicity"}
+# How many of the 14,581 published expressions of pcfgset/dev and pcfgset/test have 1, 2, … functions, and how many of
+# their strings have 2 to 5 letters.
+_COUNTS = (
+    *(225, 1870, 2827, 2745, 1931, 1495, 967, 740, 500, 366, 279, 215, 118, 99, 63, 31, 23, 27, 16, 10, 10, 8, 6, 5, 2),
+    *(0, 0, 2, 0, 1),
+)
+_LETTER_COUNTS = {2: 7071, 3: 13185, 4: 12300, 5: 11841}
+_IDS = LEXICON.ids
+# No published expression is longer.
+MOST_TOKENS = 71
+# The share of all expressions, by fingerprint, that a split may hold. Where a rule parts the test split from the others
+# it may hold all.
+SHARES = {"train": (1 / 8, 1.0), "iid": (0.0, 1 / 16), "test": (1 / 16, 1 / 8)}
+_BATCH, _WINDOW = 1 << 13, 40
+
+
+def evaluate(expression: Sequence[str]) -> Row:
+    """The value of an expression.
+
+    Raises:
+        ValueError: it is none."""
+    value, rest = _value(tuple(expression), 0)
+    if rest != len(expression):
+        raise ValueError(f"{' '.join(expression[:rest])} is an expression, and {' '.join(expression[rest:])} is left")
+    return value
+
+
+def _value(words: Row, start: int) -> tuple[Row, int]:
+    """The value of the expression that begins at `start`, and where it ends."""
+    word = words[start] if start < len(words) else ""
+    if word in UNARY:
+        value, stop = _value(words, start + 1)
+        return UNARY[word](value), stop
+    if word in BINARY:
+        first, comma = _value(words, start + 1)
+        if words[comma : comma + 1] != (COMMA,):
+            raise ValueError(f"{word} has no second argument in {' '.join(words)}")
+        second, stop = _value(words, comma + 1)
+        return BINARY[word](first, second), stop
+    stop = start
+    while stop < len(words) and words[stop] != COMMA and words[stop] not in UNARY and words[stop] not in BINARY:
+        stop += 1
+    if stop == start:
+        raise ValueError(f"an argument is missing in {' '.join(words)}")
+    return words[start:stop], stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pcfg:
+    """The task. A size of 0 is the published one."""
+
+    split: str = "iid"
+    data: str = "generated"
+    train_size: int = 0
+    iid_size: int = 0
+    test_size: int = 0
+
+    vocabulary = LEXICON.texts
+    begin, end = _IDS[BEGIN], _IDS[END]
+    kind = Kind.SEQ2SEQ
+    breakdown = "functions"
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        for static, known in (("split", SPLITS), ("data", SOURCES)):
+            if getattr(self, static) not in known:
+                raise mistakes.unknown_choice("pcfg", static, getattr(self, static), known)
+        for static in ("train_size", "iid_size", "test_size"):
+            if getattr(self, static) < 0:
+                raise mistakes.outside("pcfg", static, getattr(self, static), 0, None)
+
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        return self.split_names() if self.split == "iid" else tuple(n for n in self.split_names() if n != "test")
+
+    def split_names(self) -> tuple[str, ...]:
+        if self.data == "files" and self.split != "iid":
+            return ("train", "test")
+        return ("train", "iid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        if split not in self.split_names():
+            raise mistakes.unknown_split("pcfg", split, self.split_names())
+        expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
+        source, target = LEXICON.encode(expressions), LEXICON.encode(values)
+        groups = {
+            "functions": np.asarray([_functions(expression) for expression in expressions], dtype=np.int64),
+            "length": target.lengths,
+        }
+        if self.split == "systematicity":
+            groups["pair"] = np.asarray([_pair(expression) for expression in expressions], dtype=np.int64)
+        return Pairs(source, target, groups).split(self.begin, self.end)
+
+    def _files(self, split: str) -> tuple[list[Row], list[Row]]:
+        path = f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
+        expressions, values = (published.parsed("pcfg", f"{path}.{side}", _read) for side in ("src", "tgt"))
+        if len(expressions) != len(values):
+            raise published.uneven("pcfg", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
+        return expressions, values
+
+    def _generated(self, split: str, seed: int) -> tuple[list[Row], list[Row]]:
+        wanted = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
+        draw, seen, patience = _Draw(Chance("pcfg", self.split, split, seed)), Seen(), Patience(wanted, _WINDOW)
+        found: list[Row] = []
+        low, high = 1, MOST_FUNCTIONS
+        if self.split == "productivity":
+            low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
+        share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
+        while len(found) < wanted:
+            batch = [draw.short_expression(draw.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
+            if self.split == "systematicity":
+                batch = [expression for expression in batch if bool(_pair(expression)) == (split == "test")]
+            prints = fingerprints(LEXICON.encode(batch))
+            fresh = np.flatnonzero(within(prints, *share) & seen.fresh(prints))[: wanted - len(found)]
+            found += [batch[index] for index in fresh]
+            if patience.is_over(len(fresh)) and len(found) < wanted:
+                raise mistakes.items_too_rare("pcfg", f"{split}_size", wanted, len(found), "take another `split`")
+        return found, [evaluate(expression) for expression in found]
+
+
+class _Draw:
+    """Expressions, one after another, from a stream of random numbers."""
+
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
+        self._words: list[int] = []
+
+    def below(self, bound: int) -> int:
+        if not self._words:
+            self._words = (self._chance.words(1 << 16) >> np.uint64(32)).tolist()
+        return self._words.pop() * bound >> 32
+
+    def weighted(self, weights: Sequence[int]) -> int:
+        left = self.below(sum(weights))
+        for index, weight in enumerate(weights):
+            if left < weight:
+                return index
+            left -= weight
+        raise AssertionError(weights)
+
+    def short_expression(self, functions: int) -> Row:
+        """An expression that is not longer than the published ones are."""
+        while len(found := self.expression(functions)) > MOST_TOKENS:
+            pass
+        return found
+
+    def expression(self, functions: int) -> Row:
+        """An expression of so many functions, each as likely as the others; how many fall to either argument of a
+        function is equally likely too."""
+        if not functions:
+            letters = 2 + self.weighted(tuple(_LETTER_COUNTS.values()))
+            return tuple(LETTERS[self.below(len(LETTERS))] for _ in range(letters))
+        function = FUNCTIONS[self.below(len(FUNCTIONS))]
+        if function in UNARY:
+            return (function, *self.expression(functions - 1))
+        first = self.below(functions)
+        return (function, *self.expression(first), COMMA, *self.expression(functions - 1 - first))
+
+
+def _read(line: str) -> Row:
+    words = tuple(line.split())
+    if not words or not all(word in _IDS for word in words):
+        raise ValueError(line)
+    return words
+
+
+def _functions(expression: Row) -> int:
+    return sum(word in UNARY or word in BINARY for word in expression)
+
+
+def _pair(expression: Row) -> int:
+    """Which of the held-out pairs an expression has, from 1; the first one, if it has several."""
+    neighbours = set(pairwise(expression))
+    return next((number for number, pair in enumerate(PAIRS, 1) if pair in neighbours), 0)

@@ -1,0 +1,53 @@
+"""Priority sort: sort symbols by a number that comes with each of them.
+
+As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): priorities are drawn from the standard normal
+distribution, and the answer is the symbols from the least priority to the greatest. The symbols that enclose the source
+have the priority 0. All else is as in `copy`.
+
+>>> task = PrioritySort(train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["source"][2]), spell(task, train.targets[2])
+('[B] 1 9 5 1 0 6 3 2 9 [E]', '3 1 6 5 9 2 1 0 9')
+>>> [f"{priority:.2f}" for priority in train.inputs["priority"][2][:, 0]]
+['0.00', '0.25', '0.48', '0.35', '0.71', '0.93', '0.34', '-1.03', '0.58', '2.08', '0.00']
+>>> spell(task, train.inputs["source"][4]), spell(task, train.targets[4])
+('[B] 4 5 [E]', '4 5')
+>>> [f"{priority:.2f}" for priority in train.inputs["priority"][4][:, 0]]
+['0.00', '-1.29', '1.25', '0.00']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.base import Ragged, enclose, spell
+from archlang.tasks.chance import Chance
+from archlang.tasks.copy import Copy
+from archlang.types.statics import Interval
+
+__all__ = ["PrioritySort", "spell"]
+
+PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 10), Interval(11, 11), (21, 41, 81)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrioritySort(Copy):
+    """The task."""
+
+    train: Interval = PUBLISHED_TRAIN
+    valid: Interval = PUBLISHED_VALID
+    test: tuple[int, ...] = PUBLISHED_TEST
+
+    name = "priority_sort"
+
+    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+        priorities = chance.normal(len(symbols.values)).astype(np.float32)
+        items = np.repeat(np.arange(len(symbols)), symbols.lengths)
+        order = np.lexsort((priorities, items))
+        fields = {
+            "source": enclose(symbols, begin=self.begin, end=self.symbols),
+            "priority": enclose(Ragged(priorities[:, None], symbols.offsets), begin=0, end=0),
+        }
+        return fields, Ragged(symbols.values[order], symbols.offsets)

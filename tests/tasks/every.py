@@ -1,0 +1,92 @@
+"""Every task of the folder, small enough for a test: what the tests share that run over all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from operator import add, mul
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archlang.tasks
+from archlang.diagnostics import ArchlangError
+from archlang.source import Source
+from archlang.syntax import parse
+from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range
+from archlang.tasks.base import Split, Task
+from archlang.types.statics import Interval
+
+FOLDER = Path(archlang.tasks.__file__).parent
+NAMES = sorted(path.stem for path in FOLDER.glob("*.arch"))
+# Statics that make a task small; those that are not here are small already, or read files.
+SMALL: dict[str, dict[str, object]] = {
+    "listops": {"train_size": 50, "test_size": 2, "valid_size": 10},
+    "flipflop": {"train_size": 5, "iid_size": 5, "valid_size": 5, "test_size": 5},
+    "logical_inference": {"draws": 500},
+    "copy": {"train_size": 5},
+    "reverse": {"train_size": 5},
+    "mix": {"train_size": 5},
+    "dynamic_recall": {"train_size": 5},
+    "priority_sort": {"train_size": 5},
+    "id_sort": {"train_size": 5},
+    "dyck": {"train_size": 50, "valid_size": 5},
+    "arithmetic": {"train_size": 220, "iid_size": 5},
+    "mqar": {"train_size": 5, "valid_size": 5},
+    "parity": {"train_size": 50},
+    "modular_arithmetic": {"train_size": 50},
+    "bucket_sort": {"train_size": 50},
+    "stack_manipulation": {"train_size": 50},
+    "mathematics": {"draws": 200, "test_size": 20},
+}
+
+
+OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul}  # Any: numbers
+
+
+def signature(name: str) -> Extern:
+    path = FOLDER / f"{name}.arch"
+    (item,) = parse(Source(path.name, path.read_text(encoding="utf-8"))).items
+    assert isinstance(item, Extern)
+    return item
+
+
+def value(expression: Expression | None, statics: Mapping[str, object]) -> object:
+    match expression:
+        case Number(value=number):
+            return number
+        case Boolean(value=truth):
+            return truth
+        case Name():
+            return statics.get(expression.text, expression.text)
+        case ListOf(items=items):
+            return tuple(value(item, statics) for item in items)
+        case Range(low=low, high=high):
+            ends = value(low, statics), value(high, statics)
+            return Interval(*ends)  # type: ignore[arg-type] # both are numbers
+        case Conditional(then=then, test=test, otherwise=otherwise):
+            return value(then if value(test, statics) else otherwise, statics)
+        case Binary(operator=operator, left=left, right=right):
+            return OPERATORS[operator](value(left, statics), value(right, statics))
+    raise AssertionError(expression)
+
+
+def build(name: str, **statics: object) -> Task:
+    module, _, attribute = signature(name).python.partition(":")
+    task: Task = getattr(importlib.import_module(module), attribute)(**statics)
+    return task
+
+
+def vars_of(task: Task) -> dict[str, object]:
+    assert dataclasses.is_dataclass(task)
+    return {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+
+
+def items_of(task: Task, split: str) -> Split:
+    """A split; skips aloud where the task reads files that are not at hand."""
+    try:
+        return task.generate(split, 0)
+    except ArchlangError as error:
+        pytest.skip(str(error))

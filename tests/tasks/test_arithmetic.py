@@ -1,0 +1,147 @@
+"""Simple arithmetic: values and depths by a slow reader, the published counts, the published way to draw."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+
+from archlang.tasks.arithmetic import Arithmetic
+from archlang.tasks.base import Split
+from archlang.tasks.mistakes import TaskError
+from archlang.types.statics import Interval
+
+SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60, begin_end=False)
+
+
+def read(text: str) -> tuple[int, int]:
+    """Value and depth from the text alone; parentheses stand around every operation."""
+    if len(text) == 1:
+        return int(text), 0
+    depth = 0
+    for place, symbol in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(symbol, 0)
+        if depth == 1 and symbol in "+*":
+            (left, below), (right, beside) = read(text[1:place]), read(text[place + 1 : -1])
+            value = left + right if symbol == "+" else left * right
+            return value % 10, 1 + max(below, beside)
+    raise AssertionError(text)
+
+
+def texts(task: Arithmetic, items: Split) -> list[str]:
+    x = items.inputs["x"]
+    return ["".join(task.vocabulary[token] for token in x[index]) for index in range(len(x))]
+
+
+@cache
+def made(split: str) -> Split:
+    return SMALL.generate(split, 0)
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_values_and_depths_are_what_the_text_says(split: str) -> None:
+    found = [read(text) for text in texts(SMALL, made(split))]
+    assert [value for value, _ in found] == np.asarray(made(split).targets).tolist()
+    assert [depth for _, depth in found] == made(split).groups["depth"].tolist()
+
+
+def test_the_published_counts() -> None:
+    task = Arithmetic(train_size=100_200)
+    depths = np.bincount(task.generate("train", 0).groups["depth"])
+    assert depths.tolist() == [0, 200, 25_000, 25_000, 25_000, 25_000]
+    assert np.bincount(task.generate("valid", 0).groups["depth"]).tolist() == [0] * 6 + [1_000]
+    assert np.bincount(task.generate("test", 0).groups["depth"]).tolist() == [0] * 7 + [500, 500]
+    assert np.bincount(task.generate("iid", 0).groups["depth"]).tolist() == [0, 0, 250, 250, 250, 250]
+
+
+def test_zero_is_as_frequent_as_published() -> None:
+    # About 26 % of the answers of the published train set are 0.
+    assert abs(np.mean(Arithmetic(train_size=20_200).generate("train", 0).targets == 0) - 0.26) < 0.02
+
+
+def test_train_has_every_operation_on_two_digits() -> None:
+    single = [
+        text
+        for text, depth in zip(texts(SMALL, made("train")), made("train").groups["depth"], strict=True)
+        if depth == 1
+    ]
+    assert sorted(single) == sorted(f"({a}{op}{b})" for op in "+*" for a in range(10) for b in range(10))
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_nothing_is_repeated_or_too_long(split: str) -> None:
+    found = texts(SMALL, made(split))
+    assert len(set(found)) == len(found)
+    assert max(map(len, found)) <= 50
+
+
+def test_all_digits_and_both_operations_are_even() -> None:
+    counts = Counter("".join(texts(SMALL, made("train"))))
+    assert abs(counts["+"] / (counts["+"] + counts["*"]) - 0.5) < 0.02
+    digits = np.array([counts[digit] for digit in "0123456789"])
+    assert np.allclose(digits / digits.sum(), 0.1, atol=0.01)
+
+
+def grown(chance: random.Random, probability: float, height: int) -> str:
+    if height == 0 or chance.random() >= probability:
+        return "0"
+    return f"({grown(chance, probability, height - 1)}+{grown(chance, probability, height - 1)})"
+
+
+def drawn(chance: random.Random, probability: float, low: int, high: int) -> str:
+    """As published: a tree that is too low becomes the right side of an operation."""
+    text = grown(chance, probability, high)
+    while read(text)[1] < low:
+        text = f"({grown(chance, probability, high - 1)}+{text})"
+    return text
+
+
+@pytest.mark.parametrize(("split", "probability", "low", "high"), [("train", 0.2, 2, 5), ("test", 0.3, 7, 8)])
+def test_lengths_are_distributed_as_those_that_are_drawn_one_by_one(
+    split: str, probability: float, low: int, high: int
+) -> None:
+    chance = random.Random(0)
+    theirs = [(len(text), read(text)[1]) for text in (drawn(chance, probability, low, high) for _ in range(6_000))]
+    ours = made(split)
+    depth = high
+    wanted = np.array([length for length, found in theirs if found == depth and length <= 50])
+    found = ours.inputs["x"].lengths[ours.groups["depth"] == depth]
+    assert abs(found.mean() - wanted.mean()) < 4 * np.hypot(
+        found.std() / len(found) ** 0.5, wanted.std() / len(wanted) ** 0.5
+    )
+
+
+def test_unbalanced_depths_are_those_that_were_drawn() -> None:
+    counts = np.bincount(Arithmetic(train_size=3_000, balanced=False).generate("train", 0).groups["depth"])
+    assert counts.sum() == 3_000
+    assert counts[1] == 200
+    assert counts[2] > 2 * counts[3] > 4 * counts[4] > 0
+
+
+def test_ids_are_the_published_ones() -> None:
+    assert "".join(SMALL.vocabulary) == "()*+0123456789"
+    assert Arithmetic().vocabulary[14:] == ("[E]", "[B]")
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"valid": Interval(5, 6)}, "train = 1..5 and valid = 5..6 of arithmetic overlap"),
+        ({"max_length": 20}, "train = 1..5 is out of bounds for arithmetic: choose a range inside 1..4"),
+        ({"train_size": 100}, "no room for the 200 single applications"),
+        ({"iid_size": -1}, "iid_size = -1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
+        Arithmetic(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_what_is_too_rare_is_given_up() -> None:
+    # There are 200 operations on two digits.
+    task = Arithmetic(train=Interval(2, 2), valid=Interval(3, 3), test=Interval(1, 1), test_size=300)
+    with pytest.raises(TaskError, match=r"test_size = 300 .* only 200 came up before it gave up"):
+        task.generate("test", 0)

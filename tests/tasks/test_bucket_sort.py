@@ -1,0 +1,46 @@
+"""Bucket sort answers behind the row with the row in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged
+from archlang.tasks.bucket_sort import BucketSort
+from archlang.tasks.mistakes import TaskError
+
+SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
+
+
+@pytest.mark.parametrize("symbols", [2, 5])
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_the_answer_is_the_row_in_order_where_it_is_asked(split: str, symbols: int) -> None:
+    items = replace(SMALL, symbols=symbols).generate(split, 0)
+    assert isinstance(items.targets, Ragged)
+    assert items.scored is not None
+    for index in range(len(items)):
+        row = items.inputs["x"][index].tolist()
+        half = len(row) // 2
+        assert row[half:] == [symbols] * half
+        assert items.scored[index].tolist() == [False] * half + [True] * half
+        assert items.targets[index][half:].tolist() == sorted(row[:half])
+        assert max(row[:half]) < symbols
+        assert items.groups["length"][index] == half // 50 * 50
+
+
+def test_lengths_are_the_published_ones() -> None:
+    assert set((SMALL.generate("train", 0).inputs["x"].lengths // 2).tolist()) == set(range(1, 41))
+    assert (SMALL.generate("test", 0).inputs["x"].lengths // 2).min() >= 41
+
+
+def test_symbols_are_even() -> None:
+    values = SMALL.generate("train", 0).inputs["x"].values
+    counts = np.bincount(values)[:5]
+    assert np.allclose(counts / counts.sum(), 0.2, atol=0.01)
+
+
+def test_one_symbol_is_refused() -> None:
+    with pytest.raises(TaskError, match="symbols = 1 is out of bounds for bucket_sort"):
+        BucketSort(symbols=1)

@@ -1,0 +1,136 @@
+"""Dyck strings are balanced, of the published lengths, and their sets are what the brackets allow."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged, Rule
+from archlang.tasks.dyck import Dyck, allowed
+from archlang.tasks.mistakes import TaskError
+from archlang.types.statics import Interval
+
+SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)
+OPEN, CLOSE = "([{<+ax", ")]}>-bo"
+
+
+def said(text: str, pairs: int) -> list[set[str]]:
+    """What may follow each place, with a stack."""
+    stack: list[str] = []
+    found = []
+    for symbol in text:
+        if symbol in OPEN:
+            stack.append(CLOSE[OPEN.index(symbol)])
+        else:
+            assert stack.pop() == symbol
+        found.append({*OPEN[:pairs], *stack[-1:]})
+    assert not stack
+    return found
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 7])
+def test_sets_are_what_a_stack_says(pairs: int) -> None:
+    task = Dyck(pairs=pairs, train_size=200, valid_size=20, test_size=20, distinct=False)
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        assert isinstance(items.targets, Ragged)
+        for index in range(len(items)):
+            text = "".join(task.vocabulary[token] for token in items.inputs["x"][index])
+            rows = items.targets[index]
+            assert [{task.vocabulary[token] for token in np.flatnonzero(row)} for row in rows] == said(text, pairs)
+
+
+def test_sets_are_those_of_the_published_code() -> None:
+    root = Path(os.environ.get("ARCHLANG_GOLDENS") or Path(__file__).parents[3] / "shared" / "reference")
+    file = root / "panm" / "goldens" / "dyck.npz"
+    if not file.exists():
+        pytest.skip(f"{file} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    golden = np.load(file)
+    assert "".join(golden["vocab"]) == "".join(Dyck().vocabulary)
+    x = Ragged.of([["()[]".index(symbol) for symbol in text] for text in golden["strings"].tolist()])
+    ours = Ragged(allowed(x, 2), x.offsets)
+    for index, text in enumerate(golden["strings"].tolist()):
+        assert (ours[index] == golden["y"][index, : len(text)].astype(bool)).all()
+        assert not golden["y"][index, len(text) :].any()
+
+
+def grown(chance: random.Random, size: int, longest: int) -> str:
+    """The published grammar, one symbol after another; brackets of one kind, as kinds change no length."""
+    if size >= longest:
+        return ""
+    drawn = chance.random()
+    if drawn < 0.5:
+        text = "(" + grown(chance, size + 2, longest) + ")"
+    elif drawn < 0.75:
+        text = grown(chance, size, longest) + grown(chance, size, longest)
+    else:
+        return ""
+    return text if len(text) <= longest else ""
+
+
+def test_lengths_are_distributed_as_those_of_the_grammar() -> None:
+    chance = random.Random(0)
+    theirs = np.array([len(text) for text in (grown(chance, 0, 30) for _ in range(20_000)) if len(text) >= 2])
+    task = Dyck(train=Interval(2, 30), test=(Interval(32, 40),), train_size=12_000, distinct=False)
+    ours = task.generate("train", 0).inputs["x"].lengths
+    assert abs(ours.mean() - theirs.mean()) < 0.3
+    for length in (2, 4, 10, 20, 30):
+        assert abs(np.mean(ours == length) - np.mean(theirs == length)) < 0.015
+
+
+def test_the_published_sets_are_as_long_as_measured() -> None:
+    # Of the published generator: 25 and 74 on average.
+    items = Dyck().generate("train", 0)
+    lengths = items.inputs["x"].lengths
+    assert len(items) == 5_000
+    assert 2 <= lengths.min() <= lengths.max() <= 50
+    assert abs(lengths.mean() - 25) < 1
+    tested = Dyck().generate("test", 0).inputs["x"].lengths
+    assert 52 <= tested.min() <= tested.max() <= 100
+    assert abs(tested.mean() - 74) < 2
+
+
+def test_strings_are_distinct_unless_they_may_repeat() -> None:
+    x = SMALL.generate("train", 0).inputs["x"]
+    assert len({x[index].tobytes() for index in range(len(x))}) == 2_000
+    short = Dyck(train=Interval(2, 10), test=(Interval(12, 12),), train_size=3_000, test_size=3, distinct=False)
+    x = short.generate("train", 0).inputs["x"]
+    assert len({x[index].tobytes() for index in range(len(x))}) < 1_618
+    with pytest.raises(TaskError, match="`distinct = false`"):
+        Dyck(train=Interval(2, 10), test=(Interval(12, 12),), train_size=3_000).generate("train", 0)
+
+
+def test_each_range_of_test_lengths_has_its_items() -> None:
+    task = Dyck(train=Interval(2, 20), test=(Interval(22, 22), Interval(40, 48)), test_size=30)
+    items = task.generate("test", 0)
+    lengths, groups = items.inputs["x"].lengths, items.groups["length"]
+    assert np.unique(groups, return_counts=True)[1].tolist() == [30, 30]
+    assert set(lengths[groups == 22].tolist()) == {22}
+    assert 40 <= lengths[groups == 40].min() <= lengths[groups == 40].max() <= 48
+
+
+def test_the_loss_is_the_published_one_unless_asked() -> None:
+    assert Dyck().rule is Rule.SQUARES
+    assert Dyck(loss="entropy").rule is Rule.ENTROPY
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"pairs": 8}, "pairs = 8 is out of bounds for dyck: choose a number between 1 and 7"),
+        ({"p": 0.6, "q": 0.4}, "the probabilities p and q of dyck add up to 1.0"),
+        ({"p": 0.5, "q": 0.3}, "most of what it draws would never end"),
+        ({"loss": "cubes"}, "write one of squares, entropy"),
+        ({"test": (60,)}, "test has 60, which is no range such as 52..100"),
+        ({"test": (Interval(53, 53),)}, "test = 53..53 is out of bounds"),
+        ({"test": (Interval(40, 60),)}, "train or test = 2..50 and test = 40..60 of dyck overlap"),
+        ({"train_size": -1}, "train_size = -1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
+        Dyck(**statics)  # type: ignore[arg-type] # wrong on purpose

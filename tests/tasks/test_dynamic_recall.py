@@ -1,0 +1,70 @@
+"""Dynamic recall answers with the neighbour of the symbol that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from archlang.tasks.base import Ragged
+from archlang.tasks.dynamic_recall import DynamicRecall
+from archlang.tasks.mistakes import TaskError
+
+SMALL = DynamicRecall(train_size=1_000, valid_size=20, test_size=5)
+
+
+def said(symbols: list[int], query: int, answer: str) -> list[int]:
+    """Appendix D.1: an odd length of all that is read asks for the left neighbour, an even one for the right one."""
+    place = symbols.index(query)
+    place += -1 if (len(symbols) + 1) % 2 else 1
+    ring = [*symbols, symbols[0]]
+    return [ring[place]] if answer == "neighbour" and place >= 0 else _rest(symbols, place, answer)
+
+
+def _rest(symbols: list[int], place: int, answer: str) -> list[int]:
+    whole = symbols[place:] if place < len(symbols) else symbols
+    return whole[:1] if answer == "neighbour" else whole
+
+
+@pytest.mark.parametrize("answer", ["neighbour", "rest"])
+@pytest.mark.parametrize("split", SMALL.split_names())
+@pytest.mark.parametrize("eos", [False, True])
+def test_answers_are_as_the_paper_says(split: str, answer: str, eos: bool) -> None:
+    items = replace(SMALL, answer=answer, eos=eos).generate(split, 0)
+    assert isinstance(items.targets, Ragged)
+    for index in range(len(items)):
+        begin, *symbols, query, end = items.inputs["source"][index].tolist()
+        asked = said(symbols, query, answer) + [10] * eos
+        assert (begin, end) == (11, 10)
+        assert items.targets[index].tolist() == asked
+        assert items.inputs["target"][index].tolist() == [11, *asked[:-1]]
+        assert items.groups["length"][index] == len(symbols)
+
+
+def test_literal_cases() -> None:
+    assert said([6, 2, 7, 8], 7, "neighbour") == [2]
+    assert said([6, 2, 7], 7, "neighbour") == [6]
+    assert said([6, 2, 7, 8], 6, "neighbour") == [8]
+    assert said([6, 2, 7, 2], 2, "rest") == [6, 2, 7, 2]
+    assert said([6, 2, 7], 2, "rest") == [7]
+    # Table 6: of the ten symbols $(&&$#^@%# the query is %, and the answer @.
+    assert said(list(map(ord, "$(&&$#^@%#")), ord("%"), "neighbour") == [ord("@")]
+
+
+def test_every_symbol_of_the_sequence_may_be_asked_for() -> None:
+    items = replace(SMALL, symbols=100, train_size=3_000).generate("train", 0)
+    places = set()
+    for index in range(len(items)):
+        _, *symbols, query, _ = items.inputs["source"][index].tolist()
+        if len(symbols) == 9:
+            places.add(symbols.index(query))
+    assert places == set(range(9))
+
+
+def test_no_items_are_none() -> None:
+    assert len(replace(SMALL, train_size=0).generate("train", 0)) == 0
+
+
+def test_another_choice_is_refused() -> None:
+    with pytest.raises(TaskError, match="answer = all means nothing to dynamic_recall: write one of neighbour, rest"):
+        DynamicRecall(answer="all")

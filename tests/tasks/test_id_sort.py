@@ -1,0 +1,47 @@
+"""Id sort answers at each place with the symbol that has the same id."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged
+from archlang.tasks.id_sort import IdSort
+from archlang.tasks.mistakes import TaskError
+
+SMALL = IdSort(train_size=1_000, valid_size=20, test_size=5, id_size=3)
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_answers_are_the_symbols_that_share_an_id(split: str) -> None:
+    items = SMALL.generate(split, 0)
+    assert isinstance(items.targets, Ragged)
+    for index in range(len(items)):
+        symbols = items.inputs["source"][index][1:-1].tolist()
+        first, *ids, last = [tuple(row) for row in items.inputs["id"][index].tolist()]
+        assert first == last == (0.0, 0.0, 0.0)
+        alone = [one for one, count in Counter(ids).items() if count == 1]
+        assert len(alone) == len(symbols) % 2
+        assert len(set(ids)) == (len(symbols) + 1) // 2
+        asked = []
+        for place, one in enumerate(ids):
+            others = [symbol for at, symbol in enumerate(symbols) if ids[at] == one and at != place]
+            asked.append(others[0] if others else symbols[place])
+        assert items.targets[index].tolist() == asked
+
+
+def test_any_two_places_may_be_a_pair() -> None:
+    items = SMALL.generate("train", 0)
+    pairs = Counter[int]()
+    for index in np.flatnonzero(items.groups["length"] == 4):
+        ids = [tuple(row) for row in items.inputs["id"][int(index)].tolist()][1:-1]
+        pairs[ids.index(ids[0], 1)] += 1
+    assert set(pairs) == {1, 2, 3}
+    assert min(pairs.values()) > 15
+
+
+def test_an_id_without_numbers_is_refused() -> None:
+    with pytest.raises(TaskError, match="id_size = 0 is out of bounds for id_sort"):
+        IdSort(id_size=0)

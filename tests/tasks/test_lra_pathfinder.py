@@ -1,0 +1,120 @@
+"""Pathfinder: what our pictures look like, and how the published ones are read."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from archlang.tasks import paths
+from archlang.tasks.base import Split, digest
+from archlang.tasks.chance import Chance
+from archlang.tasks.lra_pathfinder import LraPathfinder, listed, pictures
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.png import NotAPicture
+from tests.tasks.test_png import written
+
+
+@cache
+def made(split: str, seed: int = 0) -> Split:
+    return LraPathfinder(train_size=300, valid_size=60, test_size=60).generate(split, seed)
+
+
+def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
+    """The pixels that hang together, where a gap of fewer than `reach` pixels does not count."""
+    left = {(int(row), int(column)) for row, column in np.argwhere(light)}
+    found = []
+    while left:
+        piece, waiting = set(), [left.pop()]
+        while waiting:
+            row, column = waiting.pop()
+            piece.add((row, column))
+            near = {(r, c) for r, c in left if abs(r - row) <= reach and abs(c - column) <= reach}
+            left -= near
+            waiting += near
+        found.append(piece)
+    return found
+
+
+def test_marks_stand_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two paths that keep clear of each other by more than the gaps of a path are two pieces. The marks, which are only
+    noted here and not drawn, are in one of them or in both."""
+    once, noted = paths._wider, []
+
+    def note(places: np.ndarray) -> np.ndarray:
+        noted.append(places // 256)
+        return np.zeros((len(places), 32, 32), dtype=np.bool_)
+
+    monkeypatch.setattr(paths, "_wider", lambda canvas: once(once(canvas)))
+    monkeypatch.setattr(paths, "_mark", note)
+    monkeypatch.setattr(paths, "_ATTEMPTS", 1_000)
+    drawn = paths.draw(Chance("test"), 200, dashes=8, distractors=0)
+    assert len(drawn.pixels) == 200
+    for pixels, joined, *marks in zip(drawn.pixels > 0, drawn.joined, *noted, strict=True):
+        parts = pieces(pixels, 2)
+        assert len(parts) == 2
+        owners = [next(number for number, part in enumerate(parts) if tuple(mark.tolist()) in part) for mark in marks]
+        assert (owners[0] == owners[1]) == bool(joined)
+        # Marks of one path stand at different ends of it.
+        assert marks[0].tolist() != marks[1].tolist()
+
+
+def test_pictures_are_black_and_white_rows_of_1024_pixels() -> None:
+    train = made("train")
+    assert len(train) == 300
+    assert set(train.inputs["x"].lengths.tolist()) == {1_024}
+    assert set(np.unique(train.inputs["x"].values).tolist()) == {0, 255}
+    light = (train.inputs["x"].values.reshape(300, 1_024) > 0).mean(axis=1)
+    assert 0.03 < light.min() <= light.max() < 0.2
+
+
+def test_both_answers_are_equally_likely() -> None:
+    assert abs(made("train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
+
+
+def test_splits_are_disjoint_and_repeat_nothing() -> None:
+    rows = [
+        made(split, seed).inputs["x"][index].tobytes()
+        for seed, split in enumerate(LraPathfinder().split_names())
+        for index in range(len(made(split, seed)))
+    ]
+    assert len(set(rows)) == len(rows) == 420
+
+
+def test_the_same_seed_gives_the_same_pictures() -> None:
+    again = LraPathfinder(train_size=300, valid_size=5, test_size=60)
+    assert digest(again.generate("test", 0)) == digest(made("test"))
+    assert digest(again.generate("test", 1)) != digest(made("test"))
+
+
+def test_published_pictures_are_read_from_their_lists() -> None:
+    lines = ["imgs/0 sample_0.png 0 1 2.0 3", "imgs/0 sample_1.png 1 0 2.0 3", "imgs/0 sample_172.png 2 1 2.0 3"]
+    names = listed(lines)
+    assert names == [("imgs/0/sample_0.png", 1), ("imgs/0/sample_1.png", 0), ("imgs/0/sample_172.png", 1)]
+    shades = np.random.RandomState(0).randint(0, 256, (2, 32, 32))
+    # One of the published pictures is an empty file.
+    content = {name: written(one, [4] * 32) for (name, _), one in zip(names, shades, strict=False)}
+    pixels, joined = pictures(names, lambda name: content.get(name, b""))
+    assert pixels.tolist() == shades.reshape(2, 1_024).tolist()
+    assert joined.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("line", ["", "imgs/0 sample_0.png", "imgs/0 sample_0.png 0 2 3"])
+def test_a_line_that_names_no_picture_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="does not name a picture"):
+        listed([line])
+
+
+def test_a_picture_of_another_size_is_refused() -> None:
+    with pytest.raises(NotAPicture, match="31 rows of 32 pixels"):
+        pictures([("a.png", 0)], lambda name: written(np.zeros((31, 32), dtype=np.int64), [0] * 31))
+
+
+def test_impossible_statics_are_refused() -> None:
+    with pytest.raises(TaskError, match="dashes = 2 is out of bounds"):
+        LraPathfinder(dashes=2)
+    with pytest.raises(TaskError, match="write one of generated, files"):
+        LraPathfinder(data="png")
+    with pytest.raises(TaskError, match="its splits are train, valid, test"):
+        made("iid")

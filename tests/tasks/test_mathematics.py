@@ -1,0 +1,130 @@
+"""Mathematics: answers worked out in another way, for our questions and those of the published generator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import getcontext
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Split, digest
+from archlang.tasks.mathematics import CHARACTERS, Mathematics, question, read
+from archlang.tasks.mistakes import TaskError
+
+MODULES = ("add_or_sub", "place_value")
+PLACES = ["unit", "ten", "hundred"]
+PLACES += [f"{much}{name}" for name in ("thousand", "million", "billion") for much in ("", "ten ", "hundred ")]
+FILES = {
+    "train": ("train-easy", "train-medium", "train-hard"),
+    "interpolate": ("interpolate",),
+    "extrapolate": ("extrapolate",),
+}
+DRAWS, TEST_SIZE = 4_000, 500
+
+
+@cache
+def made(module: str, split: str, seed: int = 0) -> Split:
+    return Mathematics(module=module, draws=DRAWS, test_size=TEST_SIZE).generate(split, seed)
+
+
+def asked(module: str, split: str, seed: int = 0) -> list[tuple[str, str]]:
+    items = made(module, split, seed)
+    return [question(Mathematics(module=module), items, index) for index in range(len(items))]
+
+
+def answer(text: str) -> Fraction:
+    """What a question asks for."""
+    place = re.fullmatch(r"What is the (.+)s digit of (\d+)\?", text)
+    if place:
+        return Fraction(int(place[2]) // 10 ** PLACES.index(place[1]) % 10)
+    first, second = (Fraction(number) for number in re.findall(r"(?<![\d.])-?\d+(?:\.\d+)?", text))
+    if "distance" in text or "difference" in text:
+        return abs(first - second)
+    if "less than" in text or text.startswith("Subtract"):
+        return second - first
+    if re.search(r" - | minus | take away ", text):
+        return first - second
+    assert re.search(r"\+|Add|Put together|Sum|Total|plus", text), text
+    return first + second
+
+
+def written(name: str, module: str) -> str:
+    ending = "_big" if name == "extrapolate" else ""
+    prefix = "arithmetic" if module == "add_or_sub" else "numbers"
+    return f"dm_math/{name}__{prefix}__{module}{ending}.txt"
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("split", ["train", "iid", "interpolate", "extrapolate"])
+def test_answers_are_right(module: str, split: str) -> None:
+    for text, found in asked(module, split):
+        assert Fraction(found) == answer(text), text
+        assert not re.search(r"^-0$|\.0*$|\.\d*0$|^0\d", found), found
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("split", FILES)
+def test_questions_are_like_those_of_the_published_generator(
+    module: str, split: str, published: Callable[[str], list[str]]
+) -> None:
+    theirs = [pair for name in FILES[split] for pair in read(name, published(written(name, module)))]
+    assert len(theirs) == (2_001 if split == "train" else 1_000)
+    assert all(Fraction(found) == answer(text) for text, found in theirs)
+    ours = asked(module, split)
+
+    def shapes(pairs: list[tuple[str, str]]) -> set[str]:
+        return {re.sub(r"-?\d+(\.\d+)?", "N", text) for text, _ in pairs}
+
+    # Hundred billions are too rare among 500.
+    assert len(shapes(theirs) ^ shapes(ours)) <= (1 if module == "place_value" else 0)
+    for side in (0, 1):
+        their_lengths, our_lengths = ([len(pair[side]) for pair in pairs] for pairs in (theirs, ours))
+        error = np.std(their_lengths) * (1 / len(theirs) + 1 / len(ours)) ** 0.5
+        # Repeated questions are short, and dropped here.
+        assert abs(np.mean(their_lengths) - np.mean(our_lengths)) < 4 * error + 0.15
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_splits_are_disjoint_and_repeat_nothing(module: str) -> None:
+    texts = [
+        text for seed, split in enumerate(Mathematics().split_names()) for text, _ in asked(module, split, seed % 2)
+    ]
+    assert len(set(texts)) == len(texts)
+
+
+def test_difficulties_follow_one_another() -> None:
+    train = made("place_value", "train")
+    digits, difficulty = train.groups["digits"], train.groups["difficulty"]
+    assert np.unique(difficulty).tolist() == [0, 1, 2]
+    assert [digits[difficulty == number].max() for number in range(3)] == [6, 8, 10]
+
+
+def test_the_precision_that_a_user_has_set_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getcontext(), "prec", 3)
+    again = Mathematics(draws=DRAWS, test_size=TEST_SIZE).generate("extrapolate", 0)
+    assert digest(again) == digest(made("add_or_sub", "extrapolate"))
+
+
+def test_a_question_without_an_answer_is_refused() -> None:
+    assert list(read("x", ["1 + 1", "2"])) == [("1 + 1", "2")]
+    with pytest.raises(TaskError, match="is not what the published file has"):
+        list(read("x", ["1 + 1", "2", "1 + 2"]))
+    with pytest.raises(TaskError, match="line 2 of x"):
+        list(read("x", ["1 + 1", "2 €"]))
+
+
+def test_the_vocabulary_holds_every_character() -> None:
+    assert set("".join(text + found for module in MODULES for text, found in asked(module, "train"))) <= set(CHARACTERS)
+
+
+def test_impossible_statics_are_refused() -> None:
+    with pytest.raises(TaskError, match="write one of add_or_sub, place_value"):
+        Mathematics(module="mul")
+    with pytest.raises(TaskError, match="draws = 0 is out of bounds"):
+        Mathematics(draws=0)
+    with pytest.raises(TaskError, match="its splits are train, iid, interpolate, extrapolate"):
+        Mathematics().generate("test", 0)

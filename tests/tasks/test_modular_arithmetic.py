@@ -1,0 +1,66 @@
+"""Modular arithmetic comes to what Python says that the text comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.modular_arithmetic import ModularArithmetic
+from archlang.types.statics import Interval
+
+SMALL = ModularArithmetic(train_size=2_000, valid_size=50, test_size=200, begin_end=False)
+
+
+@pytest.mark.parametrize("modulus", [2, 5, 13])
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_values_are_what_the_text_says(split: str, modulus: int) -> None:
+    task = replace(SMALL, modulus=modulus)
+    items = task.generate(split, 0)
+    for index in range(len(items)):
+        text = "".join(task.vocabulary[token] for token in items.inputs["x"][index])
+        assert set(text[1::2]) <= set("+-*") if modulus < 10 else True
+        assert items.targets[index] == eval(text) % modulus  # of digits and operators
+
+
+def test_literal_cases() -> None:
+    # As in the published examples, modulo 5.
+    assert [eval(text) % 5 for text in ("1+2*3", "1-1-1", "0*1+4*3-2")] == [2, 4, 0]
+
+
+def test_lengths_are_odd_and_the_even_ones_are_shortened() -> None:
+    lengths = SMALL.generate("train", 0).inputs["x"].lengths
+    assert set(lengths.tolist()) == set(range(1, 40, 2))
+    assert np.mean(lengths == 39) == pytest.approx(2 / 40, abs=0.02)
+    assert SMALL.generate("test", 0).inputs["x"].lengths.min() >= 41
+
+
+def test_numbers_and_operators_are_even() -> None:
+    values = SMALL.generate("train", 0).inputs["x"].values
+    counts = np.bincount(values, minlength=8)
+    assert np.allclose(counts[:5] / counts[:5].sum(), 0.2, atol=0.01)
+    assert np.allclose(counts[5:] / counts[5:].sum(), 1 / 3, atol=0.015)
+
+
+def test_begin_and_end_stand_around() -> None:
+    task = replace(SMALL, begin_end=True)
+    row = task.generate("train", 0).inputs["x"][0]
+    assert (task.vocabulary[row[0]], task.vocabulary[row[-1]]) == ("[B]", "[E]")
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"modulus": 1}, "modulus = 1 is out of bounds for modular_arithmetic"),
+        # 10 is shortened to 9.
+        (
+            {"train": Interval(1, 9), "test": Interval(10, 12)},
+            "train = 1..9 and test = 10..12 of modular_arithmetic overlap",
+        ),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
+        ModularArithmetic(**statics)  # type: ignore[arg-type] # wrong on purpose

@@ -1,0 +1,111 @@
+"""Associative recall asks for the value that each key had, where the key comes again, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged, digest
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.mqar import Mqar
+
+SMALL = Mqar(
+    words=64, length=20, pairs=3, test_length=(20, 40), test_pairs=(4, 8), train_size=500, valid_size=50, test_size=50
+)
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+def test_answers_are_the_values_of_the_keys(split: str) -> None:
+    items = SMALL.generate(split, 0)
+    assert isinstance(items.targets, Ragged)
+    assert items.scored is not None
+    for index in range(len(items)):
+        row, pairs = items.inputs["x"][index].tolist(), int(items.groups["pairs"][index])
+        assert len(row) == items.groups["length"][index]
+        keys, values = row[0 : 2 * pairs : 2], row[1 : 2 * pairs : 2]
+        assert len(set(keys)) == len(set(values)) == pairs
+        assert 1 <= min(keys) <= max(keys) < 32 <= min(values) <= max(values) < 64
+        asked = np.flatnonzero(items.scored[index])
+        assert {row[place]: items.targets[index][place] for place in asked} == dict(zip(keys, values, strict=True))
+        assert len(asked) == pairs
+        assert all(place >= 2 * pairs and place % 2 == 0 for place in asked)
+
+
+def test_the_cells_of_test_are_its_lengths_with_their_pairs() -> None:
+    groups = SMALL.generate("test", 0).groups
+    assert list(zip(groups["length"][::50].tolist(), groups["pairs"][::50].tolist(), strict=True)) == [(20, 4), (40, 8)]
+
+
+def test_keys_and_values_are_even() -> None:
+    task = replace(SMALL, train_size=20_000)
+    x = task.generate("train", 0).inputs["x"].values.reshape(-1, 20)
+    keys, values = np.bincount(x[:, 0:6:2].ravel(), minlength=32)[1:], np.bincount(x[:, 1:6:2].ravel())[32:]
+    for counts in (keys, values):
+        assert np.allclose(counts / counts.sum(), 1 / len(counts), rtol=0.12)
+    first = np.bincount(x[:, 0], minlength=32)[1:32]
+    assert np.allclose(first / first.sum(), 1 / 31, rtol=0.2), "no place has keys of its own"
+
+
+def test_gaps_follow_the_power_law() -> None:
+    """Against the same law drawn one gap after another."""
+    task = Mqar(words=64, length=28, pairs=2, train_size=20_000, test_length=(), test_pairs=())
+    items = task.generate("train", 0)
+    x, scored = items.inputs["x"].values.reshape(-1, 28), items.scored
+    assert scored is not None
+    marks = scored.values.reshape(-1, 28)
+    first = np.array([np.flatnonzero((row == row[0]) & mark)[0] for row, mark in zip(x, marks, strict=True)])
+    weights = np.arange(1, 13) ** (0.01 - 1.0)
+    weights /= weights.sum()
+    # The first key's gap is the first one that is drawn.
+    counts = np.bincount((first - 4) // 2, minlength=12) / len(first)
+    assert np.allclose(counts, weights, atol=0.012)
+    second = np.array([np.flatnonzero((row == row[2]) & mark)[0] for row, mark in zip(x, marks, strict=True)])
+    after = np.array([sum(weights[i] * weights[j] / (1 - weights[i]) for i in range(12) if i != j) for j in range(12)])
+    assert np.allclose(np.bincount((second - 4) // 2, minlength=12) / len(second), after, atol=0.012)
+
+
+def test_with_power_one_all_gaps_are_even() -> None:
+    task = Mqar(words=64, length=20, pairs=1, power=1.0, train_size=20_000, test_length=(), test_pairs=())
+    scored = task.generate("train", 0).scored
+    assert scored is not None
+    shares = scored.values.reshape(-1, 20).mean(axis=0)
+    assert np.allclose(shares[2::2], 1 / 9, atol=0.01)
+
+
+def test_splits_do_not_share_rows_of_one_form() -> None:
+    task = Mqar(
+        words=8, length=8, pairs=2, test_length=(8,), test_pairs=(2,), train_size=900, valid_size=90, test_size=90
+    )
+    rows = [set(map(bytes, task.generate(split, 0).inputs["x"].values.reshape(-1, 8))) for split in task.split_names()]
+    assert len(set().union(*rows)) == sum(map(len, rows)) == 1_080
+
+
+def test_a_split_does_not_depend_on_the_size_of_another() -> None:
+    assert digest(SMALL.generate("valid", 0)) == digest(replace(SMALL, train_size=1, test_size=1).generate("valid", 0))
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"test_pairs": (8,)}, "test_length of mqar has 3 values, and test_pairs has 1: write as many in both"),
+        ({"pairs": 17}, "pairs = 17 is out of bounds for mqar: choose a number between 1 and 16"),
+        ({"test_pairs": (8, 65, 64)}, "test_pairs = 65 is out of bounds for mqar: choose a number between 1 and 64"),
+        ({"words": 10}, "test_pairs = 8 is out of bounds"),
+        ({"length": 2}, "length = 2 is out of bounds"),
+        ({"power": 0.0}, "power = 0.0 is out of bounds"),
+        ({"test_length": (128.5, 256, 512)}, "test_length has 128.5, which is no whole number"),
+        ({"valid_size": -1}, "valid_size = -1 is out of bounds"),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        Mqar(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_what_is_too_rare_is_given_up() -> None:
+    # Of four words there is one key, and two values.
+    task = Mqar(words=4, length=4, pairs=1, test_length=(), test_pairs=(), train_size=1_000)
+    with pytest.raises(TaskError, match="take more `words`"):
+        task.generate("train", 0)

@@ -1,0 +1,62 @@
+"""Parity counts ones, at every length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.parity import Parity
+from archlang.types.statics import Interval
+
+SMALL = Parity(train_size=2_000, valid_size=50, test_size=300)
+
+
+@pytest.mark.parametrize("split", SMALL.split_names())
+@pytest.mark.parametrize("begin_end", [True, False])
+def test_odd_numbers_of_ones_are_odd(split: str, begin_end: bool) -> None:
+    items = replace(SMALL, begin_end=begin_end).generate(split, 0)
+    for index in range(len(items)):
+        row = items.inputs["x"][index].tolist()
+        if begin_end:
+            assert (row[0], row[-1]) == (3, 2)
+        bits = row[1:-1] if begin_end else row
+        assert set(bits) <= {0, 1}
+        assert items.targets[index] == bits.count(1) % 2
+        assert items.groups["length"][index] == len(bits) // 50 * 50
+
+
+def test_lengths_are_the_published_ones_and_even() -> None:
+    lengths = SMALL.generate("train", 0).inputs["x"].lengths - 2
+    counts = np.bincount(lengths, minlength=41)
+    assert counts[0] == 0
+    assert len(counts) == 41
+    assert np.allclose(counts[1:], 50, atol=30)
+    tested = SMALL.generate("test", 0).inputs["x"].lengths - 2
+    assert 41 <= tested.min() < 60
+    assert 480 < tested.max() <= 500
+
+
+def test_train_and_valid_are_drawn_alike_and_not_the_same() -> None:
+    train, valid = (replace(SMALL, train_size=50).generate(split, 0).inputs["x"] for split in ("train", "valid"))
+    assert train.values.tolist() != valid.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"test": Interval(40, 50)}, "train = 1..40 and test = 40..50 of parity overlap"),
+        ({"train": Interval(0, 40)}, "train = 0..40 is out of bounds for parity"),
+        ({"test_size": -2}, "test_size = -2 is out of bounds for parity"),
+    ],
+)
+def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
+        Parity(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_another_split_is_refused() -> None:
+    with pytest.raises(TaskError, match="parity has no split `iid`: its splits are train, valid, test"):
+        SMALL.generate("iid", 0)

@@ -1,0 +1,131 @@
+"""PCFG SET: every published value, the rules of the splits, and expressions like the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Ragged, Split, spell
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
+
+SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
+
+
+@cache
+def made(kind: str, split: str, seed: int = 0) -> Split:
+    return Pcfg(split=kind, **SMALL).generate(split, seed)  # type: ignore[arg-type] # the sizes are numbers
+
+
+def expressions(items: Split) -> list[list[str]]:
+    return [spell(Pcfg(), items.inputs["source"][index]).split()[1:-1] for index in range(len(items))]
+
+
+def functions(expression: list[str]) -> int:
+    return sum(word in FUNCTIONS for word in expression)
+
+
+def pairs(expression: list[str]) -> set[tuple[str, str]]:
+    return set(pairwise(expression)) & set(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("pcfgset/dev", 4_860), ("pcfgset/test", 9_721), ("productivity/test", 11_333), ("systematicity/test", 10_175)],
+)
+def test_every_published_value_is_reproduced(name: str, count: int, published: Callable[[str], list[str]]) -> None:
+    sources, targets = published(f"pcfg_set/{name}.src"), published(f"pcfg_set/{name}.tgt")
+    assert len(sources) == len(targets) == count
+    assert [" ".join(evaluate(source.split())) for source in sources] == targets
+    # What sets the split apart holds of all of it.
+    if name.startswith("productivity"):
+        assert all(functions(source.split()) > 8 for source in sources)
+    if name.startswith("systematicity"):
+        assert all(pairs(source.split()) for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("copy A1 B2", "A1 B2"),
+        ("reverse copy O14 O4 C12 J14 W3", "W3 J14 C12 O4 O14"),
+        ("shift A1 B2 C3", "B2 C3 A1"),
+        ("swap_first_last A1 B2 C3", "C3 B2 A1"),
+        ("repeat A1 B2", "A1 B2 A1 B2"),
+        ("echo A1 B2", "A1 B2 B2"),
+        ("append A1 , B2", "A1 B2"),
+        ("prepend A1 , B2", "B2 A1"),
+        ("remove_first A1 , B2", "B2"),
+        ("remove_second A1 , repeat B2", "A1"),
+        ("append append A1 , B2 , C3", "A1 B2 C3"),
+    ],
+)
+def test_literal_values(expression: str, value: str) -> None:
+    assert " ".join(evaluate(expression.split())) == value
+
+
+@pytest.mark.parametrize("text", ["", "copy", "append A1", "append A1 ,", "A1 , B2", "copy , A1", "A1 copy B2"])
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        evaluate(text.split())
+
+
+@pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
+@pytest.mark.parametrize("split", ["train", "iid", "test"])
+def test_generated_values_are_those_of_the_expressions(kind: str, split: str) -> None:
+    items = made(kind, split)
+    assert isinstance(items.targets, Ragged)
+    for index, expression in enumerate(expressions(items)):
+        assert spell(Pcfg(), items.targets[index]) == " ".join([*evaluate(expression), "[E]"])
+        assert items.groups["functions"][index] == functions(expression)
+        assert len(expression) <= 71
+
+
+def test_productivity_trains_on_few_functions_and_tests_on_many() -> None:
+    for split in ("train", "iid"):
+        assert made("productivity", split).groups["functions"].max() == 8
+    assert made("productivity", "test").groups["functions"].min() == 9
+
+
+def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
+    for split in ("train", "iid"):
+        assert not any(map(pairs, expressions(made("systematicity", split))))
+    test = made("systematicity", "test")
+    assert all(map(pairs, expressions(test)))
+    assert np.unique(test.groups["pair"]).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
+def test_splits_are_disjoint_and_repeat_nothing(kind: str) -> None:
+    found = [" ".join(one) for seed, split in enumerate(SMALL) for one in expressions(made(kind, split[:-5], seed))]
+    assert len(set(found)) == len(found) == 4_000
+
+
+def test_there_are_as_many_functions_as_in_the_published_set(published: Callable[[str], list[str]]) -> None:
+    theirs = np.bincount([functions(line.split()) for line in published("pcfg_set/pcfgset/test.src")], minlength=31)
+    ours = np.bincount(made("iid", "train").groups["functions"], minlength=31)
+    assert np.abs(ours / ours.sum() - theirs / theirs.sum()).max() < 0.02
+
+
+def test_there_are_as_many_items_as_published_unless_told() -> None:
+    assert len(Pcfg(split="productivity").generate("test", 0)) == PUBLISHED_SIZES["productivity"]["test"] == 11_333
+    assert {name: sizes["train"] for name, sizes in PUBLISHED_SIZES.items()} == {
+        "iid": 82_622,
+        "productivity": 81_010,
+        "systematicity": 82_168,
+    }
+
+
+def test_impossible_statics_are_refused() -> None:
+    with pytest.raises(TaskError, match="write one of iid, productivity, systematicity"):
+        Pcfg(split="substitutivity")
+    with pytest.raises(TaskError, match="write one of generated, files"):
+        Pcfg(data="published")
+    with pytest.raises(TaskError, match="train_size = -1 is out of bounds"):
+        Pcfg(train_size=-1)
+    with pytest.raises(TaskError, match="its splits are train, test"):
+        Pcfg(split="productivity", data="files").generate("iid", 0)
