@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rich.table import Table
 from rich.text import Text
@@ -16,17 +16,23 @@ from archlang.syntax.tree import Definition, Extern
 Item = Definition | Extern
 
 
-def list_or_show(what: str, items: Mapping[str, Item], name: str | None, as_json: bool) -> None:
-    """One line for each item, or all about one."""
+Told = Callable[[Item], Mapping[str, object]]
+
+
+def list_or_show(
+    what: str, items: Mapping[str, Item], name: str | None, as_json: bool, more: Told = lambda item: {}
+) -> None:
+    """One line for each item, or all about one; `more` tells of one what its signature does not."""
     if name is not None and name not in items:
         near = did_you_mean(name, items)
         remedy = f"did you mean `{near}`?" if near else f"`archlang {what}s` lists them"
         console.fail(f"no {what} is called `{name}`", remedy, code=2)
     if as_json:
         found = {name: items[name]} if name is not None else items
-        print(json.dumps([_facts(key, item) for key, item in found.items()], indent=2, ensure_ascii=False))
+        told = [{**_facts(key, item), **more(item)} for key, item in found.items()]
+        print(json.dumps(told, indent=2, ensure_ascii=False))
     elif name is not None:
-        _show(name, items[name])
+        _show(name, items[name], more(items[name]))
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for key, item in items.items():
@@ -49,12 +55,15 @@ def signature(item: Item) -> str:
     return text
 
 
-def _show(name: str, item: Item) -> None:
+def _show(name: str, item: Item, more: Mapping[str, object]) -> None:
     print(signature(item))
     print()
     for line in item.documentation:
         print(line)
     print()
+    for fact, value in more.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        print(f"{fact.replace('_', ' ').capitalize()}: {shown}")
     if isinstance(item, Extern):
         print(f"Python: {item.python}")
     print(f"File: {item.span.source.path}:{item.span.line}")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from archlang.syntax.tree import Definition, Extern
+
+if TYPE_CHECKING:
+    from archlang.tasks.base import Task
+
+Item = Definition | Extern
 
 
 def tasks(
@@ -18,4 +26,24 @@ def tasks(
     from archlang.cli.signatures import list_or_show
     from archlang.names import library
 
-    list_or_show("task", library.tasks(), name, as_json)
+    list_or_show("task", library.tasks(), name, as_json, _declared)
+
+
+def _declared(item: Item) -> dict[str, object]:
+    """What a task says of itself, with its default statics: nothing where it cannot be made without files."""
+    from archlang.diagnostics import ArchlangError
+
+    if not isinstance(item, Extern) or not item.python.startswith("archlang.tasks."):
+        return {}
+    module, _, attribute = item.python.partition(":")
+    try:
+        task: Task = getattr(importlib.import_module(module), attribute)()
+        return {
+            "kind": task.kind.value,
+            "splits": list(task.split_names()),
+            "in_distribution": list(task.in_distribution),
+            "broken_down_by": task.breakdown,
+            "metrics": list(task.metrics),
+        }
+    except (ArchlangError, TypeError):
+        return {}

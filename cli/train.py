@@ -137,11 +137,18 @@ def _described(outcome: Outcome) -> dict[str, object]:
 
 
 def _report(outcome: Outcome) -> None:
-    from archlang.run.progress import claim_table, result_table
+    from archlang.run.progress import claim_table, result_table, shown
+    from archlang.tasks.metrics import rank
 
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
     )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
+    for other in outcome.others:
+        if rank(other.metric, other.value) < rank(other.metric, other.best):
+            console.out.print(
+                f"stopped at its lowest {other.split} loss, at step {other.step}, {other.split}.{other.metric} would be "
+                f"{shown(other.metric, other.value)} in place of {shown(other.metric, other.best)}", markup=False,
+            )  # fmt: skip
     console.out.print(f"the run is in {outcome.folder}", markup=False)

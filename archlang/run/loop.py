@@ -22,10 +22,15 @@ from archlang.run.generators import random_state, restore_random_state
 from archlang.run.record import Record
 from archlang.run.schedules import first_beta, learning_rate
 from archlang.run.score import Interrupted, Score, evaluate, forward, loss
+from archlang.run.selection import ranking
 from archlang.run.settings import Settings
 from archlang.run.stop import Stop
 from archlang.tasks.base import Split, Task, rule_of
 from archlang.tasks.metrics import rank
+
+
+# Splits that are measured while a run goes on.
+_VALIDATION = ("iid", "valid")
 
 
 class MemoryWarning(UserWarning):
@@ -50,13 +55,6 @@ class Progress:
     best: float | None = None
     best_step: int | None = None
     history: list[dict[str, Any]] = field(default_factory=list)  # Any: JSON
-
-
-def ranking(history: list[dict[str, Any]], metric: str) -> list[int]:
-    """The steps that were measured, the best first, and the latest first of equal ones."""
-    lines = [line for line in history if line[metric] == line[metric]]  # not NaN
-    lines.sort(key=lambda line: (rank(metric, line[metric]), line["step"]), reverse=True)
-    return [line["step"] for line in lines]
 
 
 @dataclass(frozen=True)
@@ -95,9 +93,12 @@ class Training:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
         self._rule = rule_of(task)
+        # Beside what selects, what tells whether a model fits, and whether it generalizes.
+        watched = (self._selecting, *(name for name in _VALIDATION if name in splits and len(splits[name])))
+        self._watched = tuple(dict.fromkeys(watched))
         self._splits = dict(splits)
         self._train = Data(splits["train"], fabric.device)
-        self._valid = Data(splits[self._selecting], fabric.device)
+        self._looked_at = {name: Data(splits[name], fabric.device) for name in self._watched}
         self._sampler = self._make_sampler(seed)
         self._checkpoints = Checkpoints(record.folder / "checkpoints")
         self.progress = Progress()
@@ -325,35 +326,35 @@ class Training:
 
         Raises:
             Interrupted: it was asked to stop."""
-        data = self._valid if split == self._selecting else Data(self._splits[split], self._fabric.device)
+        data = self._looked_at.get(split) or Data(self._splits[split], self._fabric.device)
         return evaluate(self.tested(), data, self._splits[split], split, self.task, stopping=lambda: stop.asked)
 
     def _look(self, stop: Stop) -> None:
-        """Measures the selecting metric; the latest of equal values is the best."""
-        begun = time.perf_counter()
-        score = self.score(self._selecting, stop)
-        progress = self.progress
+        """Measures the splits that are watched; the latest of equal values of the selecting metric is the best."""
+        progress, scores, seconds = self.progress, [], []
+        for split in self._watched:
+            begun = time.perf_counter()
+            scores.append(self.score(split, stop))
+            seconds.append(time.perf_counter() - begun)
         step = progress.looked = progress.step
-        line = {"step": step, "split": score.split, "loss": score.loss, **score.metrics}
-        self.record.append("metrics.jsonl", line)
-        self.record.append(
-            "timings.jsonl", {"step": step, "split": score.split, "seconds": time.perf_counter() - begun}
-        )
-        self.record.scalars(
-            step, {f"{score.split}/{name}": value for name, value in {"loss": score.loss, **score.metrics}.items()}
-        )
-        progress.history.append(line)
-        metric, value = self._metric, score.metrics[self._metric]
+        for score, took in zip(scores, seconds, strict=True):
+            line = {"step": step, "split": score.split, "loss": score.loss, **score.metrics}
+            self.record.append("metrics.jsonl", line)
+            self.record.append("timings.jsonl", {"step": step, "split": score.split, "seconds": took})
+            values = {"loss": score.loss, **score.metrics}
+            self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
+            progress.history.append(line)
+        metric, value = self._metric, progress.history[-len(scores)][self._metric]
         if value == value and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
             progress.best, progress.best_step = value, step
-        self.watcher.scored(step, score)
+        self.watcher.scored(step, scores[0])
 
     def restore_best(self) -> int | None:
         """Puts the selected weights into the module; of which step they are, None if nothing could be selected.
 
         Raises:
             RunError: no checkpoint that was measured is whole."""
-        steps = ranking(self.progress.history, self._metric)
+        steps = ranking(self.progress.history, self._selecting, self._metric)
         if not steps:
             return None
         saved = self._checkpoints.first_whole(steps)

@@ -84,7 +84,7 @@ class Display:
 
     def scored(self, step: int, score: Score) -> None:
         metric, value = next(iter(score.metrics.items()))
-        self._accuracy = f"  {score.split}.{metric} {_shown(metric, value)}"
+        self._accuracy = f"  {score.split}.{metric} {shown(metric, value)}"
 
 
 def result_table(
@@ -98,13 +98,13 @@ def result_table(
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
     for score in scores:
-        table.add_row(score.split, str(score.items), *(_shown(metric, score.metrics.get(metric)) for metric in metrics))
+        table.add_row(score.split, str(score.items), *(shown(metric, score.metrics.get(metric)) for metric in metrics))
         for group, values in sorted(score.groups.items(), key=lambda pair: pair[0] != breakdown):
             if not 2 <= len(values) <= _MOST_GROUPS:
                 continue
             for value, measured in values.items():
                 mark = " (trained)" if value in trained.get(group, ()) else ""
-                cells = [_shown(metric, measured.get(metric)) for metric in metrics]
+                cells = [shown(metric, measured.get(metric)) for metric in metrics]
                 table.add_row(f"  {group} {value}{mark}", "", *cells)
     return table
 
@@ -124,7 +124,7 @@ def claim_table(comparisons: Sequence[Comparison]) -> Table:
     return table
 
 
-def _shown(metric: str, value: float | None) -> str:
+def shown(metric: str, value: float | None) -> str:
     """A share in per cent; what is no share as a number."""
     if value is None or math.isnan(value):
         return ""

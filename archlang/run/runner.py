@@ -20,11 +20,12 @@ from archlang.run.checkpoint import Checkpoints, Saved
 from archlang.run.claims import Comparison, compare
 from archlang.run.data import Data
 from archlang.run.devices import enough_memory, make_fabric
-from archlang.run.loop import Training, ranking
+from archlang.run.loop import Training
 from archlang.run.optimizers import make_optimizer
 from archlang.run.progress import Display, Silent
 from archlang.run.record import Record, RecordWarning, decode, read_graph, read_json
 from archlang.run.score import Interrupted, Score, evaluate
+from archlang.run.selection import Alternative, alternatives, ranking
 from archlang.run.settings import Settings
 from archlang.run.stop import Stop
 from archlang.tasks import cache
@@ -50,6 +51,8 @@ class Outcome:
     metrics: tuple[str, ...]
     trained: Mapping[str, Sequence[int]]
     """by group, the values that training has seen"""
+    others: tuple[Alternative, ...] = ()
+    """what stopping at the lowest loss would have meant"""
 
 
 # Training
@@ -112,7 +115,7 @@ def _check_selecting(plan: Plan, settings: Settings, task: Task) -> None:
     split, metric = settings.selecting
     if split not in task.split_names():
         raise mistakes.no_such_split(plan.task.name, split, task.split_names())
-    if metric not in task.metrics:
+    if metric not in (*task.metrics, "loss"):
         raise mistakes.no_such_metric(plan.task.name, metric, task.metrics)
 
 
@@ -136,17 +139,27 @@ def _finish(
         return None
     task = training.task
     claims = compare(plan, scores, task.breakdown)
+    others = alternatives(training.progress.history, _selected_by(training.settings, task))
     record.write_json(
         "results.json",
         {
             "best_step": best,
             "breakdown": task.breakdown,
             "splits": {score.split: score.described() for score in scores},
+            "selection": [one.described() for one in others],
             "claims": [claim.described() for claim in claims],
         },
     )
     seen = data["train"]["groups"]
-    return Outcome(record.folder, training.progress.step, False, scores, claims, task.breakdown, task.metrics, seen)
+    return Outcome(
+        record.folder, training.progress.step, False, scores, claims, task.breakdown, task.metrics, seen, others
+    )  # fmt: skip
+
+
+def _selected_by(settings: Settings, task: Task) -> str:
+    """The metric that selects; the task's first where it is the loss that does."""
+    metric = settings.selecting[1]
+    return task.metrics[0] if metric == "loss" else metric
 
 
 # Tasks
@@ -198,7 +211,7 @@ def evaluate_run(
     try:
         name, python = run["task"]["name"], run["task"]["python"]
         statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
-        _, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
+        selecting, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
         trained = dict(kept["train"]["groups"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
@@ -208,7 +221,7 @@ def evaluate_run(
         if split not in task.split_names():
             raise mistakes.no_such_split(name, split, task.split_names())
     fabric = make_fabric(device)
-    saved = _selected(folder, metric)
+    saved = _selected(folder, selecting, metric)
     module = build(read_graph(folder))
     saved.load_into(module)
     module.to(fabric.device)
@@ -225,7 +238,7 @@ def evaluate_run(
     return Outcome(folder, saved.step, False, scores, (), task.breakdown, task.metrics, trained)
 
 
-def _selected(folder: Path, metric: str) -> Saved:
+def _selected(folder: Path, split: str, metric: str) -> Saved:
     """The best checkpoint of a run so far; where nothing was measured yet, the latest."""
     checkpoints = Checkpoints(folder / "checkpoints")
     latest = checkpoints.latest()
@@ -233,4 +246,4 @@ def _selected(folder: Path, metric: str) -> Saved:
         if checkpoints.steps():
             raise mistakes.no_whole_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
-    return checkpoints.first_whole(ranking(latest.state["history"], metric)) or latest
+    return checkpoints.first_whole(ranking(latest.state["history"], split, metric)) or latest

@@ -18,6 +18,7 @@ from archlang.run import checkpoint, loop, runner, score
 from archlang.run.checkpoint import CheckpointWarning
 from archlang.run.mistakes import RunError
 from archlang.run.record import Record, RecordWarning
+from archlang.run.selection import ranking
 from archlang.run.stop import Stop
 from archlang.tasks.copy import Copy
 from archlang.tasks.mistakes import TaskError
@@ -69,7 +70,8 @@ def test_looking_more_often_changes_nothing_of_training(train: Train, tmp_path: 
     train(tmp_path / "a")
     train(tmp_path / "b", train__every="3")
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
-    assert [line["step"] for line in lines(tmp_path / "b") if "split" in line] == [*range(3, 40, 3), 40]
+    looked = [line["step"] for line in lines(tmp_path / "b") if line.get("split") == "valid"]
+    assert looked == [*range(3, 40, 3), 40]
 
 
 def test_a_static_of_test_time_changes_nothing_of_training(train: Train, program: Path, tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("owner", "name", "step"), [(loop.Training, "_step", 3), (loop, "evaluate", 30)])
+@pytest.mark.parametrize(("owner", "name", "step"), [(loop.Training, "_step", 3), (loop, "evaluate", 20)])
 def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
     owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
 ) -> None:
@@ -236,7 +238,7 @@ def test_the_best_weights_are_tested_the_latest_of_equal_ones(
 
     def told(*args: object, **kwargs: object) -> object:
         found = measure(*args, **kwargs)  # type: ignore[arg-type] # they are its own
-        value = next(values, None)
+        value = next(values, None) if found.split == "valid" else None
         return found if value is None else replace(found, metrics={"accuracy": value})
 
     monkeypatch.setattr(loop, "evaluate", told)
@@ -439,5 +441,8 @@ def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypa
 
 
 def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
-    history = [{"step": step, "perplexity": value} for step, value in ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))]
-    assert loop.ranking(history, "perplexity") == [4, 2, 1]
+    values = ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))
+    history = [{"step": step, "split": "valid", "perplexity": value} for step, value in values]
+    history += [{"step": 9, "split": "iid", "perplexity": 1.0}]
+    assert ranking(history, "valid", "perplexity") == [4, 2, 1]
+    assert ranking([{**line, "loss": line["perplexity"]} for line in history], "valid", "loss") == [4, 2, 1]
