@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -50,6 +51,10 @@ def train(
     seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
     device: Device = "auto",
     precision: Precision = "32",
+    devices: Annotated[
+        int | None, typer.Option("--devices", min=1, help="Processes on this machine, one for each device.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Machines; start the command on each.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
     ] = None,
@@ -80,19 +85,38 @@ def train(
         plan = _plan(file, recipe, sets, steps, seed)
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
+    # torch would tell each process that every weight of a model has had a gradient.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.run import runner
 
-    shown = None if as_json else console.out
+    shown = None if as_json or not _leads() else console.out
     if shown is not None:
         shown.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
     with warnings_said():
-        outcome = runner.train(plan, folder, device=device, precision=precision, console=shown)
+        outcome = runner.train(
+            plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
+            nodes=nodes or _started("GROUP_WORLD_SIZE"), console=shown,
+        )  # fmt: skip
+    if not _leads():
+        return
     if outcome.stopped:
         console.err.print(f"stopped at step {outcome.step}; `--out {folder}` goes on from there", markup=False)
     if as_json:
         print(json.dumps(_described(outcome), indent=2, ensure_ascii=False))
     elif not outcome.stopped:
         _report(outcome)
+
+
+def _leads() -> bool:
+    """Whether this process is the first of a run: of those that torchrun, SLURM or this command have started."""
+    rank = os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or os.environ.get("LOCAL_RANK") or "0"
+    return rank == "0" and os.environ.get("NODE_RANK", "0") == "0"
+
+
+def _started(name: str) -> int:
+    """What torchrun says of how many processes or machines there are; 1 without it."""
+    text = os.environ.get(name, "1")
+    return int(text) if text.isdecimal() and "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
 def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
@@ -147,8 +171,9 @@ def _report(outcome: Outcome) -> None:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     for other in outcome.others:
         if rank(other.metric, other.value) < rank(other.metric, other.best):
+            there, best = shown(other.metric, other.value), shown(other.metric, other.best)
             console.out.print(
-                f"stopped at its lowest {other.split} loss, at step {other.step}, {other.split}.{other.metric} would be "
-                f"{shown(other.metric, other.value)} in place of {shown(other.metric, other.best)}", markup=False,
-            )  # fmt: skip
+                f"at its lowest {other.split} loss, step {other.step}, {other.split}.{other.metric} is {there}, not {best}",
+                markup=False,
+            )
     console.out.print(f"the run is in {outcome.folder}", markup=False)

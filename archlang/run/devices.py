@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
 
 from archlang.run import mistakes
 
@@ -16,8 +17,8 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 _NO_HOST_MEMORY = "can't allocate memory"
 
 
-def make_fabric(device: str = "auto", precision: str = "32") -> Fabric:
-    """One device and one process.
+def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
+    """One process for each device of each node; what `torchrun` or SLURM has started is found by itself.
 
     Raises:
         RunError: there is no such device here, or it has no such precision."""
@@ -31,12 +32,24 @@ def make_fabric(device: str = "auto", precision: str = "32") -> Fabric:
     there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if int(index or 0) >= there[kind]:
         raise mistakes.no_device(device)
+    if kind != "cpu" and devices > there[kind]:
+        raise mistakes.too_few_devices(kind, devices, there[kind])
     if precision == "16" and kind == "cpu":
         raise mistakes.no_such_precision_here(precision, kind)
     # It tells of each precision but 32, on the standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    devices: list[int] | int = [int(index)] if index else 1
-    return Fabric(accelerator=kind, devices=devices, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
+    if devices * nodes == 1:
+        chosen: list[int] | int = [int(index)] if index else 1
+        return Fabric(accelerator=kind, devices=chosen, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
+    # A halting loop that ends early, or a dropped column, leaves weights without a gradient in some processes.
+    strategy = DDPStrategy(find_unused_parameters=True)
+    return Fabric(
+        accelerator=kind,
+        devices=devices,
+        num_nodes=nodes,
+        strategy=strategy,
+        precision=PRECISIONS[precision],  # type: ignore[arg-type]
+    )
 
 
 def is_out_of_memory(error: Exception) -> bool:

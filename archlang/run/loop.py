@@ -28,7 +28,6 @@ from archlang.run.stop import Stop
 from archlang.tasks.base import Split, Task, rule_of
 from archlang.tasks.metrics import rank
 
-
 # Splits that are measured while a run goes on.
 _VALIDATION = ("iid", "valid")
 
@@ -111,6 +110,9 @@ class Training:
         self._unseen: list[Tensor] = []
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         self._seconds, self._timed = 0.0, 0
+        self._leads = fabric.is_global_zero
+        if fabric.world_size > settings.batch and settings.batch_of == "samples":
+            raise mistakes.batch_too_small(settings.batch, fabric.world_size)
 
     # Beginning and going on
 
@@ -123,7 +125,8 @@ class Training:
         if saved is None:
             if self._checkpoints.steps():
                 raise mistakes.no_whole_checkpoint(self._checkpoints.folder)
-            self.record.cut({})
+            if self._leads:
+                self.record.cut({})
             return False
         state = saved.state
         saved.load_into(self.module)
@@ -133,8 +136,9 @@ class Training:
         self._sampler = self._make_sampler(self._sampler.seed, state["epoch"], state["position"])
         self._micro = state.get("micro", self._micro)
         self.progress = Progress(saved.step, state["looked"], state["best"], state["best_step"], list(state["history"]))
-        self._checkpoints.forget_after(saved.step)
-        self.record.cut(state["sizes"], saved.step)
+        if self._leads:
+            self._checkpoints.forget_after(saved.step)
+            self.record.cut(state["sizes"], saved.step)
         return True
 
     def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
@@ -147,6 +151,8 @@ class Training:
         progress = self.progress
         if not all(bool(weight.isfinite().all()) for weight in self._weights):
             raise mistakes.not_finite("weights are not numbers", progress.step, self._last_checkpoint())
+        if not self._leads:
+            return
         state = {
             "optimizer": self._optimizer.state_dict(),
             "precision": self._fabric.strategy.precision.state_dict(),
@@ -172,7 +178,7 @@ class Training:
         progress = self.progress
         self.module.train()
         try:
-            while not stop.asked:
+            while not self._is_asked(stop):
                 if progress.looked < progress.step and self._is_look(progress.step):
                     self._look(stop)
                     self._save()
@@ -181,9 +187,18 @@ class Training:
                 self._advance()
         except Interrupted:
             pass  # by the stop; the measurement is made when the run goes on
-        if progress.step not in self._checkpoints.steps():
+        if not self._leads or progress.step not in self._checkpoints.steps():
             self._save()
         return Trained(progress.step, stopped=True)
+
+    def _is_asked(self, stop: Stop) -> bool:
+        """Whether any process is asked to stop: all of them end after the same step."""
+        if self._fabric.world_size == 1:
+            return stop.asked
+        asked = torch.tensor(float(stop.asked), device=self._fabric.device)
+        total = self._fabric.all_reduce(asked, reduce_op="sum")
+        assert isinstance(total, Tensor)
+        return bool(total > 0)
 
     def _is_look(self, step: int) -> bool:
         return step % self._interval == 0 or step == self.total
@@ -215,6 +230,9 @@ class Training:
             group["lr"] = rate
             if "betas" in group:
                 group["betas"] = (first_beta(settings, step, self.total), group["betas"][1])
+        if self._fabric.world_size > 1:
+            # Each process draws numbers of its own, and no checkpoint has to keep them.
+            torch.manual_seed(hash((self._sampler.seed, step, self._fabric.global_rank)) % 2**63)
         value = self._gradients(self._sampler.next())
         norm = self._clip()
         self._optimizer.step()
@@ -229,7 +247,7 @@ class Training:
                 return self._in_parts(items)
             except (RuntimeError, MemoryError) as error:
                 size = min(self._micro or len(items), len(items))
-                if not is_out_of_memory(error) or size == 1:
+                if not is_out_of_memory(error) or size == 1 or self._fabric.world_size > 1:
                     raise
                 self._micro = (size + 1) // 2
             # Only here is nothing of the failed step held any more.
@@ -239,13 +257,25 @@ class Training:
             warnings.warn(f"{said}, and with batches as before", MemoryWarning, stacklevel=2)
 
     def _in_parts(self, items: np.ndarray) -> Tensor:
+        fabric = self._fabric
+        # What each process has of a batch; their gradients are averaged, so each counts for as many as there are.
+        mine, processes = items[fabric.global_rank :: fabric.world_size], fabric.world_size
         size = self._micro or len(items)
-        parts = [items[start : start + size] for start in range(0, len(items), size)]
-        if len(parts) == 1:
+        parts = [mine[start : start + size] for start in range(0, len(mine), size)]
+        if processes == 1 and len(parts) == 1:
             return self._backward(items, 1.0, 1.0)
         whole = max(self._train.weight(items), 1)
-        values = [self._backward(part, self._train.weight(part) / whole, len(part) / len(items)) for part in parts]
-        return torch.stack(values).sum()
+        values = []
+        for index, part in enumerate(parts):
+            share, samples = self._train.weight(part) / whole, len(part) / len(items)
+            with fabric.no_backward_sync(self._model, enabled=processes > 1 and index + 1 < len(parts)):
+                values.append(self._backward(part, share * processes, samples * processes))
+        value = torch.stack(values).sum()
+        if processes > 1:
+            shared = fabric.all_reduce(value, reduce_op="mean")
+            assert isinstance(shared, Tensor)
+            return shared
+        return value
 
     def _backward(self, items: np.ndarray, share: float, samples: float) -> Tensor:
         """Adds the gradients of some items, which have these shares of the batch's losses and samples; gives their
@@ -302,6 +332,9 @@ class Training:
 
     def _log(self, step: int, value: Tensor, norm: Tensor | None, rate: float) -> None:
         number, depth, speed = float(value), self._depth(), self._speed()
+        if not self._leads:
+            self._seconds, self._timed = 0.0, 0
+            return
         line = {"step": step, "loss": number, "lr": rate}
         if norm is not None:
             line["gradient_norm"] = float(norm)
@@ -332,6 +365,9 @@ class Training:
     def _look(self, stop: Stop) -> None:
         """Measures the splits that are watched; the latest of equal values of the selecting metric is the best."""
         progress, scores, seconds = self.progress, [], []
+        if not self._leads:
+            progress.looked = progress.step
+            return
         for split in self._watched:
             begun = time.perf_counter()
             scores.append(self.score(split, stop))

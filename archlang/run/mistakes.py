@@ -80,6 +80,16 @@ def no_device(wanted: str) -> RunError:
     )
 
 
+def too_few_devices(kind: str, wanted: int, there: int) -> RunError:
+    return RunError(f"there are not {wanted} devices `{kind}` here", f"there are {there}; give `--devices {there}`")
+
+
+def batch_too_small(batch: int, processes: int) -> RunError:
+    return RunError(
+        f"a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
+    )
+
+
 def unknown_device(wanted: str) -> RunError:
     return RunError(f"`{wanted}` names no device", "write auto, cpu, cuda, cuda:1 or mps")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 
 from archlang.backend.build import build
@@ -64,10 +65,13 @@ def train(
     *,
     device: str = "auto",
     precision: str = "32",
+    devices: int = 1,
+    nodes: int = 1,
     console: Console | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
-    """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds.
+    """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds. With several
+    `devices` or `nodes` the program is started once for each, and the first of them writes.
 
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
@@ -75,11 +79,15 @@ def train(
     settings = Settings.of(plan.train.statics)
     if not 0 <= plan.seed <= _HIGHEST_SEED:
         raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
-    fabric = make_fabric(device, precision)
+    fabric = make_fabric(device, precision, devices, nodes)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     _check_selecting(plan, settings, task)
     record = Record(folder)
     record.check(plan, precision)
+    if devices * nodes > 1:
+        fabric.launch()
+        # Its name may hold the time, which each process has taken for itself.
+        record = Record(Path(fabric.broadcast(str(folder))))
     splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(splits[name]):
@@ -93,7 +101,8 @@ def train(
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
     try:
-        taken_up = record.begin(plan, precision, data, fabric.device)
+        taken_up = record.begin(plan, precision, data, fabric.device) if fabric.is_global_zero else True
+        fabric.barrier()
         with enough_memory(fabric.device, settings.batch), stop.listening():
             training = Training(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
@@ -103,11 +112,17 @@ def train(
                 console.print(f"going on at step {training.progress.step}", markup=False)
             with display.showing(training.total, training.progress.step) if display else nullcontext():
                 trained = training.run(stop)
-            outcome = None if trained.stopped else _finish(plan, training, splits, data, record, stop, console)
+            leads = fabric.is_global_zero
+            outcome = None
+            if leads and not trained.stopped:
+                outcome = _finish(plan, training, splits, data, record, stop, console)
+        fabric.barrier()
     finally:
         record.close()
+        if fabric.world_size > 1:
+            torch.distributed.destroy_process_group()
     if outcome is None:
-        return Outcome(folder, trained.step, True, (), (), task.breakdown, task.metrics, {})
+        return Outcome(record.folder, trained.step, True, (), (), task.breakdown, task.metrics, {})
     return outcome
 
 

@@ -1,0 +1,94 @@
+"""Several processes that share each batch: the curve of one, started by archlang or torchrun, also after a stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not torch.distributed.is_available(), reason="processes find each other by gloo"
+)
+
+# Every item has another number of scored positions, the last batch of an epoch is uneven, and a loop adds its ponder.
+PROGRAM = """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat 3 halting h by global_halt[causal = true] { h <- norm(h + attention[1, causal = true](h)) }
+    return linear[vocab](h)
+}
+
+recipe small {
+    task  flipflop[length = 16, train_size = 60, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train sgd[lr = 0.5, batch = 15, micro = 4, steps = 8, every = 4, clip = 1.0, ponder = 0.5]
+}
+"""
+ARCHLANG = [sys.executable, "-m", "archlang"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "archlang"]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "small.arch").write_text(PROGRAM)
+    run([*ARCHLANG, "train", "small.arch", "--out", "run", "--device", "cpu"], folder)
+    return folder
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_", "MASTER_", "RANK"))}
+    said = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, env={**kept, "OMP_NUM_THREADS": "1"}
+    )
+    assert said.returncode == 0, said.stderr
+    return said
+
+
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name != "split"} for line in lines]
+
+
+def agree(left: Path, right: Path) -> None:
+    ours, theirs = numbers(left), numbers(right)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("command", [ARCHLANG, TORCHRUN], ids=["archlang", "torchrun"])
+def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, command: list[str]) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    devices = ["--devices", "2"] if command is ARCHLANG else []
+    said = run([*command, "train", "small.arch", "--out", "run", "--device", "cpu", *devices], tmp_path)
+    agree(tmp_path / "run", alone / "run")
+    assert said.stdout.count("the run is in") == 1
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["splits"].keys() == {"iid", "valid", "test"}
+
+
+def test_two_processes_go_on_with_what_one_has_begun(alone: Path, tmp_path: Path) -> None:
+    shutil.copytree(alone / "run", tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000008")
+    (tmp_path / "run" / "results.json").unlink()
+    run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu", "--devices", "2"], tmp_path)
+    agree(tmp_path / "run", alone / "run")
+
+
+def test_a_batch_that_is_smaller_than_the_number_of_processes_is_refused(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    asked = ["--out", "run", "--device", "cpu", "--devices", "2", "--set", "train.batch=1"]
+    said = subprocess.run(
+        [*ARCHLANG, "train", "small.arch", *asked], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert said.returncode == 1
+    assert "cannot be shared by 2 processes" in said.stderr
+    assert "Traceback" not in said.stderr
