@@ -173,7 +173,7 @@ def _report(outcome: Outcome) -> None:
         if rank(other.metric, other.value) < rank(other.metric, other.best):
             there, best = shown(other.metric, other.value), shown(other.metric, other.best)
             console.out.print(
-                f"at its lowest {other.split} loss, step {other.step}, {other.split}.{other.metric} is {there}, not {best}",
+                f"at its lowest {other.split} loss (step {other.step}) {other.metric} is {there}, not {best}",
                 markup=False,
             )
     console.out.print(f"the run is in {outcome.folder}", markup=False)
