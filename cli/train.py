@@ -55,6 +55,9 @@ def train(
         int | None, typer.Option("--devices", min=1, help="Processes on this machine, one for each device.")
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Machines; start the command on each.")] = None,
+    track: Annotated[
+        list[str] | None, typer.Option("--track", help="wandb, mlflow or trackio, beside TensorBoard; may be repeated.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
     ] = None,
@@ -95,7 +98,8 @@ def train(
     with warnings_said():
         outcome = runner.train(
             plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
-            nodes=nodes or _started("GROUP_WORLD_SIZE"), console=shown,
+            nodes=nodes or _started("GROUP_WORLD_SIZE"),
+            track=track or (), console=shown,
         )  # fmt: skip
     if not _leads():
         return

@@ -87,7 +87,7 @@ class Data:
             self._scored = Sequences.of(marks, device)
         else:
             self._targets = torch.from_numpy(np.array(split.targets, dtype=np.int64)).to(device)
-            if split.scored is not None:
+            if split.scored is not None and split.form is Form.SPANS:
                 self._scored = Sequences.of(split.scored, device)
         # The host decides which items make a batch, and how wide it is: no waiting for the device.
         self.lengths = np.max([ragged.lengths for ragged in split.inputs.values()], axis=0)

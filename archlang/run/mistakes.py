@@ -152,13 +152,21 @@ def unknown_engine(name: str, known: Iterable[str]) -> RunError:
 
 
 def engine_missing(name: str) -> RunError:
-    return RunError(f"the engine `{name}` is not installed", f"run `pip install 'archlang[{name}]'`")
+    return RunError(f"what `{name}` needs is not installed", f"run `pip install 'archlang[{name}]'`")
 
 
 def engine_option(name: str, option: str) -> RunError:
     return RunError(
         f"the engine `{name}` does not take the option `{option}`", "see `archlang table --help` for what it takes"
     )
+
+
+def unknown_tracker(name: str, known: Iterable[str]) -> RunError:
+    return RunError(f"there is no tracker `{name}`", f"the trackers are {listed(known)}; TensorBoard is always written")
+
+
+def tracker_refuses(name: str, reason: str) -> RunError:
+    return RunError(f"{name} does not begin: {reason}", f"see how {name} is set up, or leave `--track {name}` out")
 
 
 def no_cluster(reason: str) -> RunError:

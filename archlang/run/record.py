@@ -34,6 +34,7 @@ from archlang.graph.text import parse_graph, print_graph
 from archlang.run import mistakes
 from archlang.run.curves import Curves
 from archlang.run.sources import used_files
+from archlang.run.trackers import Tracker
 from archlang.run.whole import write_whole
 from archlang.source import Source
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
@@ -217,6 +218,7 @@ class Record:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._curves = Curves(folder / "tensorboard")
+        self.trackers: list[Tracker] = []
         self._lock: IO[str] | None = None
 
     def check(self, plan: Plan, precision: str) -> bool:
@@ -350,11 +352,15 @@ class Record:
                 file.truncate(size)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Adds points to TensorBoard's curves."""
+        """Adds points to the curves of TensorBoard, and of those that are told too."""
         self._curves.add(step, values)
+        for tracker in self.trackers:
+            tracker.add(step, values)
 
     def close(self) -> None:
         self._curves.close()
+        for tracker in self.trackers:
+            tracker.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -29,6 +29,7 @@ from archlang.run.score import Interrupted, Score, evaluate
 from archlang.run.selection import Alternative, alternatives, ranking
 from archlang.run.settings import Settings
 from archlang.run.stop import Stop
+from archlang.run.trackers import open_trackers
 from archlang.tasks import cache
 from archlang.tasks.base import Split, Task, digest
 from archlang.types.statics import StaticValue, Symbol
@@ -67,11 +68,13 @@ def train(
     precision: str = "32",
     devices: int = 1,
     nodes: int = 1,
+    track: Sequence[str] = (),
     console: Console | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds. With several
-    `devices` or `nodes` the program is started once for each, and the first of them writes.
+    `devices` or `nodes` the program is started once for each, and the first of them writes. `track` names services that
+    are told of the curves.
 
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
@@ -103,6 +106,7 @@ def train(
     try:
         taken_up = record.begin(plan, precision, data, fabric.device) if fabric.is_global_zero else True
         fabric.barrier()
+        record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with enough_memory(fabric.device, settings.batch), stop.listening():
             training = Training(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
@@ -160,6 +164,7 @@ def _finish(
         {
             "best_step": best,
             "breakdown": task.breakdown,
+            "in_distribution": list(task.in_distribution),
             "splits": {score.split: score.described() for score in scores},
             "selection": [one.described() for one in others],
             "claims": [claim.described() for claim in claims],

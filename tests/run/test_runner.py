@@ -435,9 +435,9 @@ def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypa
     runner.train(plan(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
     measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
     assert len(set(measured.values())) == len(measured) == 6
-    best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
-    assert best == min(measured, key=measured.__getitem__)
-    assert best != max(measured, key=measured.__getitem__)
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["best_step"] == min(measured, key=measured.__getitem__)
+    assert (results["breakdown"], results["in_distribution"]) == ("length", ["train"])
 
 
 def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
