@@ -45,6 +45,8 @@ def test_one_task_is_shown_with_its_statics(archlang: Command) -> None:
     said = archlang("tasks", "ctl")
     assert said.code == 0
     assert "order: symbol = backward" in said.out
+    assert "Kind: classification\nSplits: train, iid, valid, test\nIn distribution: train, iid\n" in said.out
+    assert "Broken down by: length\nMetrics: accuracy\n" in said.out
 
 
 @pytest.mark.parametrize("command", ["blocks", "tasks"])
@@ -53,7 +55,8 @@ def test_json_gives_names_signatures_defaults_and_places(archlang: Command, comm
     names = library.blocks() if command == "blocks" else library.tasks()
     assert [item["name"] for item in found] == list(names)
     for item in found:
-        assert set(item) == {"name", "signature", "documentation", "statics", "file", "line"}
+        own = set() if command == "blocks" else {"kind", "splits", "in_distribution", "broken_down_by", "metrics"}
+        assert set(item) - own == {"name", "signature", "documentation", "statics", "file", "line"}
         assert Path(item["file"]).is_file()
     (one,) = json.loads(archlang(command, found[0]["name"], "--json").out)
     assert one == found[0]

@@ -1,0 +1,138 @@
+"""`archlang table` and `archlang tune` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> mean |> linear[classes]
+}
+
+recipe tiny {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4]
+    claim test.accuracy = 1.00 ± 0.02 at task.order = backward from "nobody"
+    search train.lr in 1e-3..1e-1 log, model.d in [4, 8]
+}
+
+table small {
+    row    "Tiny" tiny
+    row    "Tinier, by half" tiny at model.d = 4
+    row    "DNC" absent "there is no such block"
+    column "Longer" test.accuracy
+    column "Five" test.accuracy[5]
+}
+"""
+
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.arch").write_text(PROGRAM)
+    return tmp_path
+
+
+def table(archlang: Command, *arguments: str) -> Any:
+    return archlang("table", "tiny.arch", "--device", "cpu", "--workers", "1", *arguments)
+
+
+def test_a_table_runs_what_is_not_done_and_prints_it_beside_the_claim(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--seeds", "2", "--write", "table.md", "--compare", "Tiny,Tinier, by half")
+    assert (said.code, said.err) == (0, "")
+    for expected in ("Tiny", "absent", "paper 100.0 ± 2.0", "p = "):
+        assert expected in said.out
+    assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
+    again = table(archlang, "--seeds", "2", "--json")
+    assert "4 of 4 runs are done" in again.err
+    cells = json.loads(again.out)["cells"]
+    assert [cell["seeds"] for cell in cells] == [2, 2, 2, 2, 0, 0]
+    assert cells[0]["verdict"] in ("below", "reproduced")
+    assert cells[0]["from"] == "nobody"
+
+
+def test_without_running_it_shows_what_is_missing(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--no-run", "--only", "Tiny", "--format", "csv")
+    lines = said.out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("Tiny,Longer,tiny,")
+    assert not (folder / "runs").exists()
+
+
+def test_a_dry_run_says_what_would_run_and_how_long_and_leaves_nothing(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--dry-run", "--seeds", "3")
+    assert "6 runs to make and 0 done" in said.out
+    assert "Tinier, by half, Longer, seed 3, about" in said.out
+    assert not (folder / "runs").exists()
+
+
+def test_a_budget_that_is_spent_stops_and_the_rest_is_taken_up_later(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--budget", "0s")
+    assert "the same command goes on" in said.out
+    assert "not run" in said.out
+    assert table(archlang, "--json").code == 0
+
+
+def test_a_point_that_fails_is_told_and_ends_with_1(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--set", "train.select=nothing.accuracy")
+    assert said.code == 1
+    assert "failed: Tiny, Longer, seed 1: " in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "Nobody"], "no row is called Nobody"),
+        (["--compare", "Tiny,Nobody"], "names no two rows"),
+        (["--write", "table.doc"], "of no known form"),
+        (["--seeds", "some"], "no number of seeds"),
+        (["--budget", "soon"], "no time"),
+        (["--format", "word"], "is not one of"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(
+    archlang: Command, folder: Path, arguments: list[str], said: str
+) -> None:
+    answer = table(archlang, *arguments)
+    assert answer.code == 2
+    assert said in " ".join(answer.err.replace("│", " ").split())
+    assert not (folder / "runs").exists()
+
+
+def test_an_engine_that_is_not_there_is_named(archlang: Command, folder: Path) -> None:
+    answer = table(archlang, "--engine", "cluster")
+    assert answer.code == 1
+    assert "`local`, `ray`" in answer.err
+
+
+def test_tune_tries_places_and_prints_the_best_as_a_recipe_that_checks(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed")
+    said = archlang("tune", "tiny.arch", "--trials", "2", "--device", "cpu", "--workers", "1", "--json")
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    assert len(found["trials"]) == 2
+    assert found["trials"][0]["accuracy"] >= found["trials"][1]["accuracy"]
+    model = PROGRAM[: PROGRAM.index("recipe tiny")]
+    (folder / "best.arch").write_text(model + found["best"])
+    assert archlang("check", "best.arch").code == 0
+    shown = archlang("tune", "tiny.arch", "--trials", "0", "--device", "cpu")
+    assert "recipe tiny {" in shown.out
+
+
+def test_tuning_nothing_says_what_to_write(archlang: Command, folder: Path) -> None:
+    program = folder / "tiny.arch"
+    program.write_text(PROGRAM.replace("    search train.lr in 1e-3..1e-1 log, model.d in [4, 8]\n", ""))
+    said = archlang("tune", "tiny.arch")
+    assert said.code == 1
+    assert "E0614" in said.err
