@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from rich.table import Table
 from rich.text import Text
 
 from archlang.cli import console
@@ -24,6 +23,10 @@ def list_or_show(
 ) -> None:
     """One line for each item, or all about one; `more` tells of one what its signature does not."""
     if name is not None and name not in items:
+        # `panm` for `models.panm.panm`.
+        ends = [key for key in items if key.rpartition(".")[2] == name]
+        name = ends[0] if len(ends) == 1 else name
+    if name is not None and name not in items:
         near = did_you_mean(name, items)
         remedy = f"did you mean `{near}`?" if near else f"`archlang {what}s` lists them"
         console.fail(f"no {what} is called `{name}`", remedy, code=2)
@@ -34,10 +37,24 @@ def list_or_show(
     elif name is not None:
         _show(name, items[name], more(items[name]))
     else:
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for key, item in items.items():
-            table.add_row(Text(key, "bold"), Text(item.documentation[0] if item.documentation else ""))
-        console.out.print(table, soft_wrap=False)
+        _list(items)
+
+
+def _list(items: Mapping[str, Item]) -> None:
+    """One line for each item, cut at the edge of a terminal; those of a library module below a `use` line."""
+    width = max(len(key.rpartition(".")[2]) for key in items) + 2
+    module = ""
+    for key, item in sorted(items.items(), key=lambda one: one[0].rpartition(".")[0]):
+        head, _, name = key.rpartition(".")
+        if head != module:
+            module = head
+            console.out.print(Text(f"\nuse archlang.{head}", "dim"))
+        line = Text(name.ljust(width), "bold")
+        line.append(item.documentation[0] if item.documentation else "", "not bold")
+        if console.out.is_terminal:
+            console.out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+        else:
+            console.out.print(line)
 
 
 def signature(item: Item) -> str:

@@ -21,7 +21,11 @@ def test_blocks_lists_every_block_on_a_line_with_its_first_sentence(archlang: Co
     assert said.code == 0
     shown = " ".join(said.out.split())
     for name, item in library.blocks().items():
-        assert f"{name} {item.documentation[0]}" in shown
+        assert f"{item.name} {item.documentation[0]}" in shown
+
+
+def test_a_block_of_a_library_module_is_found_by_its_own_name(archlang: Command) -> None:
+    assert archlang("blocks", "panm").out == archlang("blocks", "models.panm.panm").out
 
 
 def test_tasks_lists_every_task(archlang: Command) -> None:

@@ -1,0 +1,74 @@
+"""Every block's documentation has an example, which checks, builds and runs, forward and backward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.compile import check_text
+from archlang.names import library
+from archlang.syntax.tree import Extern
+
+BLOCKS = {name: item for name, item in library.blocks().items() if isinstance(item, Extern)}
+BATCH, VOCAB, WIDTH = 3, 7, 16
+LENGTHS = {"n": 6, "m": 5, "t": 4}
+
+
+def example(documentation: tuple[str, ...]) -> str:
+    """The indented lines after `Example:`."""
+    start = documentation.index("Example:") + 1
+    lines = []
+    for line in documentation[start:]:
+        if line and not line.startswith("    "):
+            break
+        lines.append(line.removeprefix("    "))
+    return "\n".join(lines).strip() + "\n"
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_has_an_example_that_uses_it_and_has_no_mistake(name: str) -> None:
+    text = example(BLOCKS[name].documentation)
+    assert name in text
+    assert check_text(text) == ()
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: Path) -> None:
+    text = example(BLOCKS[name].documentation)
+    path = tmp_path / "example.arch"
+    path.write_text(text, encoding="utf-8")
+    signature = text[text.index("(") + 1 : text.index(") ->")]
+    fields: list[Tensor] = []
+    lengths: dict[str, Tensor] = {}
+    for one in signature.split(", "):
+        if ": " not in one:
+            continue  # the second size of a type
+        field, _, type_ = one.partition(": ")
+        length = LENGTHS.get(type_.partition("[")[2][:1], 0)
+        if type_.startswith("tokens"):
+            fields.append(torch.randint(0, VOCAB, (BATCH, length)))
+        elif type_.startswith("seq"):
+            fields.append(torch.randn(BATCH, length, WIDTH, requires_grad=True))
+        else:
+            fields.append(torch.randn(BATCH, WIDTH, requires_grad=True))
+        if length:
+            lengths[field] = torch.tensor([length, length - 1, 1])
+    sizes = {size: WIDTH for size in ("d", "e") if f" {size}]" in signature or f"[{size}]" in signature}
+    module = archlang.load(path, "example", **sizes, vocab=VOCAB)
+    module.eval()
+    result = module(*fields, lengths=lengths or None)
+    assert len(result) == BATCH
+    assert result.isfinite().all()
+    leaves = [*module.parameters(), *(one for one in fields if one.requires_grad)]
+    gradients = torch.autograd.grad(result.square().sum() + module.ponder, leaves, allow_unused=True)
+    assert any(one is not None and bool(one.isfinite().all()) for one in gradients)
+
+
+def test_everything_in_the_library_says_in_one_line_what_it_is() -> None:
+    for name, item in library.blocks().items():
+        assert item.documentation, name
+        assert item.documentation[0], name
