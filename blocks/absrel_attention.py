@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.blocks.relative_attention import RelativeAttention, by_distance
+from archlang.blocks.relative_attention import RelativeAttention
 
 
 class AbsrelAttention(RelativeAttention):
@@ -47,9 +47,10 @@ class AbsrelAttention(RelativeAttention):
         )
         self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
 
-    def _place(self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
-        n = scores.shape[-2]
-        m = scores.shape[-1] - n
+    def _place(
+        self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int
+    ) -> Float[Tensor, "b h n m"]:
         relative = torch.sigmoid(self.relative_gate(q)).transpose(1, 2)[..., None]
-        # The place of key j is the distance j from place 0, which is score n - 1.
-        return relative * by_distance(scores) + (1 - relative) * scores[..., n - 1 : n - 1 + m]
+        # The place of key j is its distance from place 0, whose score stands behind those of the distances before it.
+        placed = scores.narrow(-1, start + q.shape[1] - 1, m)
+        return relative * super()._place(q, scores, m, start) + (1 - relative) * placed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
@@ -24,12 +24,15 @@ class Addresses(nn.Module):
         self, memory: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n bits"]:
         b, n, _ = memory.shape
-        base = torch.zeros(b, 1, dtype=torch.int64, device=memory.device)
-        if self.base == "always" or (self.base == "training" and self.training):
-            base = torch.randint(2**self.bits, (b, 1), device=memory.device)
-        return self.bank(base, n).to(memory.dtype)
+        return self.bank(self.bases(b, memory.device)[:, None], n).to(memory.dtype)
 
-    def bank(self, base: Tensor, n: int) -> Tensor:
-        """The bits [b, n, bits] of n addresses from each base [b, 1] on; the address after the last one is 0."""
+    def bases(self, b: int, device: torch.device) -> Int[Tensor, " b"]:
+        """Where the addresses of each sample begin."""
+        if self.base == "always" or (self.base == "training" and self.training):
+            return torch.randint(2**self.bits, (b,), device=device)
+        return torch.zeros(b, dtype=torch.int64, device=device)
+
+    def bank(self, base: Int[Tensor, "b 1"], n: int) -> Int[Tensor, "b n bits"]:
+        """The bits of n addresses from each base on; the address after the last one is 0."""
         address = base + torch.arange(n, device=base.device)
         return (address[..., None] >> torch.arange(self.bits, device=base.device)) & 1

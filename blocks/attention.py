@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
 from archlang.blocks.positions import counted, sinusoid
 
 
@@ -30,13 +31,14 @@ def masked_softmax(logits: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."
 
 
 def visible(
-    n: int, m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, device: torch.device
+    n: int, m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, device: torch.device, start: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Which of m keys each of n queries may attend to; None where that is all of them."""
+    """Which of m keys each of n queries, the first of which stands at `start`, may attend to; None where that is all of
+    them."""
     real = None if mask_m is None else mask_m[:, None, None, :]
     if not causal:
         return real
-    earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril()
+    earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril(start)
     return earlier if real is None else earlier & real
 
 
@@ -125,22 +127,32 @@ class Attention(nn.Module):
     def _project(
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
-        n, m = q.shape[1], kv.shape[1]
+        # Only differences of positions matter; around 0 the powers of ζ stay smallest.
+        middle = kv.shape[1] // 2
+        return self._queries(q, 0, middle), *self._keys_and_values(kv, 0, middle)
+
+    def _queries(self, q: Float[Tensor, "b n d"], start: int, middle: int) -> Float[Tensor, "b h n c"]:
+        """Those at the places from `start` on; turned and scaled as if `middle` were 0."""
         if self.position == "absolute":
-            q = q + sinusoid(counted(n, q), q.shape[2], self.base).to(q.dtype)
-            kv = kv + sinusoid(counted(m, kv), kv.shape[2], self.base).to(kv.dtype)
+            q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
         query = split_heads(self.query(q), self.heads)
+        return self._turned(query, counted(q.shape[1], q, start - middle), 1)
+
+    def _keys_and_values(
+        self, kv: Float[Tensor, "b m e"], start: int, middle: int
+    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        if self.position == "absolute":
+            kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
         key = split_heads(self.key(kv), self.heads)
         value = split_heads(self.value(kv), self.heads)
+        return self._turned(key, counted(kv.shape[1], kv, start - middle), -1), value
+
+    def _turned(self, x: Float[Tensor, "b h n c"], places: Float[Tensor, " n"], sign: int) -> Float[Tensor, "b h n c"]:
         if self.position in ("rotary", "xpos"):
-            # Only differences of positions matter; around 0 the powers of ζ stay smallest.
-            rows, columns = counted(n, q, start=-(m // 2)), counted(m, q, start=-(m // 2))
-            query, key = rotate(query, rows, self.base), rotate(key, columns, self.base)
-            if self.position == "xpos":
-                c = query.shape[-1]
-                query = query * decay(rows, c, self.decay_scale, self.decay_floor).to(query.dtype)
-                key = key * decay(-columns, c, self.decay_scale, self.decay_floor).to(key.dtype)
-        return query, key, value
+            x = rotate(x, places, self.base)
+        if self.position == "xpos":
+            x = x * decay(sign * places, x.shape[-1], self.decay_scale, self.decay_floor).to(x.dtype)
+        return x
 
     def _looks_back(self, n: int, m: int) -> bool:
         return self.causal and (n == m or not self.only_if_equal)
@@ -164,18 +176,52 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         query, key, value = self._project(q, kv)
         n, m = q.shape[1], kv.shape[1]
-        causal = self._looks_back(n, m)
+        y = self._attend(query, key, value, self._looks_back(n, m), mask_m)
+        if self.zero_padded and mask_n is not None:
+            y = y.masked_fill(~mask_n[..., None], 0.0)
+        return F.dropout(y, self.output_dropout, self.training)
+
+    def regime(self, total: int, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]) -> bool:
+        """Whether queries look at earlier keys only, as they grow to `total`."""
+        return self._looks_back(total, kv.shape[1])
+
+    def extend(
+        self,
+        past: Past,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b n d"]:
+        kept, start = past.kept, past.start
+        if past.grows[1] or not start:
+            key, value = self._keys_and_values(kv, start, 0)
+            past.append("key", key, 2)
+            past.append("value", value, 2)
+        causal = self._looks_back(start + q.shape[1], kept["key"].shape[2])
+        return self._attend(self._queries(q, start, 0), kept["key"], kept["value"], causal, mask_m, start)
+
+    def _attend(
+        self,
+        query: Float[Tensor, "b h n c"],
+        key: Float[Tensor, "b h m c"],
+        value: Float[Tensor, "b h m c"],
+        causal: bool,
+        mask_m: Bool[Tensor, "b m"] | None,
+        start: int = 0,
+    ) -> Float[Tensor, "b n d"]:
+        n, m = query.shape[2], key.shape[2]
+        causal = causal and start + 1 < m
         dropout = self.dropout if self.training else 0.0
-        if mask_m is None:
+        if mask_m is None and not (causal and start):
             heads = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal)
         else:
-            allowed = visible(n, m, causal, mask_m, q.device)
+            allowed = visible(n, m, causal, mask_m, query.device, start)
             assert allowed is not None
             # Not every kernel gives zeros where there is no key: let such a query see all of them, and forget it.
             lost = ~allowed.any(-1, keepdim=True)
             heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed | lost, dropout_p=dropout)
             heads = heads.masked_fill(lost, 0.0)
         y: Tensor = self.output(join_heads(heads))
-        if self.zero_padded and mask_n is not None:
-            y = y.masked_fill(~mask_n[..., None], 0.0)
-        return F.dropout(y, self.output_dropout, self.training)
+        return y

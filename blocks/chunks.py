@@ -33,6 +33,10 @@ class Chunks(nn.Module):
             return ceil(total / ceil(total / self.size))
         return self.size
 
+    def regime(self, total: int, x: Float[Tensor, "b n d"]) -> int:
+        """What cuts depend on, as a sequence grows: g."""
+        return self.length(total)
+
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> list[tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]]:

@@ -6,6 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
+from archlang.blocks.pointer_unit import so_far
+
 
 class Dereference(nn.Module):
     """What pointers point at, side by side.
@@ -16,8 +19,9 @@ class Dereference(nn.Module):
     Le et al., "Pointer-Augmented Neural Memory", 2024, section 2.3.2, mode 1. The maps, one pair for each pointer, are
     in its program only; Wv starts by Xavier, Wo as torch's Linear, biases of both at 0, as in MultiheadAttention."""
 
-    def __init__(self, *, form: str, k: int, d: int) -> None:
+    def __init__(self, *, form: str, causal: bool, k: int, d: int) -> None:
         super().__init__()
+        self.causal = causal
         projected = k if form == "code" else 0
         self.value = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
         self.output = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
@@ -34,9 +38,28 @@ class Dereference(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
-        if w.dim() != 4:
-            raise ValueError("dereference takes what pointer_unit gives, not addresses themselves")
-        if not self.value:
-            return (w @ memory[:, None]).flatten(2)
-        pairs = zip(self.value, self.output, strict=True)
-        return torch.cat([output(w[:, :, i] @ value(memory)) for i, (value, output) in enumerate(pairs)], dim=-1)
+        return self._read(w, [value(memory) for value in self.value] or [memory], 0)
+
+    def extend(
+        self,
+        past: Past,
+        w: Float[Tensor, "b t k n"],
+        memory: Float[Tensor, "b n d"],
+        *,
+        mask_t: Bool[Tensor, "b t"] | None = None,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b t k*d"]:
+        # The memory has as many slots as w at each step, and so does not grow.
+        if not past.start:
+            past.kept |= {str(i): value(memory) for i, value in enumerate(self.value)}
+        return self._read(w, list(past.kept.values()) or [memory], past.start)
+
+    def _read(
+        self, w: Float[Tensor, "b t k n"], values: list[Float[Tensor, "b n d"]], begin: int
+    ) -> Float[Tensor, "b t k*d"]:
+        """What steps from `begin` on read: `values` are each pointer's, or those of all."""
+        if self.causal:
+            w = w.masked_fill(~so_far(begin + w.shape[1], w.shape[3], w.device)[begin:, None], 0.0)
+        if not self.output:
+            return (w @ values[0][:, None]).flatten(2)
+        return torch.cat([output(w[:, :, i] @ values[i]) for i, output in enumerate(self.output)], dim=-1)

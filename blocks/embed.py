@@ -18,6 +18,8 @@ class Embed(nn.Module):
     Csordás, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021, section 3.1. Kaiming's N(0, 2/d) is what its
     program draws for position downscaling; the paper prints N(0, 1/d)."""
 
+    placeless = True
+
     def __init__(
         self,
         *,

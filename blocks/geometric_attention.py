@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, split_heads
 
 
@@ -83,10 +84,20 @@ class GeometricAttention(nn.Module):
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
     ) -> Float[Tensor, "b h n m"]:
         """A_ij"""
-        n, m = q.shape[1], kv.shape[1]
-        query = split_heads(self.query(q), self.heads) + self.query_bias[:, None]
         key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
-        place = torch.arange(self.offset, self.offset + n, device=q.device)[:, None]
+        return self._weights(q, key, mask_m, self.offset)
+
+    def _weights(
+        self,
+        q: Float[Tensor, "b n d"],
+        key: Float[Tensor, "b h m c"],
+        mask_m: Bool[Tensor, "b m"] | None,
+        start: int,
+    ) -> Float[Tensor, "b h n m"]:
+        """A_ij of queries that stand at `start` and behind it"""
+        n, m = q.shape[1], key.shape[2]
+        query = split_heads(self.query(q), self.heads) + self.query_bias[:, None]
+        place = torch.arange(start, start + n, device=q.device)[:, None]
         other = torch.arange(m, device=q.device)
         left, right = self.direction(q).transpose(1, 2)[..., None].chunk(2, dim=1)
         direction = torch.where(other > place, right, left)
@@ -98,8 +109,25 @@ class GeometricAttention(nn.Module):
             hidden = hidden | ~mask_m[:, None, None, :]
         # The running sums want at least single precision.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
-        weights = nearest_match(logits, self.offset)
+        weights = nearest_match(logits, start)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
+
+    def extend(
+        self,
+        past: Past,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b n d"]:
+        kept = past.kept
+        if past.grows[1] or not past.start:
+            past.append("key", split_heads(self.key(kv), self.heads), 2)
+            past.append("value", split_heads(self.value(kv), self.heads), 2)
+        weights = self._weights(q, kept["key"], mask_m, self.offset + past.start)
+        y: Tensor = self.output(join_heads(weights.to(kept["value"].dtype) @ kept["value"]))
+        return y
 
     def forward(
         self,

@@ -69,6 +69,10 @@ class _Halt(HaltingBlock):
         """Values of positions or samples, to be multiplied with states."""
         return values[..., None] if self.per_position else values[:, None, None]
 
+    def regime(self, total: int, limit: int) -> int:
+        """How many steps a sequence of so many positions may take, as it grows."""
+        return min(total + 1, limit) if self.length_cap else limit
+
     def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Account:
         if mask is None:
             mask = state.new_ones(state.shape[:2], dtype=torch.bool)

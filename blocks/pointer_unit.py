@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
+
 
 class DotScore(nn.Module):
     """(Wq (L h + l) + bq) · (Wk (G a + g) + bk) / sqrt(H): the maps of PANM's program.
@@ -76,9 +78,10 @@ class PointerUnit(nn.Module):
         hidden: int,
         form: str,
         scrambled: bool,
+        address_hidden: int,
+        causal: bool,
         bits: int,
         e: int,
-        address_hidden: int = 128,
     ) -> None:
         super().__init__()
         self.pointers = nn.ModuleList(
@@ -89,6 +92,7 @@ class PointerUnit(nn.Module):
         )
         self.starts = ("first", "last") if form == "code" else ("first", "last", "middle")
         self.scrambled = scrambled
+        self.causal = causal
         self.hidden = hidden
 
     def forward(
@@ -100,29 +104,68 @@ class PointerUnit(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b t pointers n"]:
         """w"""
+        return self._walk(a, inputs.shape[1], mask_n, 0, {})
+
+    def extend(
+        self,
+        past: Past,
+        a: Float[Tensor, "b n bits"],
+        inputs: Float[Tensor, "b t e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_t: Bool[Tensor, "b t"] | None = None,
+    ) -> Float[Tensor, "b t pointers n"]:
+        return self._walk(a, inputs.shape[1], mask_n, past.start, past.kept)
+
+    def _walk(
+        self,
+        a: Float[Tensor, "b n bits"],
+        steps: int,
+        mask_n: Bool[Tensor, "b n"] | None,
+        begin: int,
+        kept: dict[str, Tensor],
+    ) -> Float[Tensor, "b t pointers n"]:
+        """w of some steps, after what is `kept` of the `begin` ones before them; it is brought up to date."""
         b, n, bits = a.shape
         length = torch.full((b,), n, device=a.device) if mask_n is None else mask_n.sum(1)
+        if self.causal:
+            length = length.clamp(max=1)  # all that there is when pointers begin
         slots = {"first": torch.zeros_like(length), "last": (length - 1).clamp(min=0), "middle": length // 2}
         bank = a.transpose(0, 1).reshape(b, n, bits) if self.scrambled else a
+        seen = None
+        if self.causal:
+            seen = so_far(begin + steps, n, a.device)[None, begin:]
+            seen = seen if mask_n is None else seen & mask_n[:, None]
         walks = []
         for index, pointer in enumerate(self.pointers):
             assert isinstance(pointer, Pointer)
-            p = a[torch.arange(b, device=a.device), slots[self.starts[index % len(self.starts)]]]
-            h = a.new_zeros(b, self.hidden)
-            keys = pointer.score.keys(a)
+            names = (f"p{index}", f"h{index}", f"keys{index}")
+            if begin:
+                p, h, keys = (kept[name] for name in names)
+            else:
+                p = a[torch.arange(b, device=a.device), slots[self.starts[index % len(self.starts)]]]
+                h = a.new_zeros(b, self.hidden)
+                keys = pointer.score.keys(a)
             walk = []
-            for _ in range(inputs.shape[1]):
+            for step in range(steps):
                 h = pointer.cell(p, h)
-                w = over_slots(pointer.score(h, keys), mask_n)
+                w = over_slots(pointer.score(h, keys), seen[:, step] if seen is not None else mask_n)
                 p = (w[:, None] @ bank)[:, 0]
                 walk.append(w)
+            kept.update(zip(names, (p, h, keys), strict=True))
             walks.append(torch.stack(walk, dim=1) if walk else a.new_zeros(b, 0, n))
         return torch.stack(walks, dim=2)
 
 
-def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b *t n"]:
-    """The softmax over the real slots; zeros where there is none."""
+def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] | None) -> Float[Tensor, "b *t n"]:
+    """The softmax over the slots that are seen, [b n] or by each step [b t n]; zeros where there is none."""
     if mask is None:
         return scores.softmax(-1)
-    hidden = ~mask.reshape(len(mask), *[1] * (scores.dim() - 2), mask.shape[1])
-    return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0.0)
+    while mask.dim() < scores.dim():
+        mask = mask.unsqueeze(-2)
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~mask, 0.0)
+
+
+def so_far(t: int, n: int, device: torch.device) -> Bool[Tensor, "t n"]:
+    """The slots of a memory that grows by one with each step: those up to the step itself."""
+    return torch.ones(t, n, dtype=torch.bool, device=device).tril()

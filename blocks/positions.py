@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
+
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
     """p[2c] = sin(i w_c) and p[2c+1] = cos(i w_c) with w_c = base^(-2c/d), for each position i, also a negative one."""
@@ -39,7 +41,15 @@ class AbsolutePositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n d"]:
-        places = sinusoid(counted(x.shape[1], x), x.shape[2], self.base).to(x.dtype)
+        return self._placed(x, 0)
+
+    def extend(
+        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        return self._placed(x, past.start)
+
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)
         return F.dropout(x + self.scale * places, self.dropout, self.training)
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.past import Past
 from archlang.blocks.pooling import First, Last
 
 
@@ -48,6 +49,14 @@ class Lstm(nn.Module):
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor = self.lstm(x)[0]
+        return y
+
+    def extend(
+        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor
+        state = (past.kept["h"], past.kept["c"]) if past.start else None
+        y, (past.kept["h"], past.kept["c"]) = self.lstm(x, state)
         return y
 
 
@@ -127,6 +136,18 @@ class Gru(nn.Module):
         y: Tensor = self.gru(x, start[None].contiguous())[0]
         return y
 
+    def extend(
+        self,
+        past: Past,
+        x: Float[Tensor, "b n d"],
+        start: Float[Tensor, "b hidden"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor
+        y, past.kept["h"] = self.gru(x, past.kept["h"] if past.start else start[None].contiguous())
+        return y
+
 
 class GruFromZero(nn.Module):
     """A Gru whose state begins at zero."""
@@ -139,4 +160,11 @@ class GruFromZero(nn.Module):
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor = self.gru(x)[0]
+        return y
+
+    def extend(
+        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        y: Tensor
+        y, past.kept["h"] = self.gru(x, past.kept.get("h"))
         return y

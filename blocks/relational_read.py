@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.blocks.pointer_unit import over_slots
+from archlang.backend.past import Past
+from archlang.blocks.pointer_unit import over_slots, so_far
 
 
 class DotRead(nn.Module):
@@ -33,7 +34,7 @@ class DotRead(nn.Module):
         self.dropout = dropout
 
     def weights(
-        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads n"]:
         pointed: Tensor = self.pointed(p)
         query = self.query(pointed.reshape(*p.shape[:2], self.reads, memory.shape[-1]))
@@ -41,7 +42,7 @@ class DotRead(nn.Module):
         return over_slots(scores, mask)
 
     def forward(
-        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads d"]:
         weights = F.dropout(self.weights(p, memory, mask), self.dropout, self.training)
         y: Tensor = self.output(weights @ self.value(memory)[:, None])
@@ -59,7 +60,7 @@ class CosineRead(nn.Module):
         self.epsilon = epsilon
 
     def weights(
-        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads n"]:
         maps = zip(self.hidden, self.output, strict=True)
         query = torch.stack([output(F.relu(hidden(p))) for hidden, output in maps], dim=2)
@@ -68,7 +69,7 @@ class CosineRead(nn.Module):
         return over_slots(scores, mask)
 
     def forward(
-        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads d"]:
         return F.dropout(self.weights(p, memory, mask), self.dropout, self.training) @ memory[:, None]
 
@@ -79,9 +80,10 @@ class RelationalRead(nn.Module):
     Le et al., "Pointer-Augmented Neural Memory", 2024, Eqs. 4-6 (mode 2), in the form of its program (DotRead: a scaled
     dot product, all maps but L in common for its reads, half of w dropped in training) or of the paper (CosineRead)."""
 
-    def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, k: int, d: int) -> None:
+    def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, causal: bool, k: int, d: int) -> None:
         super().__init__()
         self.reads = reads
+        self.causal = causal
         self.read: DotRead | CosineRead
         if form == "code":
             self.read = DotRead(reads, k, d, dropout)
@@ -96,5 +98,28 @@ class RelationalRead(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t {self.reads}*d"]:
-        y: Tensor = self.read(p, memory, mask_n)
+        return self._read(p, memory, mask_n, 0)
+
+    def extend(
+        self,
+        past: Past,
+        p: Float[Tensor, "b t k"],
+        memory: Float[Tensor, "b n d"],
+        *,
+        mask_t: Bool[Tensor, "b t"] | None = None,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
+        if past.grows[1]:
+            memory = past.append("memory", memory)
+        return self._read(p, memory, mask_n, past.start)
+
+    def _read(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, begin: int
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
+        """What steps from `begin` on read."""
+        seen = mask_n
+        if self.causal:
+            seen = so_far(begin + p.shape[1], memory.shape[1], p.device)[None, begin:]
+            seen = seen if mask_n is None else seen & mask_n[:, None]
+        y: Tensor = self.read(p, memory, seen)
         return y.flatten(2)

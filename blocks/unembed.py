@@ -18,6 +18,7 @@ class Unembed(nn.Module):
     Press, Wolf, "Using the output embedding to improve language models", 2017; the bias is in Devil's program."""
 
     bias: nn.Parameter | None
+    placeless = True
 
     def __init__(self, *, table: Embed, bias: bool, d: int) -> None:
         super().__init__()

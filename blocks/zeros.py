@@ -11,6 +11,7 @@ class Zeros(nn.Module):
     """y_i = 0, as many as there are tokens."""
 
     zero: Tensor
+    placeless = True
 
     def __init__(self, *, d: int, vocab: int) -> None:
         super().__init__()

@@ -15,20 +15,29 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
     device: Device = "auto",
+    decode: Annotated[
+        int | None, typer.Option("--decode", min=0, help="How many answers of a split the model writes by itself.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Measure the selected weights of a run on its task's splits.
 
-    A run that is still going on is measured as it is. Nothing is written.
+    A run that is still going on is measured as it is, and its folder is left alone. Where the answers of a task are
+    sequences, the model also writes some by itself, token after token: 1,000 of each split, or as many as `--decode`
+    says.
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test
     """
     from archlang.run import runner
+    from archlang.run.decoding import MOST
     from archlang.run.progress import result_table
     from archlang.run.record import json_text
 
     with warnings_said():
-        outcome = runner.evaluate_run(run, split, device=device, console=None if as_json else console.out)
+        outcome = runner.evaluate_run(
+            run, split, device=device, written=MOST if decode is None else decode,
+            console=None if as_json else console.out,
+        )  # fmt: skip
     if as_json:
         splits = {score.split: score.described() for score in outcome.scores}
         print(json_text({"step": outcome.step, "splits": splits}), end="")

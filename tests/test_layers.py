@@ -16,8 +16,8 @@ import archlang
 ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and those before it.
 LAYERS = (
-    "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "backend", "tasks", "run",
-    "report", "blocks", "cli",
+    "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "backend", "data", "tasks",
+    "run", "report", "blocks", "cli",
 )  # fmt: skip
 # Blocks are built on the protocols of the backend; the backend imports blocks by the names that a graph gives.
 FRONT_END = LAYERS[: LAYERS.index("backend")]
@@ -63,7 +63,7 @@ def test_a_file_that_imports_upwards_is_found(tmp_path: Path) -> None:
     assert list(imported(file)) == ["archlang", "archlang.cli", "archlang.run.loop"]
 
 
-@pytest.mark.parametrize("layer", [*FRONT_END, "tasks"])
+@pytest.mark.parametrize("layer", [*FRONT_END, "data", "tasks"])
 def test_the_front_end_and_the_tasks_do_not_import_torch(layer: str) -> None:
     for file in files(layer):
         assert not [name for name in imported(file) if name.split(".")[0] in ("torch", "lightning_fabric")], file
@@ -112,7 +112,7 @@ def test_these_commands_work_where_torch_is_not_installed(command: tuple[str, ..
     assert done.stdout
 
 
-def test_all_recipes_are_checked_from_a_cold_start_in_a_second() -> None:
+def test_recipes_are_checked_from_a_cold_start_in_a_tenth_of_a_second_each() -> None:
     def seconds() -> float:
         """Of the processor, not of the clock: other work on the machine does not count."""
         process = subprocess.Popen([sys.executable, "-m", "archlang", "check", "--quiet", str(ROOT / "recipes")])
@@ -122,7 +122,8 @@ def test_all_recipes_are_checked_from_a_cold_start_in_a_second() -> None:
         assert process.returncode == 0
         return used.ru_utime + used.ru_stime
 
-    assert min(seconds() for _ in range(3)) < 1
+    recipes = len(list((ROOT / "recipes").rglob("*.arch")))
+    assert min(seconds() for _ in range(3)) < 0.1 * recipes
 
 
 def test_importing_the_package_imports_neither_torch_nor_numpy() -> None:

@@ -19,8 +19,8 @@ FOLDERS = {"archlang.blocks": "blocks", "archlang.cli": "cli", "archlang.recipes
 
 
 def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:
-    inside = [path.parent for path in (ROOT / "archlang").glob("*/__init__.py")]
-    found = {"archlang", *(f"archlang.{folder.name}" for folder in inside)}
+    inside = [path for pattern in ("*", "*/*") for path in (ROOT / "archlang").glob(f"{pattern}/__init__.py")]
+    found = {"archlang", *(".".join(path.parent.relative_to(ROOT).parts) for path in inside)}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
 
 
@@ -83,6 +83,7 @@ def test_every_file_that_is_read_at_run_time_is_installed(wheel: zipfile.ZipFile
         *(ROOT / "recipes").rglob("*.arch"),
         *(ROOT / "archlang").glob("*/*.arch"),
         *(ROOT / "archlang").glob("*/*.lark"),
+        *(ROOT / "archlang").glob("*/*.tsv"),
         *(ROOT / "archlang" / "diagnostics" / "pages").glob("*.md"),
         ROOT / "archlang" / "py.typed",
     ]
@@ -105,7 +106,7 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
 
 def test_a_wheel_has_no_tests_and_no_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
-    assert endings == {".arch", ".lark", ".md", ".py", ".typed"}
+    assert endings == {".arch", ".lark", ".md", ".py", ".tsv", ".typed"}
     assert not [name for name in wheel.namelist() if "test" in name]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from archlang.backend import mistakes
+from archlang.backend.decoding import Decoded, decode
 from archlang.backend.loops import Group
 from archlang.backend.lower import Program
+from archlang.backend.masks import make_masks
 from archlang.backend.origins import explain
 
 
@@ -21,8 +23,8 @@ class Architecture(Group):
         logits = module(tokens)
         logits = module(source, target, lengths={"source": source_lengths, "target": target_lengths})
 
-    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b], say how many of them are real, and may stand alone where
-    the model has one field. Without lengths all are real.
+    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b], say how many of them are real,
+    and may stand alone where the model has one field. Without lengths all are real.
 
     After a call, `ponder` is what halting loops add to the loss (the batch mean; 0 without such loops), and
     `mean_depth` how many steps the outermost of them took (None without)."""
@@ -58,30 +60,32 @@ class Architecture(Group):
         self.mean_depth = depth.mean().detach()
         return result
 
+    def decode(
+        self,
+        *fields: Shaped[Tensor, "b _n *_d"],
+        lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]] | None = None,
+        begin: int | Int[Tensor, "b _k"],
+        end: int | None = None,
+        limit: int | None = None,
+        answer_lengths: Int[Tensor, " b"] | None = None,
+        cache: bool = True,
+    ) -> Decoded:
+        """Writes answers, each time the likeliest token; for models that see the answer only up to where they write.
+
+            written = module.decode(source, lengths=source_lengths, begin=12, end=12, limit=50)
+            written = module.decode(source, lengths=source_lengths, begin=12, end=12, answer_lengths=true_lengths)
+
+        `fields` are all but the one that is written, which begins with the token `begin` (or with tokens, [b k]). A
+        sample's answer stops before its first `end`; when all have had theirs, or after `limit` tokens, decoding stops.
+
+        With `answer_lengths`, Int64[b], each answer is as long as it says: `end` is out of the question in it, but the
+        model goes on from what it has chosen itself, which may be the end ("The Devil is in the Detail", section 4.1,
+        as in its program). If there is an end, decoding takes one step more than the longest answer has tokens.
+
+        The module is in evaluation mode meanwhile. With `cache` each step computes only what is new; without it, the
+        whole model."""
+        return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache)
+
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # What the last call left hangs on its autograd graph, which cannot be copied.
         return {**self.__dict__, "ponder": torch.zeros(()), "mean_depth": None}
-
-
-def make_masks(
-    program: Program,
-    fields: Sequence[Shaped[Tensor, "b _n *_d"]],
-    lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]],
-) -> list[Bool[Tensor, "b _n"] | None]:
-    """The masks that a program's code takes: each from the first field of its length whose lengths are given."""
-    name, names = program.graph.name, program.fields
-    if isinstance(lengths, Tensor):
-        if len(names) > 1:
-            raise mistakes.lengths_of_which(name, names)
-        lengths = {names[0]: lengths}
-    if unknown := lengths.keys() - set(names):
-        raise mistakes.lengths_of_no_field(name, unknown, names)
-    masks: list[Bool[Tensor, "b _n"] | None] = []
-    for candidates in program.masked:
-        field = next((index for index in candidates if names[index] in lengths), None)
-        if field is None:
-            masks.append(None)
-        else:
-            tokens, real = fields[field], lengths[names[field]]
-            masks.append(torch.arange(tokens.shape[1], device=tokens.device) < real[:, None])
-    return masks

@@ -22,14 +22,16 @@ _numbers = count(1)
 class Code:
     """A compiled region. `function` takes the module that the region runs in, its inputs, and masks.
 
-    `origins` has the node that each line (from 1) computes. `loops` are the loops in it. `extras` counts the results
-    behind the region's own: the ponder of its halting loops, and how deep they went."""
+    `origins` has the node that each line (from 1) computes, and `nodes` that of each value of `graph`. `loops` are the
+    loops in it. `extras` counts the results behind the region's own: the ponder of its halting loops, and how deep they
+    went."""
 
     name: str
     source: str
     graph: fx.Graph = field(repr=False)
     function: Callable[..., Any]  # Any: as many tensors as the region has results
     origins: Mapping[int, Node] = field(repr=False)
+    nodes: Mapping[str, Node] = field(repr=False)
     loops: tuple[Loop, ...]
     extras: int
 
@@ -64,6 +66,7 @@ def write(
         graph,
         namespace[name],
         {number: origins[value] for number, value in made.items() if value in origins},
+        dict(origins),
         loops,
         extras,
     )

@@ -145,10 +145,10 @@ class Halting:
             tally = block.advance(tally, results[halted], mask)
             accepted = tally.accepted
             for index in self._others:
-                moved = _spread(accepted, self.ranks[index], self.along[index])
+                moved = spread(accepted, self.ranks[index], self.along[index])
                 states[index] = torch.where(moved, results[index], states[index])
             if self.extras:
-                added = results[count].masked_fill(~_spread(accepted, 1, along=False), 0)
+                added = results[count].masked_fill(~spread(accepted, 1, along=False), 0)
                 inner = added if inner is None else inner + added
             if self.watch is not None:
                 self.watch(tally)
@@ -185,7 +185,7 @@ class Scan:
                 states = results[:count]
             else:
                 states = tuple(
-                    torch.where(_spread(real, new.dim(), along=False), new, old)
+                    torch.where(spread(real, new.dim(), along=False), new, old)
                     for new, old in zip(results[:count], states, strict=True)
                 )
             if self.emits:
@@ -206,7 +206,7 @@ def halting_loops(module: nn.Module) -> Iterator[Halting]:
         yield from (value for value in vars(runner).values() if isinstance(value, Halting))
 
 
-def _spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:
+def spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:
     """What took a step, with as many axes as a state; a state without those positions moves if any of them does."""
     if moved.dim() > 1 and not along:
         moved = moved.any(1)

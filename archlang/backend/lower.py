@@ -90,7 +90,7 @@ class _Writer:
         self._masks: dict[Dim, fx.Node] = {}
         self._origins: dict[str, Node] = {}
         self._loops: list[Loop] = []
-        self._ponders: list[fx.Node] = []
+        self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
         self._batch: fx.Node | None = None
         self._arguments: set[str] = set()
@@ -114,9 +114,10 @@ class _Writer:
             if len(node.types) == 1:
                 self._types[node.id] = node.type
         results = [self._values[result] for result in self._region.results]
-        extras = [
-            self._total(values, mean) for values, mean in ((self._ponders, False), (self._depths, True)) if values
-        ]
+        # Loops that halt by the same weights read the sides of a pair, and count once: Dynamic Halt's program takes the
+        # mean of what they add to the loss.
+        ponders = [self._total(values, True) for values in self._ponders.values()]
+        extras = [self._total(values, mean) for values, mean in ((ponders, False), (self._depths, True)) if values]
         # A loop's body always gives a tuple, so that its runtime need not ask.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
         title = f"{self._names.graph.name}.{name}"
@@ -228,7 +229,8 @@ class _Writer:
             for index, state in enumerate(states)
         ]
         if ponders:
-            self._ponders.append(self._part(node, whole, len(results), "ponder"))
+            halts = frozenset(str(one.attributes["instance"]) for one in (node, *body.walk()) if one.op == "halting")
+            self._ponders.setdefault(halts, []).append(self._part(node, whole, len(results), "ponder"))
         if ponders and self._depth:
             self._depths.append(self._part(node, whole, len(results) + 1, "depth"))
         return results

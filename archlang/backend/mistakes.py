@@ -53,6 +53,28 @@ def lengths_of_no_field(model: str, unknown: Iterable[str], fields: Sequence[str
     return TypeError(f"`{model}` has no field {_list(sorted(unknown))} to have lengths; it has {_list(fields)}")
 
 
+def writes_nothing(model: str) -> TypeError:
+    return TypeError(
+        f"`{model}` writes no sequence: that takes a field of tokens with the length and the vocabulary of the result, "
+        "which the result does not see ahead of where it is"
+    )
+
+
+def wrong_other_fields(model: str, others: Sequence[str], target: str, count: int) -> TypeError:
+    wanted = f"the field{'s' * (len(others) != 1)} {_list(others)}" if others else "no field"
+    return TypeError(f"`{model}` writes `{target}` from {wanted}, and got {count}")
+
+
+def no_limit() -> TypeError:
+    return TypeError("nothing says when to stop: give limit=…, or answer_lengths=…")
+
+
+def no_batch(model: str) -> TypeError:
+    return TypeError(
+        f"`{model}` has no other field that tells how many samples there are: give begin=… as a tensor [b, k]"
+    )
+
+
 def _list(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 

@@ -81,7 +81,8 @@ def _length_problem(
         other = next((name for name, known in lengths.items() if known == length and name != size.text), None)
         if other is not None:
             owner = next(one.name for one in fields if other in [unparse(size) for size in one.type.dimensions])
-            return f"its fields `{owner}` and `{field.name}` differ in length, and the model gives both the length `{length}`"
+            both = f"its fields `{owner}` and `{field.name}` differ in length"
+            return f"{both}, and the model gives both the length `{length}`"
         lengths.setdefault(size.text, length)
     return ""
 

@@ -95,6 +95,9 @@ def result_table(
     table = Table(title="Measured", title_justify="left", header_style="bold")
     table.add_column("split")
     table.add_column("items", justify="right")
+    if some := [score for score in scores if 0 < score.written < score.items]:
+        said = ", ".join(f"{score.written:,} of {score.split}" for score in some)
+        table.caption = f"exact match and oracle match are those of answers that the model wrote by itself: {said}"
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
     for score in scores:

@@ -20,6 +20,7 @@ from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints, Saved
 from archlang.run.claims import Comparison, compare
 from archlang.run.data import Data
+from archlang.run.decoding import MOST, add_written
 from archlang.run.devices import enough_memory, make_fabric
 from archlang.run.loop import Training
 from archlang.run.optimizers import make_optimizer
@@ -119,7 +120,7 @@ def train(
             leads = fabric.is_global_zero
             outcome = None
             if leads and not trained.stopped:
-                outcome = _finish(plan, training, splits, data, record, stop, console)
+                outcome = _finish(plan, training, splits, data, record, stop, fabric.device, console)
         fabric.barrier()
     finally:
         record.close()
@@ -145,6 +146,7 @@ def _finish(
     data: Mapping[str, Any],  # Any: JSON
     record: Record,
     stop: Stop,
+    device: torch.device,
     console: Console | None,
 ) -> Outcome | None:
     """Measures every split but the one that was trained on, with the selected weights; None if it is stopped."""
@@ -152,8 +154,13 @@ def _finish(
     try:
         with console.status("measuring every split") if console is not None else nullcontext():
             scores = tuple(
-                training.score(name, stop) for name, split in splits.items() if name != "train" and len(split)
-            )
+                add_written(
+                    training.score(name, stop), training.tested(), split, training.task, device,
+                    stopping=lambda: stop.asked,
+                )
+                for name, split in splits.items()
+                if name != "train" and len(split)
+            )  # fmt: skip
     except Interrupted:
         return None
     task = training.task
@@ -172,8 +179,14 @@ def _finish(
     )
     seen = data["train"]["groups"]
     return Outcome(
-        record.folder, training.progress.step, False, scores, claims, task.breakdown, task.metrics, seen, others
+        record.folder, training.progress.step, False, scores, claims, task.breakdown, _measured(task, scores), seen,
+        others,
     )  # fmt: skip
+
+
+def _measured(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
+    """The metrics of a task, and what was measured besides."""
+    return tuple(dict.fromkeys((*task.metrics, *(metric for score in scores for metric in score.metrics))))
 
 
 def _selected_by(settings: Settings, task: Task) -> str:
@@ -221,9 +234,15 @@ def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
 
 
 def evaluate_run(
-    folder: Path, splits: Sequence[str] | None = None, *, device: str = "auto", console: Console | None = None
+    folder: Path,
+    splits: Sequence[str] | None = None,
+    *,
+    device: str = "auto",
+    written: int = MOST,
+    console: Console | None = None,
 ) -> Outcome:
-    """Measures the selected weights of a run again, from its folder alone.
+    """Measures the selected weights of a run again, from its folder alone. Of a split whose answers are sequences, the
+    model writes at most `written` by itself.
 
     Raises:
         RunError: the folder is no run, has no checkpoint, or the task has no such split."""
@@ -251,11 +270,14 @@ def evaluate_run(
             warnings.warn(f"the {split} split is not the one that {folder} was made with", RecordWarning, stacklevel=2)
     with console.status("measuring") if console is not None else nullcontext():
         scores = tuple(
-            evaluate(module, Data(items, fabric.device), items, split, task)
+            add_written(
+                evaluate(module, Data(items, fabric.device), items, split, task), module, items, task, fabric.device,
+                written,
+            )
             for split, items in found.items()
             if len(items)
-        )
-    return Outcome(folder, saved.step, False, scores, (), task.breakdown, task.metrics, trained)
+        )  # fmt: skip
+    return Outcome(folder, saved.step, False, scores, (), task.breakdown, _measured(task, scores), trained)
 
 
 def _selected(folder: Path, split: str, metric: str) -> Saved:

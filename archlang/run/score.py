@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -30,7 +30,8 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Score:
-    """What was measured on a split: each metric, the loss, and each metric by each value of each group."""
+    """What was measured on a split: each metric, the loss, and each metric by each value of each group; of so many as
+    were `written`, the model wrote the answers by itself."""
 
     split: str
     items: int
@@ -39,6 +40,7 @@ class Score:
     groups: Mapping[str, Mapping[int, Mapping[str, float]]]
     _tallies: Mapping[str, Tally] = field(default_factory=dict, repr=False, compare=False)
     _members: Mapping[str, Integers] = field(default_factory=dict, repr=False, compare=False)
+    written: int = 0
 
     def among(self, metric: str, groups: Mapping[str, int]) -> float | None:
         """A metric over the items that are in all of these groups; None if it was not measured, or there are none."""
@@ -49,10 +51,24 @@ class Score:
             chosen &= self._members[name] == value
         return self._tallies[metric].among(chosen) if chosen.any() else None
 
+    def extended(self, tallies: Mapping[str, Tally], written: int) -> Score:
+        """The score with more metrics, which that many answers were written for."""
+        groups = {
+            group: {
+                value: {**known, **{name: one.among(self._members[group] == value) for name, one in tallies.items()}}
+                for value, known in values.items()
+            }
+            for group, values in self.groups.items()
+        }
+        metrics = {**self.metrics, **{name: one.share for name, one in tallies.items()}}
+        every = {**self._tallies, **tallies}
+        return replace(self, metrics=metrics, groups=groups, written=written, _tallies=every)
+
     def described(self) -> dict[str, Any]:  # Any: JSON
         """All of it as JSON."""
         return {
             "items": self.items,
+            **({"written": self.written} if self.written else {}),
             "loss": self.loss,
             "metrics": dict(self.metrics),
             "groups": {name: dict(values) for name, values in self.groups.items()},
@@ -201,8 +217,9 @@ def evaluate(
             items = part.items.cpu().numpy()
             answers.put(items, predict(logits, part).cpu().numpy())
             if perplexed and counted is not None:
-                sums = (position_losses(logits, part, rule) * counted).sum(1, dtype=torch.float64)
-                answers.put_losses(items, sums.cpu().numpy(), counted.sum(1).cpu().numpy())
+                # Summed here and not there: not every device has numbers of 64 bits.
+                losses = (position_losses(logits, part, rule) * counted).cpu().numpy()
+                answers.put_losses(items, losses.sum(1, dtype=np.float64), counted.sum(1).cpu().numpy())
     return scored(name, split, task, answers, total / max(count, 1.0))
 
 

@@ -145,7 +145,7 @@ class Arithmetic:
             if patience.is_over(len(items.x)) and missing:
                 static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("arithmetic", static, wanted, got, "raise `max_length`")
-        return _join([*found, _singles().select(np.zeros(0, dtype=np.int64))])
+        return _join(found)
 
 
 # An expression is a complete binary tree, level by level from its root, and many of them are a matrix for each level:
@@ -221,8 +221,9 @@ def _singles() -> _Written:
 
 
 def _join(parts: list[_Written]) -> _Written:
+    nothing = np.zeros(0, dtype=np.int64)
     return _Written(
         join([part.x for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.depths for part in parts]),
+        np.concatenate([nothing, *(part.values for part in parts)]),
+        np.concatenate([nothing, *(part.depths for part in parts)]),
     )

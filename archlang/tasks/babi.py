@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Kind, Split, Unit
 from archlang.tasks.words import BEGIN, END, Lexicon, Pairs
@@ -113,6 +114,10 @@ class Babi:
     def split_names(self) -> tuple[str, ...]:
         return ("train", "test") if self.split == "length" else ("train", "valid", "test")
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        numbers = range(self.tasks.low, self.tasks.high + 1)
+        return tuple(("babi", _member(number, part)) for number in numbers for part in ("train", "test"))
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():
             raise mistakes.unknown_split("babi", split, self.split_names())
@@ -142,10 +147,14 @@ class Babi:
         return found[-held_out:] if split == "valid" else found[:-held_out]
 
 
+def _member(number: int, part: str) -> str:
+    return f"qa{number}_{NAMES[number - 1]}_{part}.txt"
+
+
 def _questions(number: int, part: str) -> list[Asked]:
-    member = f"tasks_1-20_v1-2/en-10k/qa{number}_{NAMES[number - 1]}_{part}.txt"
+    member = _member(number, part)
     try:
-        found = list(read(published.lines("babi", member)))
+        found = list(read(store.lines("babi", member)))
         # An unknown word shows here, where the file has a name.
         LEXICON.encode([words for one in found for words in (one.source, one.answer)])
     except (ValueError, KeyError) as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from archlang.source.cache_folder import cache_folder
+from archlang.tasks import published
 from archlang.tasks.base import Split, Task
 from archlang.tasks.mistakes import CacheWarning
 from archlang.types.statics import StaticValue
@@ -72,7 +73,9 @@ def folder() -> Path:
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
     told = {key: _plain(value) for key, value in sorted(statics.items())}
-    facts = [_FORMAT, name, task.version, split, seed, told]
+    facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
+    if files := published.state(task):
+        facts.append(files)
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
 from archlang.tasks.json_stream import NotAnArray, objects
@@ -27,7 +28,7 @@ from archlang.tasks.words import BEGIN, END, Pairs, Row, filled
 
 __all__ = ["Cfq", "query", "question"]
 
-DATA = "cfq/dataset.json"
+DATA = "dataset.json"
 FILES = {"mcd1": "mcd1", "mcd2": "mcd2", "mcd3": "mcd3", "length": "query_complexity_split", "random": "random_split"}
 INDICES = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
 QUESTION, QUERY = "questionPatternModEntities", "sparqlPatternModEntities"
@@ -109,7 +110,7 @@ class Cfq:
 
     @cached_property
     def _all(self) -> tuple[Pairs, tuple[str, ...]]:
-        with published.opened("cfq", DATA) as stream:
+        with store.open_binary("cfq", DATA) as stream:
             try:
                 pairs, words = collect(objects(stream))
             except (NotAnArray, KeyError) as error:
@@ -133,6 +134,9 @@ class Cfq:
     def split_names(self) -> tuple[str, ...]:
         return tuple(INDICES)
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return (("cfq", DATA), ("cfq", self._member))
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in INDICES:
             raise mistakes.unknown_split("cfq", split, self.split_names())
@@ -146,10 +150,10 @@ class Cfq:
 
     @property
     def _member(self) -> str:
-        return f"cfq/splits/{FILES[self.split]}.json"
+        return f"splits/{FILES[self.split]}.json"
 
     def _indices(self, split: str) -> Integers:
-        with published.opened("cfq", self._member) as stream:
+        with store.open_binary("cfq", self._member) as stream:
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:

@@ -61,7 +61,6 @@ class Cogs:
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     version = 1
-    files = tuple(("cogs", f"{file}.tsv") for file in FILES.values())
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
@@ -84,6 +83,9 @@ class Cogs:
 
     def split_names(self) -> tuple[str, ...]:
         return tuple(FILES)
+
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return tuple(("cogs", f"{file}.tsv") for file in FILES.values())
 
     def generate(self, split: str, seed: int) -> Split:
         if split not in FILES:

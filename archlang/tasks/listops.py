@@ -169,6 +169,10 @@ class ListOps:
         held_out = (("test",) if self.test_lengths else ()) + (("arguments",) if self.test_arguments else ())
         return ("train", "valid", "iid", *held_out)
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        members = (listops_files.TRAIN, listops_files.TEST) if self.source == "files" else ()
+        return tuple(("listops", member) for member in members)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():
             raise mistakes.unknown_split("listops", split, self.split_names())

@@ -150,6 +150,10 @@ class LogicalInference:
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "iid", "test")
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        counts = range(MOST_OPERATORS + 1) if self.data == "files" else ()
+        return tuple(("logical_inference", f"{part}{count}") for part in ("train", "test") for count in counts)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in SHARES:
             raise mistakes.unknown_split("logical_inference", split, self.split_names())

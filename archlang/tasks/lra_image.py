@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit
 
@@ -93,13 +94,16 @@ class LraImage:
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return (("cifar10", ARCHIVE),)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in SPLITS:
             raise mistakes.unknown_split("lra_image", split, SPLITS)
         wanted = (TEST_BATCH,) if split == "test" else BATCHES
         found: Mapping[str, bytes] = {
             name.rpartition("/")[2]: content
-            for name, content in published.unpacked("cifar10", ARCHIVE)
+            for name, content in store.contents("cifar10", ARCHIVE)
             if name.rpartition("/")[2] in wanted
         }
         try:

@@ -30,6 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, paths, published
 from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit
 from archlang.tasks.chance import Chance
@@ -80,6 +81,11 @@ class LraPathfinder:
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        # The pictures are as old as their lists.
+        numbers = range(PUBLISHED_LISTS) if self.data == "files" else ()
+        return tuple(("lra", f"{FOLDER}/metadata/{number}.npy") for number in numbers)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in SPLITS:
             raise mistakes.unknown_split("lra_pathfinder", split, SPLITS)
@@ -111,7 +117,7 @@ class LraPathfinder:
         for number in range(PUBLISHED_LISTS):
             member = f"{FOLDER}/metadata/{number}.npy"
             try:
-                names += listed(published.lines("lra", member))
+                names += listed(store.lines("lra", member))
             except ValueError as error:
                 raise published.damaged("lra", member, error) from error
         try:
@@ -128,7 +134,7 @@ class LraPathfinder:
 
 
 def _content(name: str) -> bytes:
-    with published.opened("lra", f"{FOLDER}/{name}") as stream:
+    with store.open_binary("lra", f"{FOLDER}/{name}") as stream:
         return stream.read()
 
 

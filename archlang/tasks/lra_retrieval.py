@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
 
@@ -66,15 +67,22 @@ class LraRetrieval:
     def split_names(self) -> tuple[str, ...]:
         return tuple(FILES)
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return tuple(("lra", _member(split)) for split in FILES)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in FILES:
             raise mistakes.unknown_split("lra_retrieval", split, self.split_names())
-        member = f"tsv_data/new_aan_pairs.{FILES[split]}.tsv"
+        member = _member(split)
         try:
-            fields, together = collect(read(published.lines("lra", member), self.length))
+            fields, together = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
             raise published.damaged("lra", member, error) from error
         return Split(fields, together, groups={"together": together})
+
+
+def _member(split: str) -> str:
+    return f"tsv_data/new_aan_pairs.{FILES[split]}.tsv"
 
 
 def collect(pairs: Iterable[tuple[int, bytes, bytes]]) -> tuple[dict[str, Ragged], Integers]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Kind, Ragged, Split, Unit, offsets_of
 
@@ -66,10 +67,13 @@ class LraText:
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return (("imdb", ARCHIVE),)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in SPLITS:
             raise mistakes.unknown_split("lra_text", split, SPLITS)
-        texts, answers = reviews(published.unpacked("imdb", ARCHIVE), split, self.length)
+        texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
             raise published.damaged(
                 "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"

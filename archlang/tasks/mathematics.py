@@ -22,6 +22,7 @@ from itertools import islice
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
 from archlang.tasks.chance import Chance
@@ -105,6 +106,12 @@ class Mathematics:
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        if self.data != "files":
+            return ()
+        folders = (*(f"train-{difficulty}" for difficulty in DIFFICULTIES), "interpolate", "extrapolate")
+        return tuple(("dm_math", self._member(folder)) for folder in folders)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in SPLITS:
             raise mistakes.unknown_split("mathematics", split, SPLITS)
@@ -181,24 +188,28 @@ class Mathematics:
             "train": (train, thirds["train"]),
             "iid": (held_out, thirds["iid"]),
             "interpolate": (list(_unseen(self._lines("interpolate"), seen)), none),
-            "extrapolate": (list(_unseen(self._lines("extrapolate", "_big"), seen)), none),
+            "extrapolate": (list(_unseen(self._lines("extrapolate"), seen)), none),
         }
 
-    def _lines(self, folder: str, ending: str = "") -> Iterator[Question]:
-        member = f"mathematics_dataset-v1.0/{folder}/{MODULES[self.module]}{ending}.txt"
-        return read(f"mathematics/{member}", published.lines("mathematics", member))
+    def _lines(self, folder: str) -> Iterator[Question]:
+        member = self._member(folder)
+        return read(member, store.lines("dm_math", member))
+
+    def _member(self, folder: str) -> str:
+        ending = "_big" if folder == "extrapolate" else ""
+        return f"{folder}__{MODULES[self.module]}{ending}.txt"
 
 
-def read(name: str, lines: Iterable[str]) -> Iterator[Question]:
+def read(member: str, lines: Iterable[str]) -> Iterator[Question]:
     """The questions and answers of a file, which take turns in its lines.
 
     Raises:
         TaskError: a question has no answer, or holds a character that no question has."""
-    texts = published.understood(name, lines, _known)
-    for asked in texts:
+    texts = published.understood("dm_math", member, lines, _known)
+    for number, asked in enumerate(texts):
         answer = next(texts, None)
         if answer is None:
-            raise published.unreadable(name, 0, asked)
+            raise published.unreadable("dm_math", member, 2 * number + 1, asked)
         yield asked, answer
 
 

@@ -17,6 +17,7 @@ MEANINGS = {
     "sequence_accuracy": "share of sequences that are right at every scored position",
     "last_accuracy": "share of sequences that are right at their last scored position",
     "exact_match": "share of answers that are right as a whole",
+    "oracle_match": "share of answers that are right as a whole when their length is known",
     "f1": "overlap of answers with what was asked for: harmonic mean of precision and recall, of each item alone",
     "perplexity": "e to the mean cross entropy of scored positions; the lower, the better",
 }
@@ -47,8 +48,8 @@ class Tally:
 
 
 def rank(metric: str, value: float) -> float:
-    """A number that is the larger, the better the value of the metric is."""
-    return -value if metric in LOWER_IS_BETTER else value
+    """A number that is the larger, the better the value of the metric, or of the loss, is."""
+    return -value if metric in LOWER_IS_BETTER or metric == "loss" else value
 
 
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:

@@ -84,7 +84,7 @@ class Mqar:
         return tuple(str(word) for word in range(self.words))
 
     def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
+        return ("train", "valid", *(("test",) if self.test_length else ()))
 
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():

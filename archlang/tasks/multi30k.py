@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Kind, Split, Unit
 from archlang.tasks.words import BEGIN, END, UNKNOWN, Lexicon, Pairs, Row, filled, most_frequent
@@ -102,6 +103,9 @@ class Multi30k:
     def end(self) -> int:
         return self.target_words + 1
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return tuple(("multi30k", f"{file}.{side}") for file in self._used.values() for side in (SOURCE, TARGET))
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():
             raise mistakes.unknown_split("multi30k", split, self.split_names())
@@ -123,13 +127,15 @@ class Multi30k:
 
     @cached_property
     def _files(self) -> dict[str, Sentences]:
-        return {split: _pairs(file) for split, file in FILES.items() if split in SORTED or self.split == "published"}
+        return {split: _pairs(file) for split, file in self._used.items()}
+
+    @property
+    def _used(self) -> dict[str, str]:
+        return {split: file for split, file in FILES.items() if split in SORTED or self.split == "published"}
 
 
 def _pairs(file: str) -> Sentences:
-    source, target = (
-        [words(line) for line in published.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET)
-    )
+    source, target = ([words(line) for line in store.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET))
     if len(source) != len(target):
         raise published.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
     return source, target

@@ -145,6 +145,10 @@ class Pcfg:
             return ("train", "test")
         return ("train", "iid", "test")
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        splits = self.split_names() if self.data == "files" else ()
+        return tuple(("pcfg_set", f"{self._path(split)}.{side}") for split in splits for side in ("src", "tgt"))
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():
             raise mistakes.unknown_split("pcfg", split, self.split_names())
@@ -159,11 +163,14 @@ class Pcfg:
         return Pairs(source, target, groups).split(self.begin, self.end)
 
     def _files(self, split: str) -> tuple[list[Row], list[Row]]:
-        path = f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
-        expressions, values = (published.parsed("pcfg", f"{path}.{side}", _read) for side in ("src", "tgt"))
+        path = self._path(split)
+        expressions, values = (published.parsed("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt"))
         if len(expressions) != len(values):
-            raise published.uneven("pcfg", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
+            raise published.uneven("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
         return expressions, values
+
+    def _path(self, split: str) -> str:
+        return f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
 
     def _generated(self, split: str, seed: int) -> tuple[list[Row], list[Row]]:
         wanted = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]

@@ -135,6 +135,12 @@ class Scan:
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "test") if self.split == "length" else ("train", "test")
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        if self.data != "files":
+            return ()
+        simple = tuple(f"tasks_{split}_simple.txt" for split in ("train", "test"))
+        return tuple(("scan", member) for member in (simple if self.split == "simple" else ("tasks.txt",)))
+
     def generate(self, split: str, seed: int) -> Split:
         """The items of a split do not depend on the seed, as those of the published splits do not."""
         if split not in self.split_names():
@@ -150,7 +156,7 @@ class Scan:
 
     def _files(self, split: str) -> tuple[Ragged, Ragged]:
         if self.split == "simple":
-            return _encoded(published.parsed("scan", f"simple_split/tasks_{split}_simple.txt", read))
+            return _encoded(published.parsed("scan", f"tasks_{split}_simple.txt", read))
         every = published.parsed("scan", "tasks.txt", read)
         words, actions = _encoded(every)
         if self.split in PRIMITIVES:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from archlang.data import store
 from archlang.tasks import mistakes, published
 from archlang.tasks.base import Kind, Ragged, Reals, Split, Unit, offsets_of
 from archlang.tasks.words import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
@@ -157,6 +158,9 @@ class Squad:
     def vocabulary(self) -> tuple[str, ...]:
         return self._lexicon.texts
 
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        return tuple(("squad", member) for member in FILES)
+
     def generate(self, split: str, seed: int) -> Split:
         if split not in self.split_names():
             raise mistakes.unknown_split("squad", split, self.split_names())
@@ -210,7 +214,7 @@ class Squad:
 
 
 def _asked(member: str) -> list[Asked]:
-    with published.opened("squad", member) as stream:
+    with store.open_binary("squad", member) as stream:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:

@@ -14,7 +14,7 @@ from archlang.blocks.dereference import Dereference
 
 @pytest.mark.parametrize("form", ["code", "paper"])
 def test_each_pointer_brings_the_weighted_content_of_its_slots(form: str, agree: Callable[..., None]) -> None:
-    block = Dereference(form=form, k=2, d=4).double()
+    block = Dereference(form=form, causal=False, k=2, d=4).double()
     for parameter in block.parameters():
         parameter.data.normal_()
 
@@ -47,11 +47,11 @@ def test_each_pointer_brings_the_weighted_content_of_its_slots(form: str, agree:
 def test_a_sharp_pointer_brings_its_slot_bit_for_bit() -> None:
     memory = torch.randn(2, 6, 4)
     w = torch.eye(6)[[3, 0, 5]].expand(2, 3, 6)[:, :, None]
-    assert Dereference(form="paper", k=1, d=4)(w, memory).equal(memory[:, [3, 0, 5]])
+    assert Dereference(form="paper", causal=False, k=1, d=4)(w, memory).equal(memory[:, [3, 0, 5]])
 
 
 def test_maps_start_as_in_torchs_attention() -> None:
-    block = Dereference(form="code", k=2, d=200)
+    block = Dereference(form="code", causal=False, k=2, d=200)
     for value, output in zip(block.value, block.output, strict=True):
         assert value.get_parameter("weight").abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
         assert output.get_parameter("weight").abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)
@@ -60,4 +60,18 @@ def test_maps_start_as_in_torchs_attention() -> None:
 
 
 def test_the_paper_form_has_no_weights() -> None:
-    assert Dereference(form="paper", k=2, d=4).state_dict() == {}
+    assert Dereference(form="paper", causal=False, k=2, d=4).state_dict() == {}
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+def test_in_a_memory_that_grows_a_step_takes_nothing_from_later_slots(form: str) -> None:
+    block = Dereference(form=form, causal=True, k=2, d=4).double()
+    w, memory = torch.rand(3, 6, 2, 6, dtype=torch.float64), torch.randn(3, 6, 4, dtype=torch.float64)
+    other = torch.cat((memory[:, :4], torch.randn(3, 2, 4, dtype=torch.float64)), dim=1)
+    assert block(w, memory)[:, :4].equal(block(w, other)[:, :4])
+    assert block(w, memory)[:, 4:].ne(block(w, other)[:, 4:]).any()
+    # Pointers that saw the slots up to their step lose nothing.
+    causal = w * torch.ones(6, 6, dtype=torch.float64).tril()[:, None]
+    whole = Dereference(form=form, causal=False, k=2, d=4).double()
+    whole.load_state_dict(block.state_dict())
+    torch.testing.assert_close(block(causal, memory), whole(causal, memory), rtol=1e-12, atol=1e-12)

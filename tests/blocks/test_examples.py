@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,8 @@ def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: P
         if length:
             lengths[field] = torch.tensor([length, length - 1, 1])
     sizes = {size: WIDTH for size in ("d", "e") if f" {size}]" in signature or f"[{size}]" in signature}
-    module = archlang.load(path, "example", **sizes, vocab=VOCAB)
+    statics: dict[str, Any] = {**sizes, "vocab": VOCAB}  # Any: as statics are
+    module = archlang.load(path, "example", **statics)
     module.eval()
     result = module(*fields, lengths=lengths or None)
     assert len(result) == BATCH

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
 
 
-def unit(*, pointers: int = 2, form: str = "code", scrambled: bool = False) -> PointerUnit:
+def unit(*, pointers: int = 2, form: str = "code", scrambled: bool = False, causal: bool = False) -> PointerUnit:
     return PointerUnit(
-        pointers=pointers, hidden=6, form=form, scrambled=scrambled, bits=4, e=3, address_hidden=5
+        pointers=pointers, hidden=6, form=form, scrambled=scrambled, address_hidden=5, causal=causal, bits=4, e=3
     ).double()
 
 
@@ -35,7 +35,7 @@ def slow_score(score: DotScore | CosineScore, h: Tensor, a: Tensor) -> Tensor:
     return query @ key / sqrt(len(query))
 
 
-def slow_unit(block: PointerUnit, middle: bool) -> Callable[..., Tensor]:
+def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callable[..., Tensor]:
     def slow(a: Tensor, inputs: Tensor, mask_n: Tensor | None, mask_t: Tensor | None) -> Tensor:
         samples = []
         for b in range(len(a)):
@@ -43,16 +43,18 @@ def slow_unit(block: PointerUnit, middle: bool) -> Callable[..., Tensor]:
             pointers = []
             for index, pointer in enumerate(block.pointers):
                 assert isinstance(pointer, Pointer)
-                starts = [bank[0], bank[-1], bank[len(bank) // 2]] if middle else [bank[0], bank[-1]]
+                begin = bank[:1] if causal else bank
+                starts = [begin[0], begin[-1], begin[len(begin) // 2]] if middle else [begin[0], begin[-1]]
                 p, h = starts[index % len(starts)], torch.zeros(block.hidden, dtype=torch.float64)
                 walk = []
-                for _ in range(inputs.shape[1]):
+                for step in range(inputs.shape[1]):
                     h = slow_gru(pointer.cell, p, h)
-                    powers = [torch.exp(slow_score(pointer.score, h, one)) for one in bank]
+                    seen = bank[: step + 1] if causal else bank
+                    powers = [torch.exp(slow_score(pointer.score, h, one)) for one in seen]
                     total = sum(powers, torch.zeros(()))
                     weights = [power / total for power in powers]
-                    p = sum((w * one for w, one in zip(weights, bank, strict=True)), torch.zeros(4))
-                    walk.append(torch.stack(weights + [weights[0] * 0] * (a.shape[1] - len(bank))))
+                    p = sum((w * one for w, one in zip(weights, seen, strict=True)), torch.zeros(4))
+                    walk.append(torch.stack(weights + [weights[0] * 0] * (a.shape[1] - len(seen))))
                 pointers.append(torch.stack(walk))
             samples.append(torch.stack(pointers, dim=1))
         return torch.stack(samples)
@@ -76,6 +78,24 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+def test_in_a_memory_that_grows_pointers_walk_over_what_is_there(
+    form: str, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    block = unit(pointers=3, form=form, causal=True)
+    a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
+    inputs = torch.randn(3, 5, 3, dtype=torch.float64)
+    agree(block, slow_unit(block, form == "paper", causal=True), a, inputs, mask_n=mask, mask_t=None)
+
+
+def test_the_slots_that_come_later_do_not_change_earlier_steps() -> None:
+    block, a, steps = unit(causal=True), torch.rand(3, 5, 4).double(), torch.zeros(3, 5, 3).double()
+    other = torch.cat((a[:, :3], torch.rand(3, 2, 4).double()), dim=1)
+    assert block(a, steps)[:, :3].equal(block(other, steps)[:, :3])
+    assert block(a, steps)[:, 3:].ne(block(other, steps)[:, 3:]).any()
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
 def test_a_pointer_points_with_weights_that_sum_to_one(form: str) -> None:
     w = unit(form=form)(torch.rand(3, 5, 4).double(), torch.zeros(3, 7, 3).double(), mask_n=REAL)
     assert w.shape == (3, 7, 2, 5)
@@ -86,6 +106,15 @@ def test_a_pointer_points_with_weights_that_sum_to_one(form: str) -> None:
 def test_pointers_do_not_see_what_they_are_asked_with() -> None:
     block, a = unit(), torch.rand(3, 5, 4).double()
     assert block(a, torch.randn(3, 4, 3).double()).equal(block(a, torch.randn(3, 4, 3).double()))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_never_changes_where_pointers_point(causal: bool) -> None:
+    block, a = unit(pointers=3, form="paper", causal=causal), torch.rand(1, 3, 4).double()
+    steps = torch.zeros(1, 4, 3).double()
+    padded = torch.cat((a, torch.rand(1, 2, 4).double()), dim=1)
+    beside = block(padded, steps, mask_n=torch.arange(5)[None] < 3)
+    torch.testing.assert_close(beside[..., :3], block(a, steps), atol=1e-12, rtol=1e-12)
 
 
 def test_a_longer_walk_begins_like_a_shorter_one() -> None:

@@ -65,27 +65,40 @@ def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Ten
     return results
 
 
+def same(block: nn.Module, x: Tensor, found: Tensor, expected: Tensor) -> None:
+    """Two results, and the gradients of the block's input and weights."""
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+    probe, leaves = torch.randn_like(expected), [x, *block.parameters()]
+    fast, slow = (
+        torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
+        for one in (found, expected)
+    )
+    for one, other in zip(fast, slow, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+
+
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_bilstm_reads_each_sample_from_both_of_its_ends(layers: int) -> None:
     block = BiLstm(hidden=6, layers=layers, dropout=0.0, d=4).double()
-    x = torch.randn(3, 5, 4, dtype=torch.float64)
-    y = block(x, mask_n=RAGGED)
-    for b, length in enumerate(LENGTHS):
-        ahead, back = slow_layers(block, x[b, :length])[-1]
-        expected = torch.stack([torch.cat(pair) for pair in zip(ahead, back, strict=True)])
-        torch.testing.assert_close(y[b, :length], expected, atol=1e-10, rtol=1e-10)
+    x = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    expected = []
+    for row, length in zip(x, LENGTHS, strict=True):
+        ahead, back = slow_layers(block, row[:length])[-1]
+        expected += [torch.cat(pair) for pair in zip(ahead, back, strict=True)]
+    same(block, x, block(x, mask_n=RAGGED)[RAGGED], torch.stack(expected))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 4])
 @pytest.mark.parametrize("reads", ["last_layer", "misread"])
 def test_final_states_are_those_of_both_directions(layers: int, reads: str) -> None:
     block = BiLstmFinal(hidden=6, layers=layers, dropout=0.0, reads=reads, d=4).double()
-    x = torch.randn(3, 5, 4, dtype=torch.float64)
-    y = block(x, mask_n=RAGGED)
-    for b, length in enumerate(LENGTHS):
-        results = slow_layers(block, x[b, :length])
+    x = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    expected = []
+    for row, length in zip(x, LENGTHS, strict=True):
+        results = slow_layers(block, row[:length])
         first = results[-1][0][-1] if reads == "last_layer" or layers == 1 else results[layers // 2 - 1][1][0]
-        torch.testing.assert_close(y[b], torch.cat((first, results[-1][1][0])), atol=1e-10, rtol=1e-10)
+        expected.append(torch.cat((first, results[-1][1][0])))
+    same(block, x, block(x, mask_n=RAGGED), torch.stack(expected))
 
 
 def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from archlang.blocks.relational_read import CosineRead, DotRead, RelationalRead
 
 
-def relational(*, reads: int = 2, form: str = "code", dropout: float = 0.0) -> RelationalRead:
-    return RelationalRead(reads=reads, hidden=5, form=form, dropout=dropout, k=7, d=4).double()
+def relational(*, reads: int = 2, form: str = "code", dropout: float = 0.0, causal: bool = False) -> RelationalRead:
+    return RelationalRead(reads=reads, hidden=5, form=form, dropout=dropout, causal=causal, k=7, d=4).double()
 
 
 def slow_read(read: DotRead | CosineRead, r: int, p: Tensor, memory: Tensor, real: list[int]) -> Tensor:
@@ -40,14 +40,20 @@ REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
-def test_each_read_is_attention_to_the_real_slots(form: str, mask: Tensor | None, agree: Callable[..., None]) -> None:
-    block = relational(form=form)
+@pytest.mark.parametrize("causal", [False, True])
+def test_each_read_is_attention_to_the_real_slots(
+    form: str, mask: Tensor | None, causal: bool, agree: Callable[..., None]
+) -> None:
+    block = relational(form=form, causal=causal)
 
     def slow(p: Tensor, memory: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
         samples = []
         for b in range(len(p)):
             real = [n for n in range(6) if mask_n is None or mask_n[b, n]]
-            steps = [torch.cat([slow_read(block.read, r, row, memory[b], real) for r in range(2)]) for row in p[b]]
+            steps = []
+            for step, row in enumerate(p[b]):
+                seen = [n for n in real if n <= step or not causal]
+                steps.append(torch.cat([slow_read(block.read, r, row, memory[b], seen) for r in range(2)]))
             samples.append(torch.stack(steps))
         return torch.stack(samples)
 
@@ -69,7 +75,7 @@ def test_dropout_is_on_the_weights_in_training() -> None:
 
 
 def test_maps_start_as_in_torchs_attention() -> None:
-    read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, k=300, d=100).read
+    read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, causal=False, k=300, d=100).read
     assert isinstance(read, DotRead)
     for projection in (read.query, read.key, read.value):
         assert projection.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=2e-3)

@@ -20,7 +20,7 @@ def test_blocks_lists_every_block_on_a_line_with_its_first_sentence(archlang: Co
     said = archlang("blocks")
     assert said.code == 0
     shown = " ".join(said.out.split())
-    for name, item in library.blocks().items():
+    for item in library.blocks().values():
         assert f"{item.name} {item.documentation[0]}" in shown
 
 

@@ -1,7 +1,7 @@
 """The papers' golden arrays as fixtures.
 
-`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32 and
-in float64, and once more with its batch in another order and more padding behind it. The files are those of
+`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32
+and in float64, and once more with its batch in another order and more padding behind it. The files are those of
 `ARCHLANG_GOLDENS`, a folder with `<paper>/goldens/*.npz`, and a few small ones that are kept beside these tests."""
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ def test_two_lengths_of_the_task_are_not_one_of_the_model() -> None:
 
 def test_sets_are_as_wide_as_their_task_says() -> None:
     found = only(
-        "model m[d = 8](x: tokens[n]) -> logits[n, 3] { return linear[3](embed[d](x)) }" + recipe("dyck[pairs = 2]", "m")
+        "model m[d = 8](x: tokens[n]) -> logits[n, 3] { return linear[3](embed[d](x)) }"
+        + recipe("dyck[pairs = 2]", "m")
     )
     assert "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`" in found.message
     assert places(found) == ["logits[n, 3]", "logits[n, vocab]"]
@@ -97,3 +98,23 @@ def test_a_model_that_reads_the_answer_is_found(task: str) -> None:
     )
     assert found.code == "E0501"
     assert f"`{task}` asks to predict it" in found.message
+
+
+PAIR = """
+model m[d = 8]({source}, target: tokens[m]) -> logits[m, vocab] {{
+    return linear[vocab](embed[d](target) + linear[d](embed[d](target)))
+}}
+"""
+
+
+def test_a_source_with_words_of_its_own_wants_a_model_that_takes_them() -> None:
+    found = only(PAIR.format(source="source: tokens[n]") + recipe("scan[joint = false]", "m"))
+    assert "its field `source` has a vocabulary of 15, and the model takes one of 7" in found.message
+    assert places(found) == ["source: tokens[n]", "source: tokens[n, words]"]
+
+
+@pytest.mark.parametrize("task", ["scan[joint = false]", "scan[joint = true]", "copy"])
+def test_a_model_that_leaves_the_words_to_the_task_fits_all(tmp_path: Path, task: str) -> None:
+    file = tmp_path / "pair.arch"
+    file.write_text(PAIR.format(source="source: tokens[n, words]") + recipe(task, "m"))
+    assert plan(file).model == "m"

@@ -63,3 +63,16 @@ def test_a_condition_on_a_size_that_is_not_known_yet_is_left_open() -> None:
         "block use(h: seq[n, d]) -> seq[n, d] { return half(h) }"
     )
     assert check_text(program) == ()
+
+
+TABLE = (
+    "model m(x: tokens[n]) -> logits[n, vocab] {{\n    let e = embed[{}]\n    return unembed[e](linear[{}](e(x)))\n}}"
+)
+
+
+@pytest.mark.parametrize("given", ["8", "d = 8", "d = 8, scaling = none"])
+def test_a_static_that_an_instance_was_given_is_known_by_its_name(given: str) -> None:
+    assert check_text(TABLE.format(given, 8)) == ()
+    (found,) = check_text(TABLE.format(given, 9))
+    assert found.code == "E0304"
+    assert found.message == "`unembed` requires `d == table.d`, but d = 9, table.d = 8"

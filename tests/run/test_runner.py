@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +34,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files if file.exists()}
 
 
-def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, float]]:
+def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  # Any: as JSON is
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 

@@ -260,3 +260,14 @@ def test_answers_may_come_from_anywhere() -> None:
     assert scored("test", POSITIONS, FakeTask(unit=Unit.POSITION), answers, 0.25).metrics == {
         "accuracy": pytest.approx(2 / 3)
     }
+
+
+def test_where_a_span_may_not_be_no_gradient_is() -> None:
+    batch = Data(SPANS, CPU).batch(np.array([0, 1]))
+    logits = torch.randn(2, 4, 2, requires_grad=True)
+    torch.autograd.backward(loss(logits, batch))
+    assert logits.grad is not None
+    assert batch.scored is not None
+    assert logits.grad.isfinite().all()
+    assert (logits.grad[~batch.scored] == 0).all()
+    assert (logits.grad[batch.scored] != 0).all()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import lzma
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
+
+from archlang.data import archives, store
+from archlang.data.mistakes import DataError
+
+Offer = Callable[[Mapping[str, bytes | str]], None]
 
 
 @pytest.fixture(autouse=True)
@@ -16,14 +24,44 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def published() -> Callable[[str], list[str]]:
-    """The lines of a published file, packed with xz. Skips aloud where the files are not at hand."""
+def published_bytes() -> Callable[[str], bytes]:
+    """A published file, packed with xz or gzip. Skips aloud where the files are not at hand."""
     root = Path(os.environ.get("ARCHLANG_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
-    def lines(name: str) -> list[str]:
-        path = root / f"{name}.xz"
-        if not path.exists():
-            pytest.skip(f"{path} is not at hand; set ARCHLANG_DATA to the folder of published data")
-        return lzma.decompress(path.read_bytes()).decode().splitlines()
+    def content(name: str) -> bytes:
+        for ending, unpack in ((".xz", lzma.decompress), (".gz", gzip.decompress)):
+            path = root / f"{name}{ending}"
+            if path.exists():
+                return unpack(path.read_bytes())
+        return pytest.skip(f"{root / name}.xz is not at hand; set ARCHLANG_DATA to the folder of published data")
 
-    return lines
+    return content
+
+
+@pytest.fixture
+def published(published_bytes: Callable[[str], bytes]) -> Callable[[str], list[str]]:
+    """The lines of a published file. Skips aloud where the files are not at hand."""
+    # Not `splitlines`, for which some characters of text are ends of lines too.
+    return lambda name: published_bytes(name).decode().removesuffix("\n").split("\n")
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Offer:
+    """Puts files, by `dataset/member`, in the place of the published ones, whatever their digests are."""
+
+    def put(offered: Mapping[str, bytes | str]) -> None:
+        def opened(dataset: str, member: str) -> BinaryIO:
+            found = offered.get(f"{dataset}/{member}")
+            if found is None:
+                raise DataError(f"{member} of {dataset} is not at hand", "offer it")
+            return io.BytesIO(found.encode() if isinstance(found, str) else found)
+
+        def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
+            place = tmp_path / archive
+            place.write_bytes(opened(dataset, archive).read())
+            return archives.contents(place)
+
+        monkeypatch.setattr(store, "open_binary", opened)
+        monkeypatch.setattr(store, "contents", contents)
+
+    return put

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import add, mul
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ SMALL: dict[str, dict[str, object]] = {
     "bucket_sort": {"train_size": 50},
     "stack_manipulation": {"train_size": 50},
     "mathematics": {"draws": 200, "test_size": 20},
+    # All twenty have repeated questions: the stories of task 4 are short.
+    "babi": {"tasks": Interval(1, 2)},
+    "pcfg": {"train_size": 50, "iid_size": 20, "test_size": 20},
+    "lra_pathfinder": {"train_size": 50, "valid_size": 20, "test_size": 20},
 }
 
 
@@ -84,9 +89,24 @@ def vars_of(task: Task) -> dict[str, object]:
     return {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
 
 
+@contextmanager
+def skipping() -> Iterator[None]:
+    """Skips aloud where files are not at hand; any other mistake of a task is one."""
+    try:
+        yield
+    except ArchlangError as error:
+        if "at hand" not in str(error) and "is missing" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
 def items_of(task: Task, split: str) -> Split:
     """A split; skips aloud where the task reads files that are not at hand."""
-    try:
+    with skipping():
         return task.generate(split, 0)
-    except ArchlangError as error:
-        pytest.skip(str(error))
+
+
+def vocabulary_of(task: Task) -> tuple[str, ...]:
+    """The vocabulary; skips aloud where the task reads it from files that are not at hand."""
+    with skipping():
+        return task.vocabulary

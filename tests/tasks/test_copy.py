@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from archlang.tasks.base import Ragged
 from archlang.tasks.copy import Copy
 from archlang.tasks.mistakes import TaskError
+from archlang.tasks.reverse import Reverse
 from archlang.types.statics import Interval
 
 SMALL = Copy(train_size=2_000, valid_size=50, test_size=10)
@@ -57,3 +60,18 @@ def test_symbols_are_even() -> None:
 def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
     with pytest.raises(TaskError, match=message):
         Copy(**statics)  # type: ignore[arg-type] # wrong on purpose
+
+
+@pytest.mark.parametrize("task", [Copy(), Reverse()], ids=["copy", "reverse"])
+def test_items_have_the_form_of_the_published_ones(task: Copy) -> None:
+    root = Path(os.environ.get("ARCHLANG_GOLDENS") or Path(__file__).parents[3] / "shared" / "reference")
+    file = root / "panm" / "goldens" / "task_samples.npz"
+    if not file.exists():
+        pytest.skip(f"{file} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    with np.load(file) as golden:
+        sources, answers = golden[f"{task.name}.input"].argmax(2).T, golden[f"{task.name}.target"].argmax(2).T
+    # There the begin is 10 and the end 11; here it is the other way round.
+    assert (sources[:, 0], sources[:, -1]) == (pytest.approx(10), pytest.approx(11))
+    symbols = Ragged.table(sources[:, 1:-1])
+    assert task.answers(symbols).values.reshape(answers.shape).tolist() == answers.tolist()
+    assert (task.begin, task.end, replace(task, eos=True).end) == (11, None, 10)

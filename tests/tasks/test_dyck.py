@@ -113,6 +113,11 @@ def test_each_range_of_test_lengths_has_its_items() -> None:
     assert 40 <= lengths[groups == 40].min() <= lengths[groups == 40].max() <= 48
 
 
+def test_splits_without_items_are_empty() -> None:
+    nothing = Dyck(test=(), train_size=0)
+    assert [len(nothing.generate(split, 0)) for split in ("train", "test")] == [0, 0]
+
+
 def test_the_loss_is_the_published_one_unless_asked() -> None:
     assert Dyck().rule is Rule.SQUARES
     assert Dyck(loss="entropy").rule is Rule.ENTROPY

@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Split, digest
+from archlang.tasks.base import Ragged, Split, digest, spell
 from archlang.tasks.logical_inference import RELATIONS, LogicalInference, read
 from archlang.tasks.mistakes import TaskError
 from archlang.types.statics import Interval
+from tests.tasks.conftest import Offer
 
 WORLDS = [dict(zip("abcdef", world, strict=True)) for world in product([False, True], repeat=6)]
 SMALL = LogicalInference(draws=20_000)
@@ -136,6 +137,92 @@ def test_training_on_fewer_operators_leaves_the_test_as_it_is() -> None:
 def test_begin_and_end_stand_around_both_sides() -> None:
     framed = LogicalInference(draws=20_000, begin_end=True)
     assert pairs(framed, "test") == [(f"[B] {left} [E]", f"[B] {right} [E]") for left, right in pairs(SMALL, "test")]
+
+
+def true_in(formulas: Ragged) -> np.ndarray:
+    """For each formula the worlds, as bits, in which it is true: all formulas walked through in step, token by token,
+    with a stack of truths and one of brackets for each."""
+    masks = [sum(1 << index for index, world in enumerate(WORLDS) if world[name]) for name in "abcdef"]
+    names = {text: token for token, text in enumerate(SMALL.vocabulary)}
+    count, rows = len(formulas), np.arange(len(formulas))
+    truths, brackets = np.zeros((count, 32), dtype=np.uint64), np.zeros((count, 64), dtype=np.int64)
+    height, depth = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for place in range(int(formulas.lengths.max())):
+        here = rows[formulas.lengths > place]
+        tokens = formulas.values[formulas.offsets[here] + place]
+        for variable, mask in enumerate(masks):
+            at = here[tokens == variable]
+            truths[at, height[at]] = mask
+            height[at] += 1
+        at = here[tokens == names["("]]
+        brackets[at, depth[at]] = 0
+        depth[at] += 1
+        for operator in ("and", "or", "not"):
+            at = here[tokens == names[operator]]
+            brackets[at, depth[at] - 1] = names[operator]
+        at = here[tokens == names[")"]]
+        depth[at] -= 1
+        closed = brackets[at, depth[at]]
+        for operator, apply in (("and", np.bitwise_and), ("or", np.bitwise_or)):
+            both = at[closed == names[operator]]
+            height[both] -= 1
+            truths[both, height[both] - 1] = apply(truths[both, height[both] - 1], truths[both, height[both]])
+        one = at[closed == names["not"]]
+        truths[one, height[one] - 1] = ~truths[one, height[one] - 1]
+    assert (height == 1).all()
+    assert (depth == 0).all()
+    return np.asarray(truths[:, 0])
+
+
+def test_every_published_relation_is_reproduced(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    """All 249,069."""
+    names = [f"logical_inference/{part}{count}" for part in ("train", "test") for count in range(13)]
+    offer({name: published_bytes(name) for name in names})
+    whole = LogicalInference(data="files", train=Interval(0, 12), test=Interval(0, 12))
+    seen = 0
+    for split in ("train", "valid", "test"):
+        items = whole.generate(split, 0)
+        seen += len(items)
+        here, there = true_in(items.inputs["left"]), true_in(items.inputs["right"])
+        both, left, right, neither = (here & there, here & ~there, ~here & there, ~(here | there))
+        found = np.select(
+            [(left | right) == 0, left == 0, right == 0, (both | neither) == 0, both == 0, neither == 0],
+            [RELATIONS.index(relation) for relation in "=<>^|v"],
+            RELATIONS.index("#"),
+        )
+        assert (found == items.targets).all()
+        most = np.max(
+            [np.add.reduceat(side.values >= 8, side.offsets[:-1], dtype=np.int64) for side in items.inputs.values()],
+            axis=0,
+        )
+        assert (np.minimum(most, 12) == items.groups["operators"]).all()
+    assert seen == 249_069
+
+
+def test_published_splits_are_as_large_as_in_the_papers(
+    published_bytes: Callable[[str], bytes], published: Callable[[str], list[str]], offer: Offer
+) -> None:
+    names = [f"logical_inference/train{count}" for count in range(7)]
+    names += [f"logical_inference/test{count}" for count in range(13)]
+    offer({name: published_bytes(name) for name in names})
+    task = LogicalInference(data="files")
+    splits = {split: task.generate(split, 0) for split in task.split_names()}
+    assert {split: len(items) for split, items in splits.items()} == {
+        "train": 121_977, "valid": 13_552, "iid": 23_922, "test": 13_445,
+    }  # fmt: skip
+    sizes = [np.bincount(splits[split].groups["operators"], minlength=13) for split in ("iid", "test")]
+    assert sum(sizes).tolist() == [6, 410, 2198, 4104, 5361, 6027, 5816, 4707, 3347, 2230, 1444, 864, 853]  # type: ignore[union-attr] # not 0
+    # The tenth line of all, which is in the second file, is the first to validate.
+    label, left, right = published("logical_inference/train0")[9].split("\t")
+    valid = splits["valid"]
+    assert [spell(task, valid.inputs[side][0]) for side in ("left", "right")] == [left, right]
+    assert RELATIONS[valid.targets[0]] == label
+
+
+def test_a_line_of_a_file_that_is_no_pair_is_named(offer: Offer) -> None:
+    offer({"logical_inference/train0": "=\ta\ta\n=\ta\tg\n"})
+    with pytest.raises(TaskError, match="line 2 of logical_inference/train0"):
+        LogicalInference(data="files", train=Interval(0, 0)).generate("train", 0)
 
 
 def test_impossible_statics_are_refused() -> None:

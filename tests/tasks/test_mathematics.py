@@ -14,6 +14,7 @@ import pytest
 from archlang.tasks.base import Split, digest
 from archlang.tasks.mathematics import CHARACTERS, Mathematics, question, read
 from archlang.tasks.mistakes import TaskError
+from tests.tasks.conftest import Offer
 
 MODULES = ("add_or_sub", "place_value")
 PLACES = ["unit", "ten", "hundred"]
@@ -113,8 +114,29 @@ def test_a_question_without_an_answer_is_refused() -> None:
     assert list(read("x", ["1 + 1", "2"])) == [("1 + 1", "2")]
     with pytest.raises(TaskError, match="is not what the published file has"):
         list(read("x", ["1 + 1", "2", "1 + 2"]))
-    with pytest.raises(TaskError, match="line 2 of x"):
+    with pytest.raises(TaskError, match="line 2 of dm_math/x"):
         list(read("x", ["1 + 1", "2 €"]))
+
+
+def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    parts = [name for names in FILES.values() for name in names]
+    offer({
+        written(name, "place_value"):
+            published_bytes(written(name, "place_value"))
+        for name in parts
+    })  # fmt: skip
+    task = Mathematics(module="place_value", data="files")
+    splits = {split: task.generate(split, 0) for split in task.split_names()}
+    texts = {split: [question(task, items, index) for index in range(len(items))] for split, items in splits.items()}
+    flat = [text for pairs in texts.values() for text, _ in pairs]
+    # Repeated questions are dropped.
+    assert len(set(flat)) == len(flat)
+    assert 3_900 < len(flat) <= 2_001 + 2_000
+    assert all(Fraction(found) == answer(text) for pairs in texts.values() for text, found in pairs)
+    # Of the sample, which is smaller than what the paper holds out, a half.
+    assert abs(len(texts["iid"]) - len(texts["train"])) <= 3
+    assert np.unique(splits["iid"].groups["difficulty"]).tolist() == [0, 1, 2]
+    assert len(texts["interpolate"]) <= 1_000
 
 
 def test_the_vocabulary_holds_every_character() -> None:

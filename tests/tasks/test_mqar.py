@@ -38,6 +38,10 @@ def test_the_cells_of_test_are_its_lengths_with_their_pairs() -> None:
     assert list(zip(groups["length"][::50].tolist(), groups["pairs"][::50].tolist(), strict=True)) == [(20, 4), (40, 8)]
 
 
+def test_without_lengths_to_test_there_is_no_test_split() -> None:
+    assert replace(SMALL, test_length=(), test_pairs=()).split_names() == ("train", "valid")
+
+
 def test_keys_and_values_are_even() -> None:
     task = replace(SMALL, train_size=20_000)
     x = task.generate("train", 0).inputs["x"].values.reshape(-1, 20)

@@ -9,9 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from archlang.data.mistakes import DataError
 from archlang.tasks.base import Ragged, Split, spell
 from archlang.tasks.mistakes import TaskError
 from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
+from tests.tasks.conftest import Offer
 
 SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
 
@@ -118,6 +120,34 @@ def test_there_are_as_many_items_as_published_unless_told() -> None:
         "productivity": 81_010,
         "systematicity": 82_168,
     }
+
+
+def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    names = [
+        f"{part}.{side}" for part in ("pcfgset/dev", "pcfgset/test", "systematicity/test") for side in ("src", "tgt")
+    ]
+    offer({f"pcfg_set/{name}": published_bytes(f"pcfg_set/{name}") for name in names})
+    whole, systematicity = Pcfg(data="files"), Pcfg(data="files", split="systematicity")
+    assert [len(whole.generate(split, 0)) for split in ("iid", "test")] == [4_860, 9_721]
+    items = systematicity.generate("test", 0)
+    assert np.unique(items.groups["pair"]).tolist() == [1, 2, 3, 4]
+    assert isinstance(items.targets, Ragged)
+    source = published_bytes("pcfg_set/systematicity/test.src").decode().split("\n")[7]
+    assert spell(whole, items.inputs["source"][7]) == f"[B] {source} [E]"
+    assert spell(whole, items.targets[7]) == " ".join([*evaluate(source.split()), "[E]"])
+    assert systematicity.split_names() == ("train", "test")
+    # The published train expressions could not be had.
+    with pytest.raises(DataError, match="systematicity/train.src of pcfg_set is not at hand"):
+        systematicity.generate("train", 0)
+
+
+def test_files_that_do_not_belong_together_are_refused(offer: Offer) -> None:
+    offer({"pcfg_set/pcfgset/test.src": "copy A1\ncopy A2\n", "pcfg_set/pcfgset/test.tgt": "A1\n"})
+    with pytest.raises(TaskError, match="test.src of pcfg_set has 2 lines and pcfgset/test.tgt has 1"):
+        Pcfg(data="files").generate("test", 0)
+    offer({"pcfg_set/pcfgset/test.src": "copy A1\ncopy A99\n"})
+    with pytest.raises(TaskError, match="line 2 of pcfg_set/pcfgset/test.src"):
+        Pcfg(data="files").generate("test", 0)
 
 
 def test_impossible_statics_are_refused() -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
@@ -108,20 +109,42 @@ def test_seeds_give_different_items() -> None:
             assert digest(task.generate(split, 8))[:16] != known
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "random"])
-def test_another_process_gives_the_same_items(hash_seed: str) -> None:
-    program = (
-        "from archlang.tasks import digest\n"
-        "from archlang.tasks.ctl import Ctl\n"
-        "from archlang.tasks.listops import ListOps\n"
-        "from archlang.tasks.flipflop import FlipFlop\n"
-        "small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)\n"
-        "print([digest(task.generate('train', 7)) for task in (Ctl(), ListOps(train_size=99), small)])\n"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+PROGRAM = """
+from archlang.tasks import digest
+from archlang.tasks.ctl import Ctl
+from archlang.tasks.dyck import Dyck
+from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.id_sort import IdSort
+from archlang.tasks.listops import ListOps
+from archlang.tasks.mqar import Mqar
+small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)
+tasks = Ctl(), ListOps(train_size=99), small, IdSort(train_size=200), Mqar(train_size=50), Dyck(train_size=50)
+answer = [digest(task.generate("train", 7)) for task in tasks]
+"""
+
+
+def vector_units() -> str:
+    """What numpy uses of this processor beyond what every one has."""
+    told = np.show_config(mode="dicts")
+    assert told is not None
+    return " ".join(told["SIMD Extensions"].get("found", ()))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONHASHSEED": "random", "OMP_NUM_THREADS": "4"},
+        {"NPY_DISABLE_CPU_FEATURES": vector_units()},
+    ],
+    ids=["hashes", "threads", "processor"],
+)
+def test_another_process_on_another_machine_gives_the_same_items(other: dict[str, str]) -> None:
+    here: dict[str, object] = {}
+    exec(PROGRAM, here)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **other}
     answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
-    ).stdout
-    small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)
-    tasks: tuple[Task, ...] = (Ctl(), ListOps(train_size=99), small)
-    assert answer == f"{[digest(task.generate('train', 7)) for task in tasks]}\n"
+        [sys.executable, "-c", f"{PROGRAM}\nprint(answer)"],
+        capture_output=True, text=True, env=environment, check=True,
+    ).stdout  # fmt: skip
+    assert answer == f"{here['answer']}\n"

@@ -13,6 +13,7 @@ from archlang.compile import check_text
 from archlang.tasks.base import Ragged, spell
 from archlang.tasks.mistakes import TaskError
 from archlang.tasks.scan import Scan, commands, published_iid, read
+from tests.tasks.conftest import Offer
 
 GOLDENS = Path(os.environ.get("ARCHLANG_GOLDENS", Path(__file__).parents[2].parent / "shared" / "reference"))
 RESPLIT = GOLDENS / "devil" / "goldens" / "scan_resplit.npz"
@@ -146,6 +147,31 @@ def test_a_source_of_its_own_is_checked(joint: str, source: str, fits: bool) -> 
     found = check_text(text)
     assert [diagnostic.code for diagnostic in found] == ([] if fits else ["E0416"])
     assert fits or "a vocabulary of 15, and the model takes one of 7" in found[0].message
+
+
+def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    names = ("tasks.txt", "tasks_train_simple.txt", "tasks_test_simple.txt")
+    offer({f"scan/{name}": published_bytes(f"scan/{name}") for name in names})
+    simple, length, jump = (Scan(split=split, data="files") for split in ("simple", "length", "jump"))
+    assert [len(simple.generate(split, 0)) for split in simple.split_names()] == [16_728, 4_182]
+    assert [len(length.generate(split, 0)) for split in length.split_names()] == [15_292, 1_698, 3_920]
+    # What the grammar settles is the same either way; the order is not.
+    assert told(jump, "test") == told(Scan(split="jump"), "test")
+    assert told(jump, "train") == told(Scan(split="jump"), "train")
+    assert told(length, "test") == told(Scan(split="length"), "test")
+    assert told(length, "iid") != told(Scan(split="length"), "iid")
+
+
+def told(task: Scan, split: str) -> list[str]:
+    """The commands of a split, in alphabetical order."""
+    items = task.generate(split, 0)
+    return sorted(spell(task, items.inputs["source"][index]) for index in range(len(items)))
+
+
+def test_a_line_of_a_file_that_is_no_command_is_named(offer: Offer) -> None:
+    offer({"scan/tasks.txt": "IN: jump OUT: I_JUMP\nIN: hop OUT: I_HOP\n"})
+    with pytest.raises(TaskError, match=r"line 2 of scan/tasks.txt .* 'IN: hop OUT: I_HOP'"):
+        Scan(split="length", data="files").generate("train", 0)
 
 
 def test_impossible_statics_are_refused() -> None:

@@ -13,7 +13,7 @@ from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.base import Form, Kind, Ragged, Written
 from archlang.tasks.metrics import MEANINGS
-from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of
+from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
 def test_every_task_of_the_folder_has_its_file() -> None:
@@ -39,14 +39,14 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
         return
     chosen = {} if begin_end is None else {"begin_end": begin_end}
     gives = {given.name: value(given.value, {**statics, **chosen}) for given in signature(name).gives}
-    assert gives["vocab"] == len(build(name, **chosen).vocabulary)
+    assert gives["vocab"] == len(vocabulary_of(build(name, **chosen)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
     task = build(name, **SMALL.get(name, {}))
     declared = signature(name)
-    gives = {given.name: value(given.value, {**vars_of(task)}) for given in declared.gives}
+    gives = {str(given.name): value(given.value, {**vars_of(task)}) for given in declared.gives}
     for split in [name for name in task.split_names() if name != "test"][:2]:
         items = items_of(task, split)
         assert list(items.inputs) == [parameter.name for parameter in declared.signature.inputs]
@@ -63,7 +63,9 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         for parameter, ragged in zip(declared.signature.inputs, items.inputs.values(), strict=True):
             assert ragged.lengths.min() > 0
             if parameter.type.name == "tokens":
-                assert ragged.values.max() < len(task.vocabulary)
+                sizes = parameter.type.dimensions
+                size = gives["vocab"] if len(sizes) == 1 else value(sizes[1], gives)
+                assert 0 <= ragged.values.min() <= ragged.values.max() < size
             else:
                 assert ragged.values.dtype == np.float32
                 assert ragged.values.shape[1] == value(parameter.type.dimensions[1], vars_of(task))

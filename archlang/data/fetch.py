@@ -1,0 +1,296 @@
+"""A published file from the net: fetched with pooch, gone on with after a break, checked, and then put in its place.
+
+While it arrives, the file is called `.NAME.part`. What broke off is kept, and the next attempt asks the server for the
+rest alone. Nothing is kept of what turns out wrong, or of what a full disk has cut off."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from filelock import FileLock, Timeout
+
+from archlang.data import mistakes, store
+from archlang.data.digests import Digest
+from archlang.data.packing import Stored
+from archlang.data.registry import OfficialFile
+
+if TYPE_CHECKING:
+    from requests import Response
+
+_CHUNK = 1 << 16
+_TIMEOUT = 30
+# What is waited, in seconds, before it is tried again; so often in a row without a byte more.
+_WAITS = (1.0, 2.0, 5.0)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_PARTIAL, _BEYOND, _TOO_MANY, _THEIR_FAULT = 206, 416, 429, 500
+
+Sleep = Callable[[float], None]
+Arrived = tuple[Path, Digest]
+
+
+class Watcher(Protocol):
+    """Who is told how far a download is."""
+
+    def waiting(self) -> None:
+        """Another process is fetching the same file."""
+
+    def moved(self, done: int, total: int | None) -> None:
+        """So many bytes are here, of so many."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def waiting(self) -> None: ...
+    def moved(self, done: int, total: int | None) -> None: ...
+
+
+def fetch(file: OfficialFile, watcher: Watcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
+    """Fetches a published file, unless it is at hand and whole. Where it is, and its digest.
+
+    Raises:
+        DataError: it cannot be had, is not what was published, or there is no room."""
+    watcher = watcher or Silent()
+    place = store.folder() / file.dataset / file.stored
+    found = _whole(file)
+    if found is None:
+        with _locked(place, watcher):
+            # Another process may have been first.
+            found = _whole(file) or _arrived(file, place, watcher, sleep)
+    return found
+
+
+def _whole(file: OfficialFile) -> Arrived | None:
+    """Where the file is; None also if it is not what was published, as then it is fetched again."""
+    try:
+        return store.verify(file, anew=False)
+    except mistakes.DataError:
+        return None
+
+
+@contextmanager
+def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
+    """One process at a time fetches a file."""
+    lock = FileLock(place.with_name(f".{place.name}.lock"))
+    with _telling(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            watcher.waiting()
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -> Arrived:
+    """Fetches a file; the lock is held."""
+    part = _Part(file, place)
+    with _telling(place):
+        continued = part.begin()
+    try:
+        with _telling(place):
+            part.download(watcher, sleep)
+            if continued and not part.is_right():
+                # What an earlier attempt had left may be what is wrong.
+                part.remove()
+                part.download(watcher, sleep)
+            return place, part.finish()
+    except mistakes.BrokenOffError:
+        raise
+    except mistakes.DataError:
+        part.remove()
+        raise
+
+
+@contextmanager
+def _telling(place: Path) -> Iterator[None]:
+    """Says which file it is that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise mistakes.not_written(place, error.strerror or error) from error
+
+
+class _Part:
+    """A file that is on its way, beside its place."""
+
+    def __init__(self, file: OfficialFile, place: Path) -> None:
+        self._file = file
+        self._place = place
+        self._path = place.with_name(f".{place.name}.part")
+        # Which content it is a part of, as the server calls it: needed where no digest would tell.
+        self._origin = place.with_name(f".{place.name}.part.etag")
+        self._stored = Stored(self._path, "" if file.stored == file.member else Path(file.stored).suffix)
+
+    # A packed file is smaller than its content, whose size is known.
+    @property
+    def _size(self) -> int | None:
+        return None if self._stored.ending else self._file.size
+
+    def _here(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
+
+    def begin(self) -> bool:
+        """Whether there is something to go on with.
+
+        Raises:
+            DataError: the disk has no room for the rest."""
+        if self._file.digest is None and not self._origin.exists():
+            self._path.unlink(missing_ok=True)
+        missing = (self._file.size or 0) - self._here()
+        free = shutil.disk_usage(self._place.parent).free
+        if missing > free:
+            raise mistakes.too_little_room(self._place, missing, free)
+        return self._path.exists()
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._origin.unlink(missing_ok=True)
+
+    def is_right(self) -> bool:
+        try:
+            self._digest()
+        except mistakes.DataError:
+            return False
+        return True
+
+    def finish(self) -> Digest:
+        """Puts what has arrived in its place, if it is what was published.
+
+        Raises:
+            DataError: it is not."""
+        digest = self._digest()
+        self._path.replace(self._place)
+        self._origin.unlink(missing_ok=True)
+        if self._file.digest is None:
+            store.pin_of(self._place).write_text(f"{digest.value}  {self._place.name}\n", encoding="utf-8")
+        return digest
+
+    def _digest(self) -> Digest:
+        try:
+            return store.check(self._stored, self._file, anew=True)
+        except mistakes.DamagedError as error:
+            raise mistakes.other_content(self._file.url, self._place, error.found, error.expected) from error
+
+    # Over the net
+
+    def download(self, watcher: Watcher, sleep: Sleep) -> None:
+        """Fetches what is missing, and begins again where it breaks off.
+
+        Raises:
+            BrokenOffError: it broke off too often.
+            DataError: it cannot be had."""
+        # Where nothing can be reached, nobody wants to wait.
+        waits = list(_WAITS[:1])
+        while True:
+            before = self._here()
+            reason = self._attempt(watcher)
+            if reason is None:
+                return
+            if self._here() > before:
+                waits = list(_WAITS)
+            elif not waits:
+                raise mistakes.broken_off(self._file.url, self._place, reason, self._file.digest, self._here())
+            sleep(waits.pop(0))
+
+    def _attempt(self, watcher: Watcher) -> str | None:
+        """Fetches on, once. None if the file is whole, else why it is not."""
+        from requests import HTTPError, RequestException
+
+        try:
+            with self._path.open("ab") as target:
+                self._transfer(target, watcher)
+        except HTTPError as error:
+            status = error.response.status_code if error.response is not None else 0
+            if status == _BEYOND:
+                # All of it was here before, or more.
+                return None
+            if status == _TOO_MANY or status >= _THEIR_FAULT:
+                return f"the server answers {status}"
+            raise mistakes.not_served(self._file.url, self._place, status, self._file.digest) from error
+        except RequestException as error:
+            return _plain(error)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise mistakes.no_room_for(self._place, error.strerror) from error
+            raise
+        if self._size is not None and self._here() < self._size:
+            return f"it ended after {self._here():,} of {self._size:,} bytes"
+        return None
+
+    def _transfer(self, target: IO[bytes], watcher: Watcher) -> None:
+        from pooch import HTTPDownloader
+
+        # pooch leaves connections open that end in a mistake.
+        with ExitStack() as answers:
+
+            def heed(answer: Response, *_: object, **__: object) -> None:
+                answers.callback(answer.close)
+                self._heed(answer, target)
+
+            fetcher = HTTPDownloader(
+                progressbar=_Bar(target, self._size, watcher), chunk_size=_CHUNK, timeout=_TIMEOUT,
+                headers=self._headers(), hooks={"response": heed},
+            )  # fmt: skip
+            fetcher(self._file.url, target, None)
+
+    def _headers(self) -> dict[str, str]:
+        # Packed on the way, the rest of a file could not be asked for by its place.
+        headers = {"Accept-Encoding": "identity"}
+        if self._here():
+            headers["Range"] = f"bytes={self._here()}-"
+            if self._origin.exists():
+                headers["If-Range"] = self._origin.read_text(encoding="utf-8")
+        return headers
+
+    def _heed(self, answer: Response, target: IO[bytes]) -> None:
+        """Makes what is here fit to what the server is about to send."""
+        from requests import RequestException
+
+        if not answer.ok or answer.is_redirect:
+            return
+        if answer.status_code != _PARTIAL:
+            target.truncate(0)
+        elif not answer.headers.get("Content-Range", "").startswith(f"bytes {target.tell()}-"):
+            raise RequestException("the server sends another part than it was asked for", response=answer)
+        name = answer.headers.get("ETag", "")
+        if self._file.digest is None and name.startswith('"'):
+            self._origin.write_text(name, encoding="utf-8")
+
+
+class _Bar:
+    """What pooch takes for a progress bar."""
+
+    def __init__(self, target: IO[bytes], size: int | None, watcher: Watcher) -> None:
+        self._target = target
+        self._size = size
+        self._watcher = watcher
+        self.total = 0
+
+    def update(self, count: int) -> None:
+        here = self._target.tell()
+        self._watcher.moved(here, self._size or max(self.total, here))
+
+    def reset(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _plain(error: Any) -> str:  # Any: requests hides what went wrong in what went wrong in …
+    """The innermost reason of a mistake."""
+    while (inner := getattr(error, "reason", None) or next(iter(getattr(error, "args", ())), None)) is not None:
+        if isinstance(inner, str):
+            return inner
+        error = inner
+    return str(error) or type(error).__name__

@@ -1,0 +1,57 @@
+"""Files that may be packed with xz or gzip, read as what they hold."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from archlang.data import mistakes
+
+_OPENERS: Mapping[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open}
+ENDINGS = ("", *_OPENERS)
+_BROKEN = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file on disk, and how it is packed: one of `ENDINGS`."""
+
+    place: Path
+    ending: str = ""
+
+    def open(self) -> BinaryIO:
+        """Its content.
+
+        Raises:
+            DataError: it cannot be opened."""
+        with telling(self.place):
+            return cast(BinaryIO, _OPENERS[self.ending](self.place)) if self.ending else self.place.open("rb")
+
+    def size(self) -> int:
+        """How many bytes its content has.
+
+        Raises:
+            DataError: it cannot be read or unpacked."""
+        with telling(self.place):
+            if not self.ending:
+                return self.place.stat().st_size
+            with self.open() as stream:
+                return sum(len(chunk) for chunk in iter(lambda: stream.read(_CHUNK), b""))
+
+
+@contextmanager
+def telling(place: Path) -> Iterator[None]:
+    """Says which file it is that cannot be read or unpacked."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise mistakes.not_unpacked(place, error) from error
+    except OSError as error:
+        raise mistakes.unreadable(place, error.strerror or error) from error

@@ -1,0 +1,24 @@
+"""Tokens as unit vectors."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class OneHot(nn.Module):
+    """y_i[c] = 1 where c = x_i, else 0"""
+
+    units: Tensor
+    placeless = True
+
+    def __init__(self, *, vocab: int) -> None:
+        super().__init__()
+        # A buffer, so that it has the device and dtype of the model.
+        self.register_buffer("units", torch.eye(vocab), persistent=False)
+
+    def forward(
+        self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n vocab"]:
+        return self.units[x]

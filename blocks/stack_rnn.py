@@ -1,0 +1,61 @@
+"""A recurrent network with a stack."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.backend.past import Past
+
+
+class StackRnn(nn.Module):
+    """A recurrent network with a stack that it pushes to and pops from, each to some degree.
+
+        h_t = tanh(W x_t + b + U (h_{t-1} + R s_{t-1}[0] + r) + c)
+        push, pop = softmax(A h_t + a),    e_t = σ(E h_t + e)
+        s_t = push [e_t; s_{t-1}[0]; s_{t-1}[1]; …] + pop [s_{t-1}[1]; s_{t-1}[2]; …; 0]
+
+    Suzgun, Gehrmann, Belinkov, Shieber, "Memory-augmented recurrent neural networks can learn generalized Dyck
+    languages", 2019. An answer is read from h before the stack moves, as in its program."""
+
+    def __init__(self, *, hidden: int, slots: int, width: int, d: int) -> None:
+        super().__init__()
+        self.cell = nn.RNNCell(d, hidden)
+        self.top = nn.Linear(width, hidden)
+        self.action = nn.Linear(hidden, 2)
+        self.element = nn.Linear(hidden, width)
+        self.slots = slots
+        self.width = width
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        return self._walk(x, *self._start(x))[0]
+
+    def extend(
+        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n hidden"]:
+        h, stack = (past.kept["h"], past.kept["stack"]) if past.start else self._start(x)
+        y, past.kept["h"], past.kept["stack"] = self._walk(x, h, stack)
+        return y
+
+    def _start(self, x: Tensor) -> tuple[Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
+        return x.new_zeros(len(x), self.cell.hidden_size), x.new_zeros(len(x), self.slots, self.width)
+
+    def _walk(
+        self, x: Float[Tensor, "b n d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]
+    ) -> tuple[Float[Tensor, "b n hidden"], Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
+        """The results of the steps after the states h and s, and the states after them."""
+        steps = []
+        for x_t in x.unbind(1):
+            h = self.cell(x_t, h + self.top(stack[:, 0]))
+            push, pop = self.action(h).softmax(-1)[..., None, None].unbind(1)
+            element = torch.sigmoid(self.element(h))[:, None]
+            pushed = torch.cat((element, stack[:, :-1]), dim=1)
+            popped = F.pad(stack[:, 1:], (0, 0, 0, 1))
+            stack = push * pushed + pop * popped
+            steps.append(h)
+        y = torch.stack(steps, dim=1) if steps else x.new_zeros(*x.shape[:2], h.shape[-1])
+        return y, h, stack

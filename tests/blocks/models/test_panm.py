@@ -1,0 +1,121 @@
+"""The library's pointer memories: on every encoder, in both forms, and as the last layer of a Transformer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.names.library import module_file
+
+PROGRAM = """
+use archlang.models.panm
+
+model program[network: symbol = bigru, form: symbol = code, controller: symbol = gru, reads = 1, pointers = 2](
+    source: tokens[n], target: tokens[t]) -> logits[t, vocab] {
+    blank = zeros[3](target)
+    x = one_hot(source)
+    y = recurrent_panm[8, 4, pointers, reads, network, form, controller, width = 6](x, blank)
+    return linear[vocab](y)
+}
+"""
+NETWORKS = ("bigru", "lstm", "bilstm", "gru")
+
+
+def noisy(module: Architecture) -> Architecture:
+    module = module.double().eval()
+    for parameter in module.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return module
+
+
+def program(folder: Path, **statics: Any) -> Architecture:  # Any: statics of any kind
+    path = folder / "program.arch"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return noisy(archlang.load(path, vocab=6, **statics))
+
+
+def shipped(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+    path = module_file("archlang.models.panm")
+    assert path is not None
+    return noisy(archlang.load(path, model, vocab=6, **statics))
+
+
+def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    source, target = torch.randint(0, 6, (3, 7)), torch.randint(0, 6, (3, 5))
+    return source, target, {"source": torch.tensor([7, 3, 1]), "target": torch.tensor([2, 5, 4])}
+
+
+def holds_alone(module: Architecture) -> None:
+    source, target, lengths = items()
+    together = module(source, target, lengths=lengths)
+    for row, (n, m) in enumerate(zip(lengths["source"].tolist(), lengths["target"].tolist(), strict=True)):
+        alone = module(source[[row], :n], target[[row], :m])
+        torch.testing.assert_close(together[row, :m], alone[0], atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("form", ["code", "paper"])
+@pytest.mark.parametrize("controller", ["gru", "attentive"])
+def test_padding_never_changes_a_real_step(network: str, form: str, controller: str, tmp_path: Path) -> None:
+    holds_alone(program(tmp_path, network=network, form=form, controller=controller, pointers=3))
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_padding_never_changes_a_real_step_of_a_transformer(relative: bool, layers: int) -> None:
+    sizes = {"d": 16, "heads": 2, "ff": 16, "hidden": 8, "words": 6}
+    holds_alone(shipped("panm_seq2seq", relative=relative, layers=layers, **sizes))
+
+
+def test_a_decoder_that_is_told_nothing_answers_the_same_whatever_its_target(tmp_path: Path) -> None:
+    module, (source, target, _) = program(tmp_path), items()
+    assert module(source, target).equal(module(source, (target + 1) % 6))
+
+
+def test_a_transformer_with_pointers_does_not_see_what_is_still_to_be_said() -> None:
+    module = shipped("panm_seq2seq", d=16, heads=2, ff=16, layers=2, hidden=8, words=6)
+    source, target, _ = items()
+    other = target.clone()
+    other[:, 3:] = (other[:, 3:] + 1) % 6
+    assert module(source, target)[:, :3].allclose(module(source, other)[:, :3], rtol=0, atol=1e-12)
+    assert module(source, target)[:, 3:].ne(module(source, other)[:, 3:]).any()
+
+
+def test_addresses_move_in_training_and_rest_when_tested() -> None:
+    module = shipped("panm_lstm", hidden=8, width=6)
+    source, target, _ = items()
+    assert module(source, target).equal(module(source, target))
+    module.train()
+    assert module(source, target).ne(module(source, target)).any()
+
+
+def test_the_programs_addresses_move_when_tested_too() -> None:
+    module = shipped("panm_bigru", hidden=8)
+    source, target, _ = items()
+    assert module(source, target).ne(module(source, target)).any()
+
+
+def test_reads_of_the_second_mode_may_be_several_or_none(tmp_path: Path) -> None:
+    sizes = {}
+    for reads in (0, 1, 2):
+        module = program(tmp_path, reads=reads)
+        sizes[reads] = module.get_parameter("linear.weight").shape[1]
+        assert any("relational_read" in name for name in module.state_dict()) is (reads > 0)
+    # Two pointers and a state, eight wide each, and as much for every read.
+    assert sizes == {0: 24, 1: 32, 2: 40}
+
+
+def test_a_transformer_with_pointers_writes_the_same_step_by_step() -> None:
+    module = shipped("panm_seq2seq", d=16, heads=2, ff=16, layers=2, hidden=8, words=6)
+    source, _, lengths = items()
+    written = [
+        module.decode(source, lengths=lengths["source"], begin=0, limit=9, cache=cache) for cache in (True, False)
+    ]
+    assert written[0].choices.equal(written[1].choices)
+    torch.testing.assert_close(written[0].logits, written[1].logits, atol=1e-12, rtol=1e-12)

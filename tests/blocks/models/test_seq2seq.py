@@ -1,0 +1,92 @@
+"""The library's encoder-decoders: what is padding, what is shared, and what depends on what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.blocks.embed import Embed
+from archlang.blocks.positions import AbsolutePositions
+from archlang.names.library import module_file
+
+VARIANTS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
+    "absolute": {},
+    "upscaled": {"scaling": "token_upscaling"},
+    "downscaled": {"scaling": "position_downscaling"},
+    "relative": {"relative": True},
+    "universal": {"universal": True},
+    "universal relative": {"universal": True, "relative": True},
+}
+variants = pytest.mark.parametrize("statics", VARIANTS.values(), ids=VARIANTS)
+
+
+def seq2seq(**statics: Any) -> Architecture:  # Any: statics of any kind
+    path = module_file("archlang.models.seq2seq")
+    assert path is not None
+    small = {"d": 16, "heads": 2, "ff": 24, "layers": 2, "words": 7, "vocab": 5, **statics}
+    module = archlang.load(path, "seq2seq", **small).double().eval()
+    for parameter in module.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return module
+
+
+def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    source, target = torch.randint(0, 7, (3, 6)), torch.randint(0, 5, (3, 5))
+    return source, target, {"source": torch.tensor([6, 3, 1]), "target": torch.tensor([2, 5, 4])}
+
+
+@variants
+def test_padding_never_changes_a_real_position(statics: dict[str, Any]) -> None:
+    module, (source, target, lengths) = seq2seq(**statics), items()
+    together = module(source, target, lengths=lengths)
+    for row, (n, m) in enumerate(zip(lengths["source"].tolist(), lengths["target"].tolist(), strict=True)):
+        alone = module(source[[row], :n], target[[row], :m])
+        torch.testing.assert_close(together[row, :m], alone[0], atol=1e-12, rtol=1e-12)
+
+
+@variants
+def test_the_order_of_a_batch_changes_nothing(statics: dict[str, Any]) -> None:
+    module, (source, target, lengths) = seq2seq(**statics), items()
+    order = [2, 0, 1]
+    turned = module(source[order], target[order], lengths={name: one[order] for name, one in lengths.items()})
+    torch.testing.assert_close(turned, module(source, target, lengths=lengths)[order], atol=1e-12, rtol=1e-12)
+
+
+@variants
+def test_an_answer_does_not_see_what_is_still_to_be_said(statics: dict[str, Any]) -> None:
+    module, (source, target, _) = seq2seq(**statics), items()
+    other = target.clone()
+    other[:, 3:] = (other[:, 3:] + 1) % 5
+    assert module(source, target)[:, :3].allclose(module(source, other)[:, :3], rtol=0, atol=1e-12)
+    assert module(source, target)[:, 3:].ne(module(source, other)[:, 3:]).any()
+
+
+def test_a_universal_model_may_be_deeper_than_it_was_trained() -> None:
+    shallow, deep = seq2seq(universal=True), seq2seq(universal=True, layers=7)
+    deep.load_state_dict(shallow.state_dict())
+    source, target, _ = items()
+    assert deep(source, target).ne(shallow(source, target)).any()
+    assert set(seq2seq(layers=3).state_dict()) > set(seq2seq(layers=2).state_dict())
+
+
+def test_the_table_of_the_target_scores_the_answer() -> None:
+    module, (source, target, _) = seq2seq(relative=True), items()
+    target %= 4  # the last token is never said, so its row is only an answer's
+    before = module(source, target)
+    module.get_parameter("table.weight").data[4] += 1.0
+    after = module(source, target)
+    assert after[..., :4].equal(before[..., :4])
+    assert after[..., 4].ne(before[..., 4]).all()
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_embeddings_are_dropped_of_absolute_models_only(relative: bool) -> None:
+    parts = list(seq2seq(relative=relative, dropout=0.3).children())
+    placed = [part.dropout for part in parts if isinstance(part, AbsolutePositions)]
+    assert placed == ([] if relative else [0.3, 0.3])
+    assert [part.dropout for part in parts if isinstance(part, Embed)] == [0.0, 0.0]

@@ -1,0 +1,18 @@
+"""Tokens as unit vectors."""
+
+from __future__ import annotations
+
+import torch
+
+from archlang.blocks.one_hot import OneHot
+
+
+def test_a_token_is_one_at_its_own_number_only() -> None:
+    x = torch.tensor([[2, 0], [1, 1]])
+    expected = torch.tensor([[[0.0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 1, 0]]])
+    assert OneHot(vocab=3)(x).equal(expected)
+    assert OneHot(vocab=3).double()(x).equal(expected.double())
+
+
+def test_there_is_nothing_to_save() -> None:
+    assert OneHot(vocab=3).state_dict() == {}

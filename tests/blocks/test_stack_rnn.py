@@ -1,0 +1,62 @@
+"""The network with a stack against loops over samples, steps and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from archlang.blocks.stack_rnn import StackRnn
+
+
+def network(slots: int = 4) -> StackRnn:
+    return StackRnn(hidden=6, slots=slots, width=3, d=5).double()
+
+
+def slow_network(block: StackRnn) -> Callable[..., Tensor]:
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        samples = []
+        for row in x:
+            h = torch.zeros(6, dtype=torch.float64)
+            stack = [torch.zeros(3, dtype=torch.float64)] * block.slots
+            states = []
+            for x_t in row:
+                seen = h + block.top.weight @ stack[0] + block.top.bias
+                h = torch.tanh(
+                    block.cell.weight_ih @ x_t + block.cell.bias_ih + block.cell.weight_hh @ seen + block.cell.bias_hh
+                )
+                powers = torch.exp(block.action.weight @ h + block.action.bias)
+                push, pop = powers / powers.sum()
+                element = 1 / (1 + torch.exp(-(block.element.weight @ h + block.element.bias)))
+                above = [element, *stack[:-1]]
+                below = [*stack[1:], torch.zeros(3, dtype=torch.float64)]
+                stack = [push * one + pop * other for one, other in zip(above, below, strict=True)]
+                states.append(h)
+            samples.append(torch.stack(states))
+        return torch.stack(samples)
+
+    return slow
+
+
+def test_states_and_gradients_are_those_of_the_equations(agree: Callable[..., None]) -> None:
+    # Longer than the stack is deep, so that something is lost at its end.
+    block = network(slots=3)
+    agree(block, slow_network(block), torch.randn(2, 7, 5, dtype=torch.float64), mask_n=None)
+
+
+def test_a_stack_of_one_slot_forgets(agree: Callable[..., None]) -> None:
+    block = network(slots=1)
+    agree(block, slow_network(block), torch.randn(2, 4, 5, dtype=torch.float64), mask_n=None)
+
+
+def test_a_state_depends_on_what_was_read_up_to_it() -> None:
+    block, x = network(), torch.randn(1, 6, 5).double()
+    other = x.clone()
+    other[:, 3:] = torch.randn(1, 3, 5).double()
+    assert block(x)[:, :3].equal(block(other)[:, :3])
+    assert block(x)[:, 3:].ne(block(other)[:, 3:]).any()
+
+
+def test_no_steps_are_no_states() -> None:
+    assert network()(torch.zeros(2, 0, 5).double()).shape == (2, 0, 6)

@@ -1,0 +1,291 @@
+"""Files from the net arrive whole and checked, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import multiprocessing
+import shutil
+import socket
+import threading
+from collections.abc import Callable
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from archlang.data import store
+from archlang.data.fetch import fetch
+from archlang.data.mistakes import BrokenOffError, DataError
+from archlang.data.registry import OfficialFile
+from tests.data.conftest import Served
+
+CONTENT = bytes(range(256)) * 2_000
+# What is written at once.
+CHUNK = 1 << 16
+DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+BLOB = f"gitblob:{hashlib.sha1(b'blob %d' % len(CONTENT) + bytes(1) + CONTENT).hexdigest()}"
+
+
+class Seen:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.waited = 0
+        self.steps: list[tuple[int, int | None]] = []
+        self.held = threading.Event()
+
+    def waiting(self) -> None:
+        self.waited += 1
+        self.held.set()
+
+    def moved(self, done: int, total: int | None) -> None:
+        self.steps.append((done, total))
+
+
+def at_once(seconds: float) -> None:
+    """Nothing is waited for in a test."""
+
+
+def left(folder: Path) -> list[str]:
+    """The files of a folder, but for locks."""
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
+
+
+@pytest.mark.parametrize("digest", [DIGEST, BLOB])
+def test_a_file_comes_into_its_place(server: Served, folder: Path, digest: str) -> None:
+    server.files["a/text"] = CONTENT
+    file = server.file("a/text", digest, len(CONTENT))
+    seen = Seen()
+    place, found = fetch(file, seen)
+    assert (place, str(found)) == (folder / "words" / "a" / "text", digest)
+    assert place.read_bytes() == CONTENT
+    assert left(folder) == ["text"]
+    assert seen.steps[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in seen.steps] == sorted(done for done, _ in seen.steps)
+
+
+def test_what_is_here_is_not_fetched_again(server: Served) -> None:
+    server.files["text"] = CONTENT
+    file = server.file("text", DIGEST)
+    assert fetch(file) == fetch(file)
+    assert len(server.asked) == 1
+
+
+def test_a_damaged_file_is_fetched_again(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    (folder / "words").mkdir(parents=True)
+    (folder / "words" / "text").write_bytes(CONTENT[:-1])
+    place, _ = fetch(server.file("text", DIGEST))
+    assert place.read_bytes() == CONTENT
+
+
+def test_a_packed_file_stays_packed_and_its_content_is_what_counts(server: Served, folder: Path) -> None:
+    server.files["text.gz"] = gzip.compress(CONTENT)
+    place, found = fetch(server.file("text.gz", DIGEST, len(CONTENT)))
+    assert (place, str(found)) == (folder / "words" / "text.gz", DIGEST)
+    assert store.open_binary("words", "text").read() == CONTENT
+
+
+def test_a_download_goes_on_after_breaks(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    server.cuts = [2 * CHUNK, 3 * CHUNK]
+    place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
+    assert place.read_bytes() == CONTENT
+    assert server.asked == ["", f"bytes={2 * CHUNK}-", f"bytes={5 * CHUNK}-"]
+
+
+def test_the_next_command_goes_on_where_the_last_one_broke_off(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    server.cuts = [CHUNK, 0, 0, 0, 0]
+    file = server.file("text", DIGEST, len(CONTENT))
+    with pytest.raises(BrokenOffError, match="goes on from the 65,536 bytes"):
+        fetch(file, sleep=at_once)
+    assert left(folder) == [".text.part"]
+    server.cuts, server.asked = [], []
+    place, _ = fetch(file, sleep=at_once)
+    assert (place.read_bytes(), server.asked, left(folder)) == (CONTENT, [f"bytes={CHUNK}-"], ["text"])
+
+
+def test_a_server_that_knows_no_parts_sends_all_again(server: Served) -> None:
+    server.files["text"] = CONTENT
+    server.cuts, server.ranges = [CHUNK], False
+    place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
+    assert place.read_bytes() == CONTENT
+
+
+def test_a_part_that_is_whole_already_is_taken(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    (folder / "words").mkdir(parents=True)
+    (folder / "words" / ".text.part").write_bytes(CONTENT)
+    place, _ = fetch(server.file("text", DIGEST), sleep=at_once)
+    assert place.read_bytes() == CONTENT
+
+
+def test_a_part_of_something_else_is_given_up(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    (folder / "words").mkdir(parents=True)
+    (folder / "words" / ".text.part").write_bytes(b"x" * 1000)
+    place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
+    assert place.read_bytes() == CONTENT
+    assert server.asked == ["bytes=1000-", ""]
+
+
+@pytest.mark.parametrize("size", [len(CONTENT), None])
+def test_other_content_is_refused_by_name_and_digest_and_not_kept(
+    server: Served, folder: Path, size: int | None
+) -> None:
+    server.files["text"] = CONTENT[:-1] + b"x"
+    wrong = hashlib.sha256(server.files["text"]).hexdigest()
+    with pytest.raises(DataError) as error:
+        fetch(server.file("text", DIGEST, size), sleep=at_once)
+    for told in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "nothing of it was kept", str(folder / "words")):
+        assert told in str(error.value)
+    assert left(folder) == []
+
+
+def test_a_truncated_file_is_refused(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT[:-10]
+    for size in (len(CONTENT), None):
+        with pytest.raises(DataError, match=f"is not the published text: its digest is .* and not {DIGEST}"):
+            fetch(server.file("text", DIGEST, size), sleep=at_once)
+        assert left(folder) == []
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_file_that_is_not_served_is_told_with_where_to_put_it(server: Served, folder: Path, status: int) -> None:
+    server.failures = [status]
+    with pytest.raises(DataError, match=f"the server answers {status} for {server.url}/text") as error:
+        fetch(server.file("text", DIGEST), sleep=at_once)
+    assert f"put it to {folder / 'words' / 'text'}; its digest is {DIGEST}" in str(error.value)
+    assert left(folder) == []
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_is_busy_is_asked_again(server: Served, status: int) -> None:
+    server.files["text"] = CONTENT
+    server.failures = [status]
+    waits: list[float] = []
+    place, _ = fetch(server.file("text", DIGEST), sleep=waits.append)
+    assert (place.read_bytes(), waits) == (CONTENT, [1.0])
+
+
+def test_offline_says_which_file_to_place_where(folder: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file = Served(f"http://127.0.0.1:{port}").file("text", DIGEST)
+    with pytest.raises(BrokenOffError, match=r"cannot be reached \(.*refused") as error:
+        fetch(file, sleep=at_once)
+    assert f"fetch {file.url} by other means, and put it to {folder / 'words' / 'text'}" in error.value.remedy
+    assert DIGEST in error.value.remedy
+    assert left(folder) in ([], [".text.part"])
+
+
+def test_of_an_unknown_digest_the_one_that_came_is_kept(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    file = server.file("text")
+    place, found = fetch(file)
+    assert str(found) == DIGEST
+    assert (folder / "words" / "text.sha256").read_text() == f"{DIGEST.removeprefix('sha256:')}  text\n"
+    place.write_bytes(CONTENT[1:])
+    with pytest.raises(DataError, match="is not the published file"):
+        store.open_binary("words", "text")
+
+
+def test_without_a_digest_a_part_is_gone_on_with_only_if_the_server_vouches_for_it(
+    server: Served, folder: Path
+) -> None:
+    server.files["text"], server.etag = CONTENT, '"first"'
+    server.cuts = [CHUNK, 0, 0, 0, 0]
+    file = server.file("text")
+    with pytest.raises(BrokenOffError):
+        fetch(file, sleep=at_once)
+    server.files["text"], server.etag, server.cuts = CONTENT[::-1], '"second"', []
+    place, _ = fetch(file, sleep=at_once)
+    assert place.read_bytes() == CONTENT[::-1]
+    assert left(folder) == ["text", "text.sha256"]
+
+
+def test_a_full_disk_leaves_nothing_behind(server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files["text"] = CONTENT
+    opened: Callable[..., Any] = Path.open  # Any: as `Path.open`
+
+    class Full:
+        """A file on a disk with room for a little."""
+
+        def __init__(self, file: BufferedWriter) -> None:
+            self._file = file
+
+        def write(self, data: bytes) -> int:
+            if self._file.tell() > 100_000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return self._file.write(data)
+
+        def __getattr__(self, name: str) -> Any:  # Any: whatever a file has
+            return getattr(self._file, name)
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self._file.close()
+
+    def limited(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:  # Any: as `Path.open`
+        return Full(opened(path, mode)) if mode == "ab" else opened(path, mode, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", limited)
+    with pytest.raises(DataError, match=r"the disk is full \(No space left on device\), and nothing of"):
+        fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
+    assert left(folder) == []
+
+
+def test_too_little_room_is_noticed_before_anything_is_fetched(
+    server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(1_000))
+    with pytest.raises(DataError, match="needs 512,000 bytes more, and 1,000 are free"):
+        fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
+    assert (server.asked, left(folder)) == ([], [])
+
+
+def test_a_folder_that_cannot_be_written_is_told(server: Served, folder: Path) -> None:
+    folder.write_text("a file, where the folder should be")
+    with pytest.raises(DataError, match=r"text cannot be written .*: set ARCHLANG_DATA"):
+        fetch(server.file("text", DIGEST), sleep=at_once)
+
+
+def _fetch(file: OfficialFile, answers: Any) -> None:  # Any: a queue
+    answers.put(str(fetch(file)[1]))
+
+
+def test_two_processes_that_want_the_same_file_both_get_it(server: Served, folder: Path) -> None:
+    server.files["text"] = CONTENT
+    server.pause.clear()
+    file = server.file("text", DIGEST, len(CONTENT))
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    other = context.Process(target=_fetch, args=(file, answers))
+    other.start()
+    while not server.asked:
+        assert other.is_alive()
+        other.join(0.05)
+    seen = Seen()
+
+    def answer_when_both_want_it() -> None:
+        seen.held.wait(10)
+        server.pause.set()
+
+    opener = threading.Thread(target=answer_when_both_want_it)
+    opener.start()
+    place, found = fetch(file, seen)
+    opener.join()
+    other.join(30)
+    assert (str(found), answers.get(timeout=5), other.exitcode) == (DIGEST, DIGEST, 0)
+    assert (place.read_bytes(), seen.waited, len(server.asked)) == (CONTENT, 1, 1)
+    assert left(folder) == ["text"]

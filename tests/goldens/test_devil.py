@@ -1,0 +1,382 @@
+"""The golden arrays of The Devil is in the Detail, and the library's `seq2seq` and other programs in archlang."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+from collections.abc import Mapping
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.blocks.positions import sinusoid
+from archlang.blocks.relative_attention import RelativeAttention
+from archlang.names.library import module_file
+from archlang.run.schedules import learning_rate
+from archlang.run.settings import Settings
+from archlang.run.smoothing import smoothed_entropy
+from archlang.tasks.base import Ragged, Split, Unit
+from archlang.tasks.metrics import tally
+from archlang.tasks.scan import commands, published_iid
+from archlang.tasks.scan import read as command
+from tests.goldens.files import GOLDENS, HERE
+from tests.goldens.golden import Golden, Program, close
+
+TOLERANCE = 2e-5
+SCALINGS = {"none": "none", "teu": "token_upscaling", "ped": "position_downscaling"}
+
+Config = Mapping[str, Any]  # Any: JSON
+
+
+def page() -> Path:
+    found = module_file("archlang.models.seq2seq")
+    assert found is not None
+    return found
+
+
+# Whole models
+
+
+def config(golden: Golden) -> Config:
+    found: Config = json.loads(str(golden.arrays["cfg"]))
+    return found
+
+
+def weights_of(cfg: Config) -> dict[str, str | Tensor]:
+    """Where each parameter of `seq2seq` is in a golden file."""
+    relative = cfg["relative"]
+    found: dict[str, str | Tensor] = {
+        "read.weight": "p.src_emb",
+        "table.weight": "p.tgt_emb",
+        "unembed.bias": "p.out.b",
+    }
+    for layer in range(1 if cfg["universal"] else cfg["layers"]):
+        stack = "" if cfg["universal"] else f"stack.{layer}."
+        for side, norms, short in (("encoder", 2, "enc"), ("decoder", 3, "dec")):
+            ours, theirs = f"{side}.{stack}{side}_layer", f"p.{short}.{layer}"
+            attentions = {"relative_attention" if relative else "attention": "self"}
+            if side == "decoder":
+                attentions["attention" if relative else "attention_2"] = "cross"
+            for name, array in attentions.items():
+                for word in ("query", "key", "value", "output"):
+                    found[f"{ours}.{name}.{word}.weight"] = f"{theirs}.{array}.{word[0]}"
+            if relative:
+                found[f"{ours}.relative_attention.position.weight"] = f"{theirs}.self.r"
+                found[f"{ours}.relative_attention.content_bias"] = f"{theirs}.self.u"
+                found[f"{ours}.relative_attention.position_bias"] = f"{theirs}.self.w"
+            for layer_of, array in (("hidden", "ff1"), ("output", "ff2")):
+                found[f"{ours}.feedforward.{layer_of}.weight"] = f"{theirs}.{array}.w"
+                found[f"{ours}.feedforward.{layer_of}.bias"] = f"{theirs}.{array}.b"
+            for index in range(1, norms + 1):
+                norm = "norm" if index == 1 else f"norm_{index}"
+                found[f"{ours}.{norm}.weight"] = f"{theirs}.ln{index}.g"
+                found[f"{ours}.{norm}.bias"] = f"{theirs}.ln{index}.b"
+    return found
+
+
+def program_of(golden: Golden, folder: Path) -> Program:
+    cfg = config(golden)
+    return Program(
+        page().read_text(encoding="utf-8"),
+        golden,
+        weights_of(cfg),
+        folder,
+        "seq2seq",
+        words=len(golden["p.src_emb"]),
+        vocab=len(golden["p.tgt_emb"]),
+        d=cfg["d"],
+        heads=cfg["heads"],
+        ff=cfg["ff"],
+        layers=cfg["layers"],
+        universal=cfg["universal"],
+        relative=cfg["relative"],
+        scaling=SCALINGS[cfg["scale"]],
+    )
+
+
+def source(golden: Golden) -> tuple[Tensor, Tensor]:
+    """[SOS] words [EOS], and how long that is."""
+    cfg, words, lengths = config(golden), golden["src"], golden["src_len"]
+    framed = torch.zeros(len(words), words.shape[1] + 2, dtype=torch.int64)
+    framed[:, 0], framed[:, 1:-1] = cfg["src_sos"], words
+    framed[torch.arange(len(words)), lengths + 1] = cfg["src_eos"]
+    return framed, lengths + 2
+
+
+def shifted(golden: Golden, labels: Tensor) -> Tensor:
+    """What the decoder has seen when it is asked for each label."""
+    return F.pad(labels, (1, -1), value=config(golden)["tgt_sos_eos"])
+
+
+def scored(golden: Golden) -> Tensor:
+    return torch.arange(golden["tf_labels"].shape[1]) <= golden["tgt_len"][:, None]
+
+
+whole_models = pytest.mark.goldens("devil", "std_*", "uni_*")
+
+
+@whole_models
+def test_answers_and_losses_with_teacher_forcing(golden: Golden, folder: Path) -> None:
+    program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
+    words, lengths = source(golden)
+    logits = program(words, shifted(golden, labels), source=lengths)
+    close(golden, logits, "tf_logits", TOLERANCE, here)
+    close(golden, F.cross_entropy(logits[here], labels[here]), "tf_loss", TOLERANCE)
+    for name in golden.names("tf_loss_smooth"):
+        smoothed = smoothed_entropy(logits[here], labels[here], float(name)).mean()
+        close(golden, smoothed, f"tf_loss_smooth{name}", TOLERANCE)
+    # Where its padding is known, the decoder's real positions are the same.
+    masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
+    close(golden, masked, "tf_logits", TOLERANCE, here)
+
+
+@whole_models
+def test_gradients(golden: Golden, folder: Path) -> None:
+    program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
+    words, lengths = source(golden)
+    logits = program(words, shifted(golden, labels), source=lengths)
+    found = program.gradients(F.cross_entropy(logits[here], labels[here]), {})
+    names = golden.names("gnorm.")
+    assert {f"p.{name}" for name in names} == set(found)
+    for name in names:
+        flat = found[f"p.{name}"].flatten()
+        norm = golden[f"gnorm.{name}"].item()
+        projection = flat @ torch.cos(torch.arange(len(flat), dtype=flat.dtype))
+        assert flat.norm().item() == pytest.approx(norm, rel=TOLERANCE, abs=2e-6), name
+        assert projection.item() == pytest.approx(golden[f"gproj.{name}"].item(), abs=TOLERANCE * max(norm, 1)), name
+
+
+@whole_models
+def test_greedy_decoding(golden: Golden, folder: Path) -> None:
+    program, stop = program_of(golden, folder), config(golden)["tgt_sos_eos"]
+    words, lengths = source(golden)
+    steps = int(golden["tgt_len"].max()) + 1
+    tokens = torch.full((len(words), 1), stop)
+    for _ in range(steps):
+        logits = program(words, tokens, source=lengths)
+        tokens = torch.cat((tokens, logits[:, -1:].argmax(-1)), dim=1)
+    found, expected = tokens[:, 1:], golden["greedy_tokens"][:, :steps]
+    assert found.equal(expected)
+    torch.testing.assert_close(logits, golden["greedy_logits"][:, :steps], atol=TOLERANCE, rtol=0)
+    # A row without a stop is as long as the run.
+    ended = torch.cat((found == stop, torch.ones(len(found), 1, dtype=torch.bool)), dim=1)
+    assert ended.int().argmax(1).equal(golden["greedy_len"])
+    best = logits.topk(2).values
+    assert (best[..., 0] - best[..., 1]).min().item() == pytest.approx(golden["greedy_margin"].item(), abs=4e-5)
+    here = scored(golden)[:, :steps]
+    close(golden, F.cross_entropy(logits[here], golden["tf_labels"][:, :steps][here]), "greedy_loss", TOLERANCE)
+
+
+@whole_models
+@pytest.mark.parametrize("cache", [True, False], ids=["cached", "anew"])
+def test_decoding_writes_the_same(golden: Golden, folder: Path, cache: bool) -> None:
+    program, stop = program_of(golden, folder), config(golden)["tgt_sos_eos"]
+    words, lengths = source(golden)
+    steps = int(golden["tgt_len"].max()) + 1
+    # The program never stops before it has written as much as the longest target of the batch asks for.
+    run = program.module.decode(words, lengths=lengths, begin=stop, limit=steps, cache=cache)
+    assert run.choices.equal(golden["greedy_tokens"][:, :steps])
+    torch.testing.assert_close(run.logits, golden["greedy_logits"][:, :steps], atol=TOLERANCE, rtol=0)
+    written = program.module.decode(words, lengths=lengths, begin=stop, end=stop, limit=steps, cache=cache)
+    assert written.lengths.equal(golden["greedy_len"])
+    for answer, length, expected in zip(written.tokens, written.lengths, golden["greedy_tokens"], strict=True):
+        assert answer[:length].equal(expected[:length])
+
+
+@whole_models
+def test_an_answer_is_right_if_every_word_and_the_end_are(golden: Golden) -> None:
+    stop = config(golden)["tgt_sos_eos"]
+
+    def ended(name: str, width: int) -> np.ndarray:
+        """The rows, each with a stop behind it, and stops from there on."""
+        rows = np.full((len(golden[name]), width), stop)
+        for row, words, length in zip(rows, golden.arrays[name], golden.arrays[f"{name}_len"], strict=True):
+            row[:length] = words[:length]
+        return rows
+
+    width = max(int(golden[f"{name}_len"].max()) for name in ("acc_tgt", "acc_pred")) + 1
+    asked, said = ended("acc_tgt", width), ended("acc_pred", width)
+    lengths = golden.arrays["acc_tgt_len"] + 1
+    inside = np.arange(width) < lengths[:, None]
+    split = Split({}, Ragged(asked[inside], np.concatenate(([0], np.cumsum(lengths)))))
+    right = tally("accuracy", Unit.SEQUENCE, split, said[inside])
+    assert (right.hits == golden.arrays["acc_ok"]).all()
+
+
+# Relative attention by itself
+
+RELATIVE = """
+model attend[heads: int, causal = false](x: seq[n, d]) -> seq[n, d] {
+    return relative_attention[heads, causal = causal](x)
+}
+"""
+
+
+def relative_program(golden: Golden, folder: Path, causal: bool) -> tuple[Program, RelativeAttention]:
+    words = {"query": "q", "key": "k", "value": "v", "output": "o", "position": "r"}
+    weights: dict[str, str | Tensor] = {f"relative_attention.{ours}.weight": f"p.{one}" for ours, one in words.items()}
+    weights |= {"relative_attention.content_bias": "p.u", "relative_attention.position_bias": "p.w"}
+    d, heads = golden["p.q"].shape[1], golden.number("heads")
+    program = Program(RELATIVE, golden, weights, folder, d=d, heads=heads, causal=causal)
+    block = program.module.get_submodule("relative_attention")
+    assert isinstance(block, RelativeAttention)
+    return program, block
+
+
+@pytest.mark.goldens("devil", "rel_attention*")
+def test_relative_attention_both_ways(golden: Golden, folder: Path) -> None:
+    program, block = relative_program(golden, folder, causal=False)
+    x, lengths = golden["enc_x"], golden["enc_len"]
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    close(golden, program(x, x=lengths), "enc_y", TOLERANCE, real)
+    weights = block.weights(x, x, mask_m=real)
+    close(golden, weights, "enc_w", TOLERANCE, real[:, None, :, None].expand_as(weights))
+
+
+@pytest.mark.goldens("devil", "rel_attention*")
+def test_relative_attention_that_looks_back(golden: Golden, folder: Path) -> None:
+    program, block = relative_program(golden, folder, causal=True)
+    x = golden["dec_x"]
+    close(golden, program(x), "dec_y", TOLERANCE)
+    close(golden, block.weights(x, x), "dec_w", TOLERANCE)
+    steps = [program(x[:, : step + 1])[:, -1] for step in range(x.shape[1])]
+    close(golden, torch.stack(steps, dim=1), "dec_y_stepwise", TOLERANCE)
+
+
+# Tables
+
+PLACED = "model placed(x: seq[n, d]) -> seq[n, d] { return absolute_positions(x) }"
+
+
+@pytest.mark.goldens("devil", "tables")
+def test_sinusoids(golden: Golden, folder: Path) -> None:
+    for name in golden.names("pe_"):
+        d, rows = int(name), golden[f"pe_{name}"]
+        half = len(rows) // 2
+        close(golden, sinusoid(torch.arange(-half, half + 1, dtype=golden.dtype), d), f"pe_{name}", 2e-6)
+        program = Program(PLACED, golden, {}, folder, d=d)
+        placed = program(torch.zeros(1, half + 1, d, dtype=golden.dtype))[0]
+        torch.testing.assert_close(placed, rows[half:], atol=2e-6, rtol=0)
+
+
+@pytest.mark.goldens("devil", "tables")
+def test_the_schedule_of_noam_is_root_with_a_rate_by_the_width(golden: Golden) -> None:
+    for (rate, width, warmup), expected in zip(golden["noam_cfg"].tolist(), golden["noam_lr"].tolist(), strict=True):
+        settings = Settings(lr=rate / sqrt(width), schedule="root", warmup=int(warmup), batch=1, steps=0, epochs=1)
+        for step, wanted in zip(golden["noam_steps"].tolist(), expected, strict=True):
+            assert learning_rate(settings, step, 10**9) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.goldens("devil", "tables")
+def test_label_smoothing(golden: Golden) -> None:
+    names = [name for name in golden.names("ls_") if name not in ("logits", "target")]
+    assert names
+    for name in names:
+        smoothed = smoothed_entropy(golden["ls_logits"], golden["ls_target"], float(name))
+        close(golden, smoothed, f"ls_{name}", 1e-6)
+
+
+# SCAN, split again by length
+
+
+@pytest.mark.goldens("devil", "scan_resplit*")
+def test_as_many_commands_are_held_out(golden: Golden) -> None:
+    lengths = np.asarray([len(actions) for _, actions in commands()])
+    for cutoff in map(int, golden.names("sizes_")):
+        held_out = golden.arrays[f"iid_lines_{cutoff}"]
+        short = int((lengths <= cutoff).sum())
+        assert golden[f"sizes_{cutoff}"].tolist() == [short - len(held_out), len(held_out), len(lengths) - short]
+        assert len(published_iid(lengths, cutoff)) == len(set(held_out.tolist())) == len(held_out)
+
+
+@pytest.mark.goldens("devil", "scan_resplit*")
+def test_the_commands_that_are_held_out(golden: Golden) -> None:
+    path = Path(os.environ.get("ARCHLANG_DATA") or HERE.parents[1].parent / "shared" / "data") / "scan" / "tasks.txt.xz"
+    if not path.is_file():
+        pytest.skip(f"{path} is not at hand; set ARCHLANG_DATA to the folder of published data")
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        lengths = np.asarray([len(command(line)[1]) for line in file])
+    for cutoff in map(int, golden.names("sizes_")):
+        assert sorted(published_iid(lengths, cutoff)) == sorted(golden.arrays[f"iid_lines_{cutoff}"])
+
+
+# What models start with
+
+PARAMETERS = {"std_abs": 992_007, "uni_abs": 332_551, "std_rel": 1_091_847, "uni_rel": 365_831}
+VARIANTS = [
+    *(f"{depth}_abs_{scaling}" for depth in ("std", "uni") for scaling in SCALINGS),
+    *("std_rel", "uni_rel"),
+]
+# What the program calls what the golden files call so.
+TABLES = {"p.src_emb": "input_embedding.weight", "p.tgt_emb": "output_embedding.weight", "p.out.b": "output_map.bias"}
+PARTS = {"self": "self_attn", "cross": "multihead_attn"}
+WORDS = {
+    "q": "data_to_q.weight",
+    "k": "data_to_kv.weight",
+    "v": "data_to_kv.weight",
+    "o": "multi_head_merge.weight",
+    "r": "pos_to_pq.weight",
+    "u": "global_content_bias",
+    "w": "global_pos_bias",
+}
+
+
+def scan_model(variant: str) -> Architecture:
+    """A model of the size and with the vocabularies of SCAN: 13 words and two signs, six actions and one."""
+    depth, positions, *scaling = variant.split("_")
+    return archlang.load(
+        page(),
+        "seq2seq",
+        words=15,
+        vocab=7,
+        universal=depth == "uni",
+        relative=positions == "rel",
+        scaling=SCALINGS[scaling[0]] if scaling else "none",
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_models_of_scan_have_the_published_size(variant: str) -> None:
+    size = sum(parameter.numel() for parameter in scan_model(variant).parameters())
+    assert size == PARAMETERS["_".join(variant.split("_")[:2])]
+
+
+def name_in_program(array: str) -> str:
+    """`p.enc.0.self.q` as the program says it; layers start alike."""
+    if array in TABLES:
+        return TABLES[array]
+    _, side, _, part, word = array.split(".")
+    layer = f"trafo.{'encoder' if side == 'enc' else 'decoder'}.L"
+    if part in PARTS:
+        return f"{layer}.{PARTS[part]}.{WORDS[word]}"
+    kind = {"g": "weight", "w": "weight", "b": "bias"}[word]
+    return f"{layer}.{part.replace('ff', 'linear').replace('ln', 'norm')}.{kind}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_start_as_in_the_program(variant: str) -> None:
+    file = GOLDENS / "devil" / "goldens" / "init_stats.json"
+    if not file.is_file():
+        pytest.skip(f"there is no {file}: set ARCHLANG_GOLDENS to the folder of references")
+    expected = next(one for one in json.loads(file.read_text(encoding="utf-8")) if one["variant"] == variant)
+    model = scan_model(variant)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
+    arrays = weights_of({"universal": variant[:3] == "uni", "relative": variant[-3:] == "rel", "layers": 3})
+    names = {ours: name_in_program(str(array)) for ours, array in arrays.items()}
+    assert set(names.values()) == set(expected) - {"variant", "params"}
+    for ours, value in model.named_parameters():
+        deviation, largest = expected[names[ours]]
+        # Few numbers in a small tensor: the deviation of their deviation is about 1/sqrt(2 n).
+        loose = 5 / (2 * value.numel()) ** 0.5
+        assert value.std(unbiased=False).item() == pytest.approx(deviation, rel=loose, abs=1e-12), ours
+        if "embedding" not in names[ours]:
+            assert value.abs().max().item() == pytest.approx(largest, rel=0.05, abs=1e-12), ours

@@ -1,0 +1,440 @@
+"""The golden arrays of Pointer-Augmented Neural Memory, and the library's `recurrent_panm` and other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.blocks.pointer_unit import Pointer, PointerUnit
+from archlang.blocks.relational_read import RelationalRead
+from archlang.names.library import module_file
+from archlang.tasks.base import Ragged
+from archlang.tasks.chance import Chance
+from archlang.tasks.copy import Copy
+from archlang.tasks.dyck import allowed
+from archlang.tasks.reverse import Reverse
+from tests.goldens.golden import Golden, Program, close
+
+TOLERANCE = 1e-5
+MEMORY = "recurrent_panm.pointer_memory"
+
+CODE = """
+use archlang.models.panm
+
+model program[hidden: int, bits: int, pointers: int, reads: int, network: symbol, scrambled = false](
+    x: seq[n, e], target: tokens[t]) -> logits[t, vocab] {
+    blank = zeros[e](target)
+    y = recurrent_panm[hidden, bits, pointers, reads, encoder = network, scrambled = scrambled](x, blank)
+    return linear[vocab](y)
+}
+"""
+PAPER = """
+use archlang.models.panm
+
+model program[hidden: int, bits: int, pointers: int, reads: int, width: int](
+    x: seq[n, e], target: tokens[t]) -> logits[t, vocab] {
+    blank = zeros[vocab](target)
+    y = recurrent_panm[hidden, bits, pointers, reads, encoder = lstm, form = paper, width = width](x, blank)
+    return mlp[width, vocab](y)
+}
+"""
+WALK = """
+model walk[hidden: int, bits: int](memory: seq[n, d], target: tokens[t]) -> logits[t, 2 * d] {
+    a = addresses[bits](memory)
+    return dereference(pointer_unit[2, hidden](a, zeros[1](target)), memory)
+}
+"""
+
+
+# Weights
+
+
+def cell(ours: str, theirs: str, suffix: str = "") -> dict[str, str]:
+    """A recurrent network's weights."""
+    names = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias_ih": "b_ih", "bias_hh": "b_hh"}
+    return {f"{ours}.{one}{suffix}": f"{theirs}.{other}" for one, other in names.items()}
+
+
+def linear(ours: str, theirs: str, ending: str = "") -> dict[str, str]:
+    return {f"{ours}.weight": f"{theirs}w{ending}", f"{ours}.bias": f"{theirs}b{ending}"}
+
+
+def small_network(ours: str, theirs: str, index: str = "") -> dict[str, str]:
+    """Two linear maps."""
+    return {**linear(f"{ours}.hidden{index}", theirs, "1"), **linear(f"{ours}.output{index}", theirs, "2")}
+
+
+def scored_by_dots(ours: str, theirs: str) -> dict[str, str]:
+    """How a pointer of the program scores addresses."""
+    found = linear(f"{ours}.state_map", f"{theirs}.q.") | linear(f"{ours}.address_map", f"{theirs}.g.")
+    return found | linear(f"{ours}.query", f"{theirs}.att.", "q") | linear(f"{ours}.key", f"{theirs}.att.", "k")
+
+
+def of_kind(golden: Golden, prefix: str) -> list[str]:
+    """`pu0`, `pu1`, … or `q0`, `q1`, …: what follows a prefix up to the next dot, in order."""
+    return sorted({name.split(".")[0] for name in golden.names(prefix)})
+
+
+def code_weights(golden: Golden) -> dict[str, str | Tensor]:
+    """Where each parameter of the program's form is."""
+    encoder = "recurrent_panm"
+    found: dict[str, str | Tensor] = {}
+    if "p.enc.b.w_ih" in golden:
+        found |= cell(f"{encoder}.gru_from_zero.gru", "p.enc.f", "_l0")
+        found |= cell(f"{encoder}.gru_from_zero_2.gru", "p.enc.b", "_l0")
+    else:
+        found |= cell(f"{encoder}.lstm.lstm", "p.enc.f", "_l0")
+    for index, name in enumerate(pointers(golden)):
+        pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
+        found |= cell(f"{pointer}.cell", f"p.{name}.gru") | scored_by_dots(f"{pointer}.score", f"p.{name}")
+        found |= linear(f"{MEMORY}.dereference.value.{index}", f"p.{name}.att.", "v")
+        found |= linear(f"{MEMORY}.dereference.output.{index}", f"p.{name}.att.", "o")
+    read = f"{MEMORY}.relational_read.read"
+    for word in ("query", "key", "value", "output"):
+        found |= linear(f"{read}.{word}", "p.m2.att.", word[0])
+    for ours, theirs in POINTED.items():
+        found[ours] = torch.cat([golden[f"p.m2.{name}.{theirs}"] for name in queries(golden)])
+    controller = f"{MEMORY}.attentive_gru"
+    found |= linear(f"{controller}.attention", "p.ctrl.att.") | {f"{controller}.score": "p.ctrl.att.v"}
+    found |= cell(f"{controller}.cell", "p.ctrl.gru") | linear(f"{controller}.output", "p.ctrl.out.")
+    return found | linear("linear", "p.out.")
+
+
+# The maps L of all reads stand in one parameter.
+POINTED = {f"{MEMORY}.relational_read.read.pointed.{word}": word[0] for word in ("weight", "bias")}
+
+
+def paper_weights(golden: Golden) -> dict[str, str | Tensor]:
+    """Where each parameter of the paper's form is."""
+    found: dict[str, str | Tensor] = {**cell("recurrent_panm.lstm.lstm", "p.enc.f", "_l0")}
+    for index, name in enumerate(pointers(golden)):
+        pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
+        found |= cell(f"{pointer}.cell", f"p.{name}.gru") | small_network(f"{pointer}.score", f"p.{name}.g.")
+    for index, name in enumerate(of_kind(golden, "p.m2.")):
+        found |= small_network(f"{MEMORY}.relational_read.read", f"p.m2.{name}.", f".{index}")
+    return found | cell(f"{MEMORY}.gru.gru", "p.ctrl.gru", "_l0") | small_network("mlp", "p.out.")
+
+
+def pointers(golden: Golden) -> list[str]:
+    return [name for name in of_kind(golden, "p.") if name.startswith("pu")]
+
+
+def queries(golden: Golden) -> list[str]:
+    return [name for name in of_kind(golden, "p.m2.") if name.startswith("q")]
+
+
+def sizes(golden: Golden) -> dict[str, Any]:  # Any: as Program takes statics
+    width, bits = golden["p.pu0.gru.w_ih"].shape
+    return {"hidden": width // 3, "bits": bits, "pointers": len(pointers(golden)), "e": golden["x"].shape[2]}
+
+
+# What is seen on the way
+
+
+def part(module: nn.Module, path: str) -> nn.Module:
+    return module.get_submodule(path)
+
+
+class Seen(NamedTuple):
+    """The calls of a block: what went in, and what came out."""
+
+    inputs: list[tuple[Tensor, ...]]
+    results: list[Tensor]
+
+
+def watch(block: nn.Module) -> Seen:
+    seen = Seen([], [])
+
+    def note(block: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
+        seen.inputs.append(inputs)
+        seen.results.append(result)
+
+    block.register_forward_hook(note)
+    return seen
+
+
+class Watched:
+    """A program whose addresses begin where a test wants them, and all that happens in it."""
+
+    def __init__(self, module: Architecture, bases: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.module = module
+        monkeypatch.setattr(part(module, f"{MEMORY}.addresses"), "bases", lambda b, device: bases)
+        self.seen = {name: watch(block) for name, block in part(module, MEMORY).named_modules() if name}
+
+    def result(self, name: str) -> Tensor:
+        (found,) = self.seen[name].results
+        return found
+
+    def holds(self, golden: Golden, prefix: str) -> None:
+        """Compares what was seen with the traces of a golden file."""
+        close(golden, self.seen["addresses"].inputs[0][0], f"{prefix}memory", TOLERANCE)
+        weights = self.result("pointer_unit")
+        close(golden, weights, f"{prefix}addr_w", TOLERANCE)
+        close(golden, weights @ self.result("addresses")[:, None], f"{prefix}pointer", TOLERANCE)
+        close(golden, self.result("dereference"), f"{prefix}val1", TOLERANCE)
+        close(golden, self.result("relational_read"), f"{prefix}val2", TOLERANCE)
+        read = part(self.module, f"{MEMORY}.relational_read")
+        assert isinstance(read, RelationalRead)
+        p, memory, *_ = self.seen["relational_read"].inputs[0]
+        close(golden, read.read.weights(p, memory, None), f"{prefix}w2", TOLERANCE)
+        if "attentive_gru" in self.seen:
+            states = torch.stack(self.seen["attentive_gru.cell"].results, dim=1)
+            close(golden, states, f"{prefix}ctrl", TOLERANCE)
+            close(golden, self.result("attentive_gru"), f"{prefix}ctrl_out", TOLERANCE)
+        else:
+            close(golden, self.result("gru"), f"{prefix}ctrl", TOLERANCE)
+
+
+# The program's form
+
+the_program = pytest.mark.goldens("panm", "panm_bigru*", "panm_lstm*")
+
+
+def code_program(golden: Golden, folder: Path, scrambled: bool = False) -> Program:
+    return Program(
+        CODE,
+        golden,
+        code_weights(golden),
+        folder,
+        vocab=len(golden["p.out.b"]),
+        reads=len(queries(golden)),
+        network="bigru" if "p.enc.b.w_ih" in golden else "lstm",
+        scrambled=scrambled,
+        **sizes(golden),
+    )
+
+
+TRACES = {"memory", "pointer", "addr_w", "val1", "val2", "w2", "ctrl", "ctrl_out"}
+COMPARED = {*TRACES, "bases", "logits", "logits_official_batch", "loss"}
+
+
+def cases(golden: Golden) -> list[str]:
+    found = sorted({name.split(".")[0] for name in golden.names("") if name.endswith(".bases")})
+    assert found
+    return [f"{name}." for name in found]
+
+
+@the_program
+def test_the_programs_model_and_what_happens_in_it(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for prefix in cases(golden):
+        bases = golden[f"{prefix}bases"].long()
+        x, target = golden["x"][: len(bases)], golden["target"][: len(bases)]
+        program = code_program(golden, folder)
+        watched = Watched(program.module, bases, monkeypatch)
+        logits = program(x, target)
+        close(golden, logits, f"{prefix}logits", TOLERANCE)
+        watched.holds(golden, prefix)
+        assert {name for name in golden.names(prefix) if not name.startswith(("gnorm.", "grad."))} <= COMPARED
+        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
+        close(golden, loss, f"{prefix}loss", TOLERANCE)
+        found = gradients(program, golden, loss)
+        assert set(found) == {f"p.{name}" for name in golden.names("p.")}
+        for name in golden.names(f"{prefix}gnorm."):
+            norm = golden[f"{prefix}gnorm.{name}"].item()
+            assert found[f"p.{name}"].norm().item() == pytest.approx(norm, rel=1e-4, abs=1e-6), name
+        for name in golden.names(f"{prefix}grad."):
+            close(golden, found[f"p.{name}"], f"{prefix}grad.{name}", TOLERANCE)
+
+
+def gradients(program: Program, golden: Golden, loss: Tensor) -> dict[str, Tensor]:
+    """That of every array."""
+    joined = {name: program.module.get_parameter(name) for name in POINTED}
+    found = program.gradients(loss, joined)
+    for ours, theirs in POINTED.items():
+        names = [f"p.m2.{name}.{theirs}" for name in queries(golden)]
+        found |= zip(names, found.pop(ours).chunk(len(names)), strict=True)
+    return found
+
+
+@the_program
+def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for prefix in cases(golden):
+        # In another order of the batch other addresses are taken for one another.
+        if f"{prefix}logits_official_batch" in golden:
+            bases = golden[f"{prefix}bases"].long()
+            program = code_program(golden, folder, scrambled=True)
+            Watched(program.module, bases, monkeypatch)
+            logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
+            close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
+
+
+@the_program
+def test_samples_of_other_lengths_beside_it_change_nothing(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = code_program(golden, folder)
+    x, target = golden["x"], golden["target"]
+    b, n, _ = x.shape
+    bases, lengths = torch.arange(b) * 11, torch.arange(n, n - b, -1).clamp(min=2)
+    watched = Watched(program.module, bases, monkeypatch)
+    together = program(torch.cat((x, torch.randn_like(x)), dim=1), target, x=lengths)
+    weights, bank = watched.result("pointer_unit"), watched.result("addresses")
+    for row, length in enumerate(lengths.tolist()):
+        assert weights[row, :, :, length:].eq(0).all()
+        alone = code_program(golden, folder)
+        other = Watched(alone.module, bases[[row]], monkeypatch)
+        logits = alone(x[[row], :length], target[[row]])
+        torch.testing.assert_close(together[row], logits[0], atol=TOLERANCE, rtol=0)
+        # The second pointer begins at the last real slot.
+        cell = other.seen["pointer_unit.pointers.1.cell"]
+        assert cell.inputs[0][0][0].equal(bank[row, length - 1])
+
+
+@the_program
+def test_where_pointers_point_does_not_depend_on_what_is_stored(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks = []
+    for x in (golden["x"], torch.randn_like(golden["x"])):
+        program = code_program(golden, folder)
+        watched = Watched(program.module, torch.arange(len(x)), monkeypatch)
+        program(x, golden["target"])
+        walks.append(watched.result("pointer_unit"))
+    assert walks[0].equal(walks[1])
+
+
+def test_the_programs_model_has_as_many_weights_as_the_program_uses(folder: Path) -> None:
+    path = folder / "program.arch"
+    path.write_text(CODE, encoding="utf-8")
+    module = archlang.load(path, vocab=10, e=12, hidden=128, bits=8, pointers=2, reads=1, network="bigru")
+    # 34,448 of the program's 756,010 belong to embeddings that nothing reads.
+    assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448
+
+
+def test_the_page_of_the_library_is_that_model_on_tokens() -> None:
+    path = module_file("archlang.models.panm")
+    assert path is not None
+    module = archlang.load(path, "panm_bigru", vocab=12)
+    # Twelve symbols are answered, where the program answers ten.
+    assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448 + 2 * (4 * 128 + 1)
+
+
+# The paper's form
+
+
+@pytest.mark.goldens("panm", "panm_paper*")
+def test_the_papers_equations(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    width = len(golden["p.out.b1"])
+    reads = len(of_kind(golden, "p.m2."))
+    vocab = len(golden["p.out.b2"])
+    weights = paper_weights(golden)
+    program = Program(PAPER, golden, weights, folder, vocab=vocab, reads=reads, width=width, **sizes(golden))
+    watched = Watched(program.module, golden["bases"].long(), monkeypatch)
+    steps = golden["logits"].shape[1]
+    close(golden, program(golden["x"], torch.zeros(len(golden["x"]), steps, dtype=torch.int64)), "logits", TOLERANCE)
+    watched.holds(golden, "")
+
+
+# Pointers by themselves
+
+
+@pytest.mark.goldens("panm", "pointer_unit*")
+def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = golden["memory"]
+    width, bits = golden["p.pu0.gru.w_ih"].shape
+    weights: dict[str, str | Tensor] = {}
+    for index in (0, 1):  # the one begins at the first address, the other at the last; else they are alike
+        pointer = f"pointer_unit.pointers.{index}"
+        weights |= cell(f"{pointer}.cell", "p.pu0.gru") | scored_by_dots(f"{pointer}.score", "p.pu0")
+        weights |= linear(f"dereference.value.{index}", "p.pu0.att.", "v")
+        weights |= linear(f"dereference.output.{index}", "p.pu0.att.", "o")
+    walks = {name.split(".")[0] for name in golden.names("base")}
+    assert walks
+    for walk in sorted(walks):
+        program = Program(WALK, golden, weights, folder, vocab=1, d=memory.shape[1], hidden=width // 3, bits=bits)
+        block, unit = part(program.module, "addresses"), part(program.module, "pointer_unit")
+        assert isinstance(unit, PointerUnit)
+        monkeypatch.setattr(block, "bases", lambda b, device, start=int(walk): torch.full((b,), start))
+        banks, trajectories = watch(block), watch(unit)
+        states = [watch(one.cell) for one in unit.pointers if isinstance(one, Pointer)]
+        steps = golden[f"base{walk}.base.ptr"].shape[0]
+        values = program(memory[None], torch.zeros(1, steps, dtype=torch.int64))
+        bank, w = banks.results[0], trajectories.results[0]
+        for index, start in enumerate(("base", "end")):
+            prefix = f"base{walk}.{start}."
+            close(golden, bank, f"{prefix}bank", 0)
+            close(golden, w[:, :, index], f"{prefix}w", TOLERANCE)
+            close(golden, w[:, :, index] @ bank, f"{prefix}ptr", TOLERANCE)
+            close(golden, torch.stack(states[index].results, dim=1), f"{prefix}h", TOLERANCE)
+            close(golden, values.chunk(2, dim=-1)[index], f"{prefix}val", TOLERANCE)
+
+
+# Tasks
+
+
+@pytest.mark.goldens("panm", "task_samples*")
+def test_copy_and_reverse_ask_for_what_the_program_asks(golden: Golden) -> None:
+    tasks: Mapping[str, Copy] = {"copy": Copy(), "reverse": Reverse()}
+    assert set(tasks) == {name.split(".")[0] for name in golden.names("")}
+    for name, task in tasks.items():
+        # Time, batch, channels: the symbols, then START and END.
+        given, asked = golden[f"{name}.input"].transpose(0, 1), golden[f"{name}.target"].transpose(0, 1)
+        channels = given.argmax(-1)
+        symbols = given.shape[-1] - 2
+        assert F.one_hot(channels, symbols + 2).equal(given.long())
+        assert channels[:, 0].eq(symbols).all()
+        assert channels[:, -1].eq(symbols + 1).all()
+        fields, answers = task.items(Chance("task"), Ragged.table(channels[:, 1:-1].numpy()))
+        assert task.symbols == symbols
+        for row, tokens in enumerate(channels.tolist()):
+            ours = {symbols: task.begin, symbols + 1: task.symbols}
+            assert fields["source"][row].tolist() == [ours.get(token, token) for token in tokens]
+            assert answers[row].tolist() == asked[row].argmax(-1).tolist()
+
+
+SRNN = """
+model srnn[hidden: int, slots: int, width: int](x: tokens[n]) -> logits[n, vocab] {
+    return one_hot(x) |> stack_rnn[hidden, slots, width] |> linear[vocab]
+}
+"""
+
+
+def words(golden: Golden) -> tuple[Tensor, Tensor]:
+    """The strings as numbers, and where they are real."""
+    vocab = golden.arrays["vocab"].tolist()
+    lengths = golden["len"]
+    rows = torch.zeros(golden["x"].shape[:2], dtype=torch.int64)
+    for row, string in zip(rows, golden.arrays["strings"].tolist(), strict=True):
+        row[: len(string)] = torch.tensor([vocab.index(symbol) for symbol in string])
+    assert lengths.tolist() == [len(string) for string in golden.arrays["strings"].tolist()]
+    return rows, torch.arange(rows.shape[1]) < lengths[:, None]
+
+
+@pytest.mark.goldens("panm", "dyck*")
+def test_which_brackets_may_come_next(golden: Golden) -> None:
+    rows, real = words(golden)
+    pairs = len(golden.arrays["vocab"]) // 2
+    assert F.one_hot(rows, 2 * pairs)[real].equal(golden["x"][real].long())
+    offsets = np.concatenate(([0], np.cumsum(golden.arrays["len"])))
+    asked = torch.from_numpy(allowed(Ragged(rows[real].numpy(), offsets), pairs))
+    assert asked.equal(golden["y"][real].bool())
+
+
+@pytest.mark.goldens("panm", "dyck*")
+def test_the_network_with_a_stack(golden: Golden, folder: Path) -> None:
+    weights: dict[str, str | Tensor] = {}
+    weights |= {
+        f"stack_rnn.cell.{word}_{way}h": f"srnn.p.{word[0]}_{way}h" for word in ("weight", "bias") for way in "ih"
+    }
+    for ours, theirs in (("top", "s"), ("action", "a"), ("element", "n")):
+        weights |= linear(f"stack_rnn.{ours}", f"srnn.p.{theirs}.")
+    weights |= linear("linear", "srnn.p.y.")
+    width, hidden = golden["srnn.p.n.w"].shape
+    vocab = len(golden.arrays["vocab"])
+    # Deeper than the strings are long, which is all that the depth is for.
+    program = Program(SRNN, golden, weights, folder, vocab=vocab, hidden=hidden, slots=104, width=width)
+    rows, real = words(golden)
+    count = len(golden["srnn.out"])
+    likely = program(rows[:count], x=golden["len"][:count]).sigmoid()
+    close(golden, likely, "srnn.out", TOLERANCE, real[:count])

@@ -1,0 +1,94 @@
+"""CFQ: the published way of cutting questions and queries, and a set of the same form."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from archlang.tasks.base import Ragged, spell
+from archlang.tasks.cfq import QUERY, QUESTION, Cfq, query, question
+from archlang.tasks.mistakes import TaskError
+from tests.tasks.conftest import Offer
+
+SAMPLE = (
+    Path(os.environ.get("ARCHLANG_DATA") or Path(__file__).parents[3] / "shared" / "data") / "cfq/example_dataset.json"
+)
+INDICES = {"trainIdxs": [0, 2, 5], "devIdxs": [1], "testIdxs": [4, 3]}
+ITEMS = [
+    {
+        "complexityMeasures": {"parseTreeLeafCount": number},
+        QUESTION: f"Did M{number} 's director edit M9?",
+        QUERY: f"SELECT count(*) WHERE {{\n?x0 ns:film.editor.film M9 .\n?x0 ns:film.director.film M{number}\n}}",
+    }
+    for number in range(6)
+]  # fmt: skip
+
+
+def offered(offer: Offer, items: object = ITEMS, indices: object = INDICES) -> None:
+    offer({"cfq/dataset.json": json.dumps(items), "cfq/splits/mcd1.json": json.dumps(indices)})
+
+
+def test_published_examples_are_cut_as_their_program_does() -> None:
+    if not SAMPLE.exists():
+        pytest.skip(f"{SAMPLE} is not at hand; set ARCHLANG_DATA to the folder of published data")
+    for item in json.loads(SAMPLE.read_text(encoding="utf-8")):
+        # The published examples are cut already.
+        assert " ".join(question(item[QUESTION])).replace("' s", "'s") == item[QUESTION]
+        words = query(item[QUERY])
+        assert words[:2] in (["SELECT", "count"], ["SELECT", "DISTINCT"])
+        assert not any(word.startswith(("ns:", "m.")) or "\n" in word for word in words)
+        # Within a path, prefixes stay.
+        assert sum(word.count("ns:") for word in words) == item[QUERY].count("/ns:") + item[QUERY].count("|ns:")
+
+
+def test_splits_are_those_of_their_files(offer: Offer) -> None:
+    offered(offer)
+    task = Cfq(word_limit=30)
+    for split, numbers in (("train", [0, 2, 5]), ("valid", [1]), ("test", [4, 3])):
+        items = task.generate(split, 0)
+        assert isinstance(items.targets, Ragged)
+        for index, number in enumerate(numbers):
+            assert spell(task, items.inputs["source"][index]) == f"[B] Did M{number} ' s director edit M9 ? [E]"
+            asked = f"SELECT count ( * ) WHERE {{ ?x0 film.editor.film M9 . ?x0 film.director.film M{number} }} [E]"
+            assert spell(task, items.targets[index]) == asked
+        assert items.groups["length"].tolist() == [10] * len(numbers)
+
+
+def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
+    offered(offer)
+    task = Cfq(word_limit=30)
+    assert len(task.vocabulary) == 32
+    assert (task.vocabulary[task.begin], task.vocabulary[task.end]) == ("[B]", "[E]")
+    known = [text for text in task.vocabulary[:30] if not text.startswith("<unused>")]
+    assert known == sorted(known)
+    with pytest.raises(
+        TaskError, match=r"word_limit = 8 is too small for cfq, whose files hold (\d+) .*: write word_limit = \1"
+    ):
+        _ = Cfq(word_limit=8).vocabulary
+
+
+@pytest.mark.parametrize(
+    ("items", "indices", "reason"),
+    [
+        ({"a": 1}, INDICES, "dataset.json of cfq cannot be understood"),
+        ([{QUESTION: "Did M0?"}], INDICES, "sparqlPatternModEntities"),
+        (ITEMS, {"trainIdxs": [6]}, "names an item that is none of the 6"),
+        (ITEMS, {"devIdxs": []}, "mcd1.json of cfq cannot be understood"),
+        (ITEMS, [], "mcd1.json of cfq cannot be understood"),
+    ],
+)
+def test_files_that_are_something_else_are_refused(items: object, indices: object, reason: str, offer: Offer) -> None:
+    offered(offer, items, indices)
+    with pytest.raises(TaskError, match=reason):
+        Cfq().generate("train", 0)
+
+
+def test_impossible_statics_are_refused() -> None:
+    with pytest.raises(TaskError, match="write one of mcd1, mcd2, mcd3, length, random"):
+        Cfq(split="mcd4")
+    with pytest.raises(TaskError, match="its splits are train, valid, test"):
+        Cfq().generate("iid", 0)
+    assert Cfq(split="random").in_distribution == ("train", "valid", "test")

@@ -1,0 +1,110 @@
+"""Image of the Long Range Arena: batches of the published form, and pickles that are something else."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archlang.tasks import lra_image
+from archlang.tasks.lra_image import LraImage, batch, shades
+from archlang.tasks.mistakes import TaskError
+from tests.tasks.conftest import Offer
+from tests.tasks.test_lra_text import archive
+
+RANDOM = np.random.RandomState(0)
+
+
+def packed(pictures: np.ndarray, shown: list[int]) -> bytes:
+    """A batch as Python 2 pickled it: the keys are bytes."""
+    return pickle.dumps({b"data": pictures, b"labels": shown, b"batch_label": b"one"}, protocol=2)
+
+
+def some(count: int) -> tuple[np.ndarray, list[int]]:
+    return RANDOM.randint(0, 256, (count, 3_072)).astype(np.uint8), RANDOM.randint(0, 10, count).tolist()
+
+
+def test_a_batch_is_read() -> None:
+    pictures, shown = some(3)
+    found = batch(packed(pictures, shown))
+    assert found[0].tolist() == pictures.tolist()
+    assert found[1].tolist() == shown
+
+
+def test_shades_are_weighed_and_rounded_down() -> None:
+    pictures, _ = some(5)
+    red, green, blue = pictures.reshape(5, 3, 1_024).transpose(1, 0, 2).astype(float)
+    exact = (0.2989 * red + 0.587 * green + 0.114 * blue) / 255 * 255.5
+    found = shades(pictures)
+    assert found.dtype == np.uint8
+    # Single precision may fall on the other side of a whole number.
+    assert np.abs(found - np.floor(exact)).max() <= 1
+    assert (found == np.floor(exact)).mean() > 0.999
+    assert shades(np.full((1, 3_072), 255, dtype=np.uint8)).max() == 255
+
+
+class Attack:
+    """What would run a program if it were unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:  # Any: a function
+        return os.system, ("echo unpickled",)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (pickle.dumps(Attack()), "system, which no array needs"),
+        (pickle.dumps({b"data": Attack()}), "system, which no array needs"),
+        (b"", "no batch"),
+        (b"text", "no batch"),
+        (packed(*some(2))[:-50], "no batch"),
+        (pickle.dumps({b"labels": [1]}, protocol=2), "no batch"),
+        (pickle.dumps([1], protocol=2), "no batch"),
+        (packed(np.zeros((2, 3_071), dtype=np.uint8), [1, 2]), "have the form"),
+        (packed(np.zeros((2, 3_072)), [1, 2]), "have the form"),
+        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1]), "have the form"),
+        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1, 10]), "none of the ten"),
+    ],
+)
+def test_a_pickle_that_is_something_else_is_refused(
+    data: bytes, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        batch(data)
+    assert "unpickled" not in capfd.readouterr().out
+
+
+def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = {f"data_batch_{number}": some(4) for number in range(1, 6)} | {"test_batch": some(4)}
+    content = {f"cifar-10-batches-py/{name}": packed(*one) for name, one in batches.items()}
+    # The order in the archive does not matter.
+    files = {"cifar-10-batches-py/readme.html": b"<html>", **dict(reversed(content.items()))}
+    offer({"cifar10/cifar-10-python.tar.gz": archive(files)})
+    monkeypatch.setattr(lra_image, "PUBLISHED_TRAIN", 18)
+    monkeypatch.setattr(lra_image, "PUBLISHED_BATCH", 4)
+    task = LraImage()
+    splits = {name: task.generate(name, 0) for name in task.split_names()}
+    assert {name: len(split) for name, split in splits.items()} == {"train": 18, "valid": 2, "test": 4}
+    pictures, shown = (np.concatenate([one[part] for one in batches.values()]) for part in (0, 1))
+    rows = np.concatenate([split.inputs["x"].values.reshape(-1, 1_024) for split in splits.values()])
+    assert rows.tolist() == shades(pictures).tolist()
+    assert [int(answer) for split in splits.values() for answer in np.asarray(split.targets)] == shown.tolist()
+
+
+@pytest.mark.parametrize("files", [{}, {"data_batch_1": packed(*some(2))}, {"test_batch": b"text"}])
+def test_an_archive_that_is_not_whole_is_refused(files: dict[str, bytes], offer: Offer) -> None:
+    offer({"cifar10/cifar-10-python.tar.gz": archive(files)})
+    for split in ("train", "test"):
+        with pytest.raises(TaskError, match="cifar-10-python.tar.gz of cifar10 cannot be understood"):
+            LraImage().generate(split, 0)
+
+
+def test_too_few_pictures_are_noticed(offer: Offer) -> None:
+    offer({"cifar10/cifar-10-python.tar.gz": archive({"test_batch": packed(*some(2))})})
+    with pytest.raises(TaskError, match="it holds 2 pictures of test"):
+        LraImage().generate("test", 0)
+    with pytest.raises(TaskError, match="its splits are train, valid, test"):
+        LraImage().generate("iid", 0)

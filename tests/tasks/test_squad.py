@@ -1,0 +1,159 @@
+"""SQuAD: the published questions and their places, and the published measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from archlang.tasks.base import Split, spell
+from archlang.tasks.mistakes import TaskError
+from archlang.tasks.squad import FILES, Asked, Squad, exact_match, f1, normalised, read
+from tests.tasks.conftest import Offer
+
+
+def document(*questions: tuple[str, str, list[tuple[str, int]]]) -> str:
+    """A file of the published form: paragraph, question, answers with the characters where they begin."""
+    paragraphs = [
+        {"context": context, "qas": [{"id": "x", "question": question, "answers": [
+            {"text": text, "answer_start": start} for text, start in answers
+        ]}]}
+        for context, question, answers in questions
+    ]  # fmt: skip
+    return json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]})
+
+
+CATS = (
+    "The cats, all 308 of “them”, slept on the mat.",
+    "How many cats?",
+    [("308", 14), ("all 308", 10), ("308 of “them”", 14)],
+)
+AGAIN = ("Dogs bark.", "Who barks?", [("Dogs", 0)])
+DOGS = ("Dogs bark.", "What do dogs do?", [("bark", 5)])
+
+
+@pytest.fixture
+def small(offer: Offer) -> Squad:
+    offer({f"squad/{FILES[0]}": document(DOGS, AGAIN), f"squad/{FILES[1]}": document(CATS)})
+    return Squad(split="published", word_limit=20)
+
+
+def test_published_answers_stand_where_the_files_say(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    """The sample of the published dev set that XQuAD translated."""
+    sample = published_bytes("squad/xquad.en.json")
+    asked = list(read(json.loads(sample)))
+    assert len(asked) == 1_190
+    assert len({one.paragraph for one in asked}) == 240
+    offer({f"squad/{name}": sample for name in FILES})
+    task = Squad(split="published", word_limit=20_000)
+    items = task.generate("test", 0)
+    assert len(items) == 1_190
+    # The first answer is found wherever words and marks can say where it begins and ends.
+    found = task.judge(items, np.asarray(items.targets))
+    assert found["exact_match"].mean() > 0.99
+    assert found["f1"].min() > 0.3
+    assert not np.isnan(found["f1"]).any()
+    for index in (0, 500, 1_189):
+        text = spell(task, items.inputs["x"][index])
+        assert text.startswith("[B] ")
+        assert text.count(" [S] ") == 1
+    wrong = task.judge(items, np.asarray(items.targets) * 0 + items.notes["first"].values[:, None])
+    assert wrong["exact_match"].mean() < 0.1
+
+
+def test_an_item_is_the_question_and_then_the_paragraph(small: Squad) -> None:
+    items = small.generate("test", 0)
+    unknown = "<unk>"
+    words = "how many cats ? [S] the cats , all 308 of “ them ” , slept on the mat ."
+    known = {"?", ".", "[S]"}
+    expected = " ".join(word if word in known else unknown for word in words.split())
+    assert spell(small, items.inputs["x"][0]) == f"[B] {expected} [E]"
+    assert np.asarray(items.targets).tolist() == [[10, 10]]
+    assert items.scored is not None
+    assert np.flatnonzero(items.scored[0]).tolist() == list(range(6, 21))
+    assert len(small.vocabulary) == 24
+
+
+def test_the_best_of_all_answers_counts(small: Squad) -> None:
+    items = small.generate("test", 0)
+    for span, match, overlap in (
+        ((10, 10), 1.0, 1.0),
+        ((9, 10), 1.0, 1.0),
+        ((10, 14), 1.0, 1.0),
+        # `cats, all 308` against `all 308`.
+        ((7, 10), 0.0, 0.8),
+        ((16, 16), 0.0, 0.0),
+        # An answer that ends before it begins is none.
+        ((12, 10), 0.0, 0.0),
+    ):
+        found = small.judge(items, np.asarray([span]))
+        assert (found["exact_match"][0], round(found["f1"][0], 3)) == (match, overlap)
+
+
+def test_the_vocabulary_counts_each_paragraph_of_train_once(small: Squad) -> None:
+    texts = small.vocabulary
+    # Two of each in the paragraph and the two questions; if the paragraph counted twice, so would its other words.
+    assert texts[:3] == ("?", "do", "dogs")
+    assert texts[3:10] == (".", "bark", "barks", "what", "who", "<unused>0", "<unused>1")
+    assert texts[20:] == ("<unk>", "[E]", "[S]", "[B]")
+
+
+def test_tests_are_about_longer_paragraphs_than_training(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    offer({f"squad/{FILES[0]}": published_bytes("squad/xquad.en.json"), f"squad/{FILES[1]}": document(CATS, DOGS)})
+    for share, trained in ((0.8, 954), (0.5, 596)):
+        task = Squad(share=share)
+        train, test = (task.generate(split, 0) for split in task.split_names())
+        assert (len(train), len(test)) == (trained, 1_192 - trained)
+
+        def words(split: Split) -> np.ndarray:
+            assert split.scored is not None
+            return np.asarray([split.scored[index].sum() for index in range(len(split))])
+
+        assert words(train).max() <= words(test).min()
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("The Cat", "cat"), ("an  apple, a day", "apple day"), ("U.S.A.", "usa"), ("theatre", "theatre"), ("", "")],
+)
+def test_answers_are_compared_without_articles_marks_and_case(text: str, plain: str) -> None:
+    assert normalised(text) == plain
+
+
+def test_measures_of_literal_answers() -> None:
+    assert exact_match("the Broncos", "Broncos!") == 1
+    assert exact_match("Broncos won", "Broncos") == 0
+    assert f1("Broncos won", "Broncos") == pytest.approx(2 / 3)
+    # Words count as often as they occur.
+    assert f1("no no", "no") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{}", '{"data": [{}]}', document(("Dogs bark.", "?", [("bark", 4)]))),
+        *(document(("Dogs", "?", [("", 0)])), document(("Dogs", "?", []))),
+    ],
+)
+def test_files_that_are_something_else_are_refused(text: str, offer: Offer) -> None:
+    offer({f"squad/{name}": text for name in FILES})
+    with pytest.raises(TaskError, match="train-v1.1.json of squad cannot be understood"):
+        Squad().generate("train", 0)
+
+
+def test_characters_are_counted_and_not_bytes() -> None:
+    (asked,) = read(json.loads(document(("Größe: 6½ Meter.", "?", [("6½", 7)]))))
+    assert asked == Asked("Größe: 6½ Meter.", "?", ("6½",), 7)
+
+
+def test_impossible_statics_are_refused() -> None:
+    with pytest.raises(TaskError, match="share = 0.0 is out of bounds"):
+        Squad(share=0.0)
+    with pytest.raises(TaskError, match="word_limit = 0 is out of bounds"):
+        Squad(word_limit=0)
+    with pytest.raises(TaskError, match="write one of length, published"):
+        Squad(split="dev")
+    with pytest.raises(TaskError, match="its splits are train, test"):
+        Squad().generate("valid", 0)
