@@ -60,6 +60,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from archlang.run.archive import known
+    from archlang.run.progress import cost_of_loss
+    from archlang.run.selection import Alternative
 
     one = known(run)
     if as_json:
@@ -75,6 +77,9 @@ def show(run: Run, as_json: AsJson = False) -> None:
     for split, score in (one.results or {}).get("splits", {}).items():
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in score["metrics"].items() if value is not None)
         console.out.print(f"{split}: {score['items']} items, loss {score['loss']:.4f}, {metrics}", markup=False)
+    for other in map(Alternative.read, (one.results or {}).get("selection", [])):
+        if other.costs:
+            console.out.print(cost_of_loss(other), markup=False)
 
 
 @app.command()

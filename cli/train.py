@@ -165,8 +165,7 @@ def _described(outcome: Outcome) -> dict[str, object]:
 
 
 def _report(outcome: Outcome) -> None:
-    from archlang.run.progress import claim_table, result_table, shown
-    from archlang.tasks.metrics import rank
+    from archlang.run.progress import claim_table, cost_of_loss, result_table
 
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
@@ -174,10 +173,6 @@ def _report(outcome: Outcome) -> None:
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     for other in outcome.others:
-        if rank(other.metric, other.value) < rank(other.metric, other.best):
-            there, best = shown(other.metric, other.value), shown(other.metric, other.best)
-            console.out.print(
-                f"at its lowest {other.split} loss (step {other.step}) {other.metric} is {there}, not {best}",
-                markup=False,
-            )
+        if other.costs:
+            console.out.print(cost_of_loss(other), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

@@ -12,7 +12,7 @@ import pytest
 
 import archlang
 from archlang.cli.main import main
-from archlang.compile import check_text, plan
+from archlang.compile import check, check_text, plan
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,8 +29,9 @@ def examples(language: str) -> list[tuple[str, str]]:
     return [(f"{page.stem}-{n}", text) for page in PAGES for n, text in enumerate(fences(page, language), 1)]
 
 
-LINES = [line for _, text in examples("sh") for line in text.splitlines()]
-COMMANDS = sorted({line for line in LINES if line.startswith("archlang ")})
+COMMANDS = {page.stem: [line for text in fences(page, "sh") for line in text.splitlines()] for page in PAGES}
+# Minutes: that it is a command with a program that can be trained is all that is looked at.
+LONG = re.compile(r"archlang (train|table) (?!.*(--set train\.steps=|--steps|--dry-run|--no-run|--resume))")
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("arch")])
@@ -44,26 +45,26 @@ def test_python_on_a_page_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     exec(compile(text, "example", "exec"), {})
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_on_a_page_runs(
-    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", COMMANDS)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    command = shlex.split(line)
-    if command[1] == "train":
-        # Minutes; that the recipe can be trained is all that is looked at here.
-        assert command[2:] == ["recipes/gutlb.arch"]
-        assert plan(command[2]).recipe == "gutlb"
-        return
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
-    assert capsys.readouterr().out
-
-
-def test_no_other_command_stands_on_a_page() -> None:
-    assert [line for line in LINES if line not in COMMANDS and not ELSEWHERE.fullmatch(line)] == []
+    for path in (ROOT / "recipes", ROOT / "blocks", ROOT / "docs"):
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    for line in COMMANDS[page]:
+        if not line.startswith("archlang "):
+            assert ELSEWHERE.fullmatch(line), line
+            continue
+        command = shlex.split(line)
+        if LONG.match(line):
+            (check if command[1] == "table" else plan)(command[2])
+            continue
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0, line
+        assert capsys.readouterr().out, line
 
 
 def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from archlang.run.claims import Comparison
 from archlang.run.score import Score
+from archlang.run.selection import Alternative
 from archlang.tasks.metrics import LOWER_IS_BETTER
 
 # On a terminal that cannot be redrawn, a line every so many seconds is enough.
@@ -125,6 +126,12 @@ def claim_table(comparisons: Sequence[Comparison]) -> Table:
         measured = "not run" if one.measured is None else f"{one.measured:.3f}"
         table.add_row(one.metric, claimed, measured, claim.origin)
     return table
+
+
+def cost_of_loss(other: Alternative) -> str:
+    """What stopping at the lowest loss would have cost, as a line."""
+    there, best = shown(other.metric, other.value), shown(other.metric, other.best)
+    return f"at its lowest {other.split} loss (step {other.step}) {other.metric} is {there}, not {best}"
 
 
 def shown(metric: str, value: float | None) -> str:

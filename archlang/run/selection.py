@@ -36,6 +36,17 @@ class Alternative:
             "best_step": self.best_step, "best": self.best,
         }  # fmt: skip
 
+    @classmethod
+    def read(cls, line: Line) -> Alternative:
+        """From what `described` gave."""
+        step, there = line["lowest_loss_step"], line["there"]
+        return cls(line["split"], line["metric"], step, there, line["best_step"], line["best"])
+
+    @property
+    def costs(self) -> bool:
+        """Whether the lowest loss would have chosen something worse."""
+        return rank(self.metric, self.value) < rank(self.metric, self.best)
+
 
 def alternatives(history: Sequence[Line], metric: str) -> tuple[Alternative, ...]:
     """What stopping at the lowest loss would have meant, for each split that was looked at in training."""

@@ -64,6 +64,16 @@ def test_compared_runs_show_the_settings_that_differ_and_their_metrics(archlang:
     assert all(len(values) == 2 for values in found["metrics"].values())
 
 
+def test_a_shown_run_says_what_stopping_at_the_lowest_loss_would_have_cost(archlang: Command, folder: Path) -> None:
+    assert "lowest" not in archlang("runs", "show", "runs/a").out
+    path = folder / "runs" / "a" / "results.json"
+    results = json.loads(path.read_text())
+    results["selection"][0] |= {"lowest_loss_step": 2, "there": 0.25, "best": 0.5}
+    path.write_text(json.dumps(results))
+    said = " ".join(archlang("runs", "show", "runs/a").out.split())
+    assert "at its lowest valid loss (step 2) accuracy is 25.0%, not 50.0%" in said
+
+
 def test_a_run_is_removed_when_it_is_said_and_nothing_else_is(archlang: Command, folder: Path) -> None:
     assert archlang("runs", "rm", "runs/a", "--yes").code == 0
     assert not (folder / "runs" / "a").exists()
