@@ -1,0 +1,85 @@
+"""What an engine costs beside the training of its points: `python -m benchmarks.points [--points 1000]`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from archlang import compile as compiler
+from archlang.run.engines import make_engine
+from archlang.run.points import Done
+from archlang.run.table import TableRuns
+from benchmarks.measure import machine
+
+PROGRAM = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {{
+    return embed[d](x) |> mean |> linear[classes]
+}}
+
+recipe tiny {{
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4]
+    vary  seed in 1..{points}
+}}
+
+table tiny {{
+    row    "Tiny" tiny
+    column "Longer" test.accuracy
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of all points together."""
+
+    points: int
+    workers: int
+    elapsed: float
+    """on the clock, from the first point to the last"""
+    training: float
+    """inside the runs: training, evaluation and their folders"""
+
+    @property
+    def overhead(self) -> float:
+        """Of one point: what the workers did beside their runs, starting themselves included."""
+        return (self.elapsed * self.workers - self.training) / self.points
+
+
+def cost(points: int, workers: int, folder: Path, engine: str = "local") -> Cost:
+    """Runs so many points of a tiny recipe."""
+    file = folder / "tiny.arch"
+    file.write_text(PROGRAM.format(points=points), encoding="utf-8")
+    runs = TableRuns(compiler.table(file), folder / "runs", device="cpu")
+    begun = time.perf_counter()
+    done: list[Done] = list(make_engine(engine, workers).run(runs.points(), lambda: False))
+    elapsed = time.perf_counter() - begun
+    failed = [one.error for one in done if one.error]
+    if failed:
+        raise SystemExit(failed[0])
+    return Cost(len(done), workers, elapsed, sum(one.seconds for one in done))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.points", description=__doc__)
+    parser.add_argument("--points", type=int, default=1_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--engine", default="local")
+    given = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        found = cost(given.points, given.workers, Path(folder), given.engine)
+    print(machine())
+    print(
+        f"{found.points} points, {found.workers} workers ({given.engine}): {found.elapsed:.1f} s, "
+        f"{found.training:.1f} s inside the runs, {1000 * found.overhead:.1f} ms beside each"
+    )
+
+
+if __name__ == "__main__":
+    main()

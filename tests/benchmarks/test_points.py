@@ -1,0 +1,20 @@
+"""What an engine costs beside its points is what the points did not use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.points import Cost, cost
+
+
+def test_overhead_is_the_time_of_the_workers_that_no_run_used() -> None:
+    assert Cost(points=10, workers=2, elapsed=6.0, training=11.0).overhead == pytest.approx(0.1)
+
+
+def test_every_point_is_run(tmp_path: Path) -> None:
+    found = cost(3, 1, tmp_path)
+    assert found.points == 3
+    assert 0 < found.training <= found.elapsed
+    assert len(list((tmp_path / "runs").glob("*/results.json"))) == 3
