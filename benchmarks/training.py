@@ -1,0 +1,82 @@
+"""What `train` costs beside a bare loop over the same steps: `python -m benchmarks.training [--set train.steps=300]`.
+
+`train` makes the data, evaluates, writes its record and checkpoints, and measures every split at the end; the bare loop
+has its batches ready and does nothing but the step: forward, loss, backward, clipping and AdamW."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from archlang import compile as compiler
+from archlang.backend.build import build
+from archlang.graph.plan import Plan
+from archlang.run import runner
+from archlang.run.data import Data, Sampler
+from archlang.run.settings import Settings
+from benchmarks.measure import machine
+
+RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
+_CPU = torch.device("cpu")
+
+
+def whole(plan: Plan) -> float:
+    """Seconds of `train`, from a plan to a measured run."""
+    with TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        runner.train(plan, Path(folder) / "run", device="cpu")
+        return time.perf_counter() - begun
+
+
+def bare(plan: Plan) -> float:
+    """Seconds of as many steps of a loop, on the batches that `train` takes."""
+    settings = Settings.of(plan.train.statics)
+    task = runner.make_task(plan.task.name, plan.task.python, plan.task.statics)
+    split = task.generate("train", seed=0)
+    data = Data(split, _CPU)
+    sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed)
+    batches = []
+    for _ in range(settings.total_steps(len(sampler))):
+        batch = data.batch(sampler.next())
+        batches.append((batch.fields[0], next(iter(batch.lengths.values())), batch.targets))
+    torch.manual_seed(plan.seed)
+    module = build(plan.graph).train()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+    begun = time.perf_counter()
+    for tokens, lengths, targets in batches:
+        optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(module(tokens, lengths=lengths), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(module.parameters(), settings.clip)
+        optimizer.step()
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training")
+    parser.add_argument("file", nargs="?", type=Path, default=RECIPE)
+    parser.add_argument("--set", action="append", default=[], help="a static of the recipe; may be repeated")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    plan = compiler.plan(given.file, sets=dict(one.split("=", 1) for one in given.set))
+    print(machine())
+    ratios = []
+    for turn in range(given.rounds):
+        first, second = (whole, bare) if turn % 2 == 0 else (bare, whole)
+        times = {first: first(plan), second: second(plan)}
+        ratios.append(times[whole] / times[bare])
+        print(f"train {times[whole]:.1f} s, bare loop {times[bare]:.1f} s, ratio {ratios[-1]:.3f}", flush=True)
+    print(f"{plan.recipe}: {statistics.median(ratios):.3f} of a bare loop")
+
+
+if __name__ == "__main__":
+    main()
