@@ -113,7 +113,7 @@ def table(
     failed = False
     if not no_run:
         failed = _run(runs, engine, workers, parse_sets(options), budget, quiet)
-    report = _report(runs, pairs)
+    report = _report(runs, pairs, parse_sets(sets))
     _print(report, form)
     if write is not None:
         _write(report, write)
@@ -225,11 +225,11 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _report(runs: TableRuns, pairs: list[tuple[str, str]]) -> Report:
+def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> Report:
     from archlang.report.table import Report
 
     plan = runs.plan
-    return Report.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs)
+    return Report.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)
 
 
 def _print(report: Report, form: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
@@ -106,6 +106,8 @@ class Report:
     columns: tuple[TableColumn, ...]
     cells: tuple[Cell, ...]
     comparisons: tuple[Comparison, ...] = ()
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """statics that are not what the recipes say, and so not what the claims are for"""
 
     @staticmethod
     def of(
@@ -114,12 +116,13 @@ class Report:
         columns: Sequence[TableColumn],
         measured: Sequence[Measured],
         compared: Sequence[tuple[str, str]] = (),
+        changed: Mapping[str, str] | None = None,
     ) -> Report:
-        """`compared` are pairs of row titles."""
+        """`compared` are pairs of row titles; `changed` are statics that are not what the recipes say."""
         cells = tuple(map(Cell.of, measured))
         report = Report(name, tuple(rows), tuple(columns), cells)
         found = [one for left, right in compared for one in report._compare(left, right)]
-        return Report(name, report.rows, report.columns, cells, tuple(found))
+        return Report(name, report.rows, report.columns, cells, tuple(found), dict(changed or {}))
 
     def at(self, row: TableRow, column: TableColumn) -> Cell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
@@ -159,6 +162,10 @@ class Report:
     def sentences(self) -> list[str]:
         """What stands below a table: how to read it, and the comparisons."""
         lines = []
+        if self.changed:
+            settings = ", ".join(f"{name} = {value}" for name, value in self.changed.items())
+            claims = "; the claims are for the recipes as they are written" if self.claims else ""
+            lines.append(f"Measured with {settings}{claims}.")
         if any(cell.summary is not None and cell.summary.seeds > 1 for cell in self.cells):
             lines.append(
                 "Mean ± standard deviation over seeds; then median, 95 % bootstrap interval of the mean, and how many "
@@ -204,6 +211,7 @@ class Report:
     def json(self) -> str:
         whole = {
             "table": self.name,
+            "changed": dict(self.changed),
             "cells": self._records(),
             "comparisons": [
                 {

@@ -80,3 +80,15 @@ def test_rows_are_compared_over_the_seeds_that_both_have(report: Report) -> None
     assert comparison.difference == pytest.approx(0.5)
     assert comparison.probability == 1.0
     assert any("p = 1.000" in line for line in report.sentences())
+
+
+def test_a_table_of_other_settings_says_so_beside_its_claims(report: Report) -> None:
+    assert not any("Measured with" in line for line in report.sentences())
+    changed = Report.of(
+        "table1", ROWS, COLUMNS, [cell.measured for cell in report.cells], changed={"train.steps": "100"}
+    )
+    assert changed.sentences()[0] == (
+        "Measured with train.steps = 100; the claims are for the recipes as they are written."
+    )
+    assert "train.steps = 100" in changed.markdown()
+    assert json.loads(changed.json())["changed"] == {"train.steps": "100"}
