@@ -1,10 +1,11 @@
-"""Several processes that share each batch: the curve of one, started by archlang or torchrun, also after a stop."""
+"""Several processes that share each batch have the curve of one: started by archlang, torchrun or SLURM."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -44,11 +45,21 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def environment() -> dict[str, str]:
+    """That of a process which nothing has started as one of several."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_", "MASTER_", "RANK"))}
-    said = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, env={**kept, "OMP_NUM_THREADS": "1"}
-    )
+    return {**kept, "OMP_NUM_THREADS": "1"}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=environment())
     assert said.returncode == 0, said.stderr
     return said
 
@@ -73,6 +84,26 @@ def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, comman
     agree(tmp_path / "run", alone / "run")
     assert said.stdout.count("the run is in") == 1
     assert json.loads((tmp_path / "run" / "results.json").read_text())["splits"].keys() == {"iid", "valid", "test"}
+
+
+def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    job = {
+        "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "small", "SLURM_NTASKS": "2", "SLURM_NTASKS_PER_NODE": "2",
+        "SLURM_NNODES": "1", "SLURM_NODEID": "0", "SLURM_NODELIST": "localhost", "MASTER_PORT": str(free_port()),
+    }  # fmt: skip
+    command = [*ARCHLANG, "train", "small.arch", "--out", "run", "--device", "cpu", "--devices", "2"]
+    tasks = [
+        subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**environment(), **job, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [task.communicate(timeout=120) for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    agree(tmp_path / "run", alone / "run")
+    assert sum(out.count("the run is in") for out, _ in said) == 1
 
 
 def test_two_processes_go_on_with_what_one_has_begun(alone: Path, tmp_path: Path) -> None:
