@@ -20,6 +20,7 @@ from archlang.backend.build import build
 from archlang.graph.plan import Plan
 from archlang.run import runner
 from archlang.run.data import Data, Sampler
+from archlang.run.schedules import learning_rate
 from archlang.run.settings import Settings
 from benchmarks.measure import machine
 
@@ -50,7 +51,9 @@ def bare(plan: Plan) -> float:
     module = build(plan.graph).train()
     optimizer = torch.optim.AdamW(module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     begun = time.perf_counter()
-    for tokens, lengths, targets in batches:
+    for step, (tokens, lengths, targets) in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(settings, step, len(batches))
         optimizer.zero_grad(set_to_none=True)
         loss = F.cross_entropy(module(tokens, lengths=lengths), targets)
         loss.backward()  # type: ignore[no-untyped-call]
