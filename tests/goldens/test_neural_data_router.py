@@ -1,38 +1,373 @@
-"""Neural Data Router's golden arrays, and programs in archlang."""
+"""Neural Data Router's golden arrays, and programs in archlang made of the library's layers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from archlang.backend.architecture import Architecture
+from archlang.blocks.act import Act, Ledger
+from archlang.blocks.attention import Attention
+from archlang.blocks.geometric_attention import GeometricAttention
+from archlang.blocks.relative_attention import RelativeAttention
+from archlang.names.library import module_file
 from tests.goldens.golden import Golden, Program, close
 
 TOLERANCE = 1e-5
+GRADIENT = 5e-5
+THROUGH_STEPS = 1e-4
+Weights = dict[str, str | Tensor]
 
-GEOMETRIC = """
-model attend[heads: int, head_dim: int](x: seq[n, d]) -> seq[n, d] {
-    return geometric_attention[heads, head_dim = head_dim](x)
+
+def library() -> str:
+    found = module_file("archlang.models.data_router")
+    assert found is not None
+    return found.read_text(encoding="utf-8")
+
+
+# Where the parameters are in a golden file
+
+GEOMETRIC = "geometric_attention[heads, normalised = normalised, head_dim = head_dim]"
+RELATIVE = "relative_attention[heads, scale = learned, head_dim = head_dim]"
+ABSREL = "absrel_attention[heads, head_dim = head_dim]"
+PLAIN = "attention[heads, head_dim = head_dim, padded = computed]"
+
+
+def attention_of(golden: Golden) -> str:
+    """The attention whose parameters a file has, as archlang writes it."""
+    if "p_w_dir_left" in golden:
+        return GEOMETRIC
+    if "p_w_rel_gate" in golden:
+        return ABSREL
+    return RELATIVE if "p_wk_pos" in golden else PLAIN
+
+
+def attention_weights(golden: Golden, name: str) -> Weights:
+    found: Weights = {
+        f"{name}.{ours}.weight": f"p_w{theirs}"
+        for ours, theirs in {"query": "q", "key": "k", "value": "v", "output": "o"}.items()
+    }
+    if "p_w_dir_left" in golden:
+        for ours, theirs in (("weight", "w"), ("bias", "b")):
+            both = torch.cat((golden[f"p_{theirs}_dir_left"], golden[f"p_{theirs}_dir_right"]))
+            found[f"{name}.direction.{ours}"] = both
+        found |= {f"{name}.query_bias": "p_bq", f"{name}.content_scale": "p_alpha"}
+        found |= {f"{name}.direction_scale": "p_beta", f"{name}.score_bias": "p_gamma"}
+    if "p_wk_pos" in golden:
+        found |= {f"{name}.position.weight": "p_wk_pos", f"{name}.scale": "p_alpha"}
+        found |= {f"{name}.content_bias": "p_bq_content", f"{name}.position_bias": "p_bq_pos"}
+    if "p_w_rel_gate" in golden:
+        found |= {f"{name}.relative_gate.weight": "p_w_rel_gate", f"{name}.relative_gate.bias": "p_b_rel_gate"}
+    return found
+
+
+def pairs(ours: str, theirs: str, letters: tuple[str, str] = ("w", "b")) -> Weights:
+    weight, bias = letters
+    return {f"{ours}.weight": theirs.format(weight), f"{ours}.bias": theirs.format(bias)}
+
+
+def layer_weights(golden: Golden, layer: str) -> Weights:
+    """Those of `gated_layer` or `universal_layer`."""
+    gated = layer == "gated_layer"
+    found = attention_weights(golden, f"{layer}.attend")
+    found |= pairs(f"{layer}.norm", "p_ln_attn_{}", ("g", "b"))
+    for ours, theirs in (("feedforward", "ff"), *([("feedforward_2", "gate")] if gated else [])):
+        found |= pairs(f"{layer}.{ours}.hidden", f"p_{{}}_{theirs}1") | pairs(
+            f"{layer}.{ours}.output", f"p_{{}}_{theirs}2"
+        )
+    second = "update" if gated else "ff"
+    if f"p_ln_{second}_g" in golden:
+        found |= pairs(f"{layer}.norm_2", f"p_ln_{second}_{{}}", ("g", "b"))
+    return found
+
+
+def sizes(golden: Golden) -> dict[str, Any]:  # Any: as statics are
+    heads, head_dim, d = golden["p_wq"].shape
+    found = {"heads": heads, "head_dim": head_dim, "d": d}
+    return found | ({"ff": len(golden["p_w_ff1"])} if "p_w_ff1" in golden else {})
+
+
+# What blocks computed on the way
+
+Attending = GeometricAttention | RelativeAttention | Attention
+
+
+@contextmanager
+def watched(module: nn.Module) -> Iterator[dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]]]:
+    """The calls of every block while it is open, by the last word of its path: arguments, and the result."""
+    seen: dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]] = {}
+
+    def see(name: str) -> Any:  # Any: a hook
+        def hook(_: nn.Module, inputs: tuple[Any, ...], words: dict[str, Any], result: Tensor) -> None:
+            seen.setdefault(name, []).append((inputs, words, result))
+
+        return hook
+
+    handles = [
+        block.register_forward_hook(see(path.rpartition(".")[2]), with_kwargs=True)
+        for path, block in module.named_modules()
+    ]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def attending(module: nn.Module) -> tuple[str, Attending]:
+    """The only attention of a module."""
+    ((path, block),) = [
+        (path, one)
+        for path, one in module.named_modules()
+        if isinstance(one, GeometricAttention | RelativeAttention | Attention)
+    ]
+    return path.rpartition(".")[2], block
+
+
+def compare_steps(golden: Golden, steps: list[Tensor], name: str) -> None:
+    """All steps of a value, or the only one of a case that has none."""
+    assert steps
+    close(golden, torch.stack(steps) if "states" in golden else steps[0], name, TOLERANCE)
+
+
+def compare_gradient(golden: Golden, result: Tensor, x: Tensor, name: str = "grad_x") -> None:
+    (found,) = torch.autograd.grad((result * golden["probe"]).sum(), x, retain_graph=True)
+    close(golden, found, name, THROUGH_STEPS if "states" in golden else GRADIENT)
+
+
+# Geometric attention
+
+CORE = """
+model core[normalised: bool](x: seq[n, d]) -> seq[n, d] {
+    return geometric_attention[1, normalised = normalised](x)
 }
 """
 
 
-@pytest.mark.goldens("ndr", "b_geom_attention")
-def test_geometric_attention(golden: Golden, folder: Path) -> None:
-    heads, head_dim, d = golden["p_wq"].shape
-    weights: dict[str, str | Tensor] = {
-        "geometric_attention.query.weight": "p_wq",
-        "geometric_attention.key.weight": "p_wk",
-        "geometric_attention.value.weight": "p_wv",
-        "geometric_attention.output.weight": "p_wo",
-        "geometric_attention.query_bias": "p_bq",
-        "geometric_attention.direction.weight": torch.cat((golden["p_w_dir_left"], golden["p_w_dir_right"])),
-        "geometric_attention.direction.bias": torch.cat((golden["p_b_dir_left"], golden["p_b_dir_right"])),
-        "geometric_attention.content_scale": "p_alpha",
-        "geometric_attention.direction_scale": "p_beta",
-        "geometric_attention.score_bias": "p_gamma",
+@pytest.mark.goldens("ndr", "a_*")
+@pytest.mark.parametrize("normalised", [False, True], ids=["", "normalised"])
+def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None:
+    """Places are told apart by unit vectors: queries are then the logits, and results the weights."""
+    names = [name.removesuffix("_lens") for name in golden.arrays if name.endswith("_lens")]
+    assert names
+    end = "_l1" if normalised else ""
+    for name in names:
+        logits, lengths, probe = (golden[f"{name}_{word}"] for word in ("logits", "lens", "probe"))
+        n = logits.shape[-1]
+        # The program's own sums are 2e-5 off where logits are extreme.
+        tolerance = 1e-4 if "extreme" in name else TOLERANCE
+        one, none = torch.eye(n, dtype=golden.dtype), torch.zeros(2, n, dtype=golden.dtype)
+        results, gradients = [], []
+        for logit, length, by in zip(logits, lengths, probe, strict=True):
+            block = "geometric_attention"
+            weights: Weights = {f"{block}.{word}.weight": one for word in ("key", "value", "output")}
+            weights |= {f"{block}.query.weight": logit.T, f"{block}.query_bias": none[0]}
+            weights |= {f"{block}.direction.weight": none, f"{block}.direction.bias": none[:, 0]}
+            weights |= {f"{block}.content_scale": one[0, :1], f"{block}.direction_scale": none[0, :1]}
+            weights |= {f"{block}.score_bias": none[0, :1]}
+            program = Program(CORE, golden, weights, folder, d=n, normalised=normalised)
+            result = program(one[None], x=length[None])
+            query = program.module.get_parameter(f"{block}.query.weight")
+            (gradient,) = torch.autograd.grad((result[0] * by).sum(), query)
+            results.append(result[0])
+            gradients.append(gradient.T)
+        close(golden, torch.stack(results), f"{name}_weights{end}", tolerance)
+        close(golden, torch.stack(gradients), f"{name}_grad_logits{end}", max(tolerance, GRADIENT))
+
+
+# Attention by itself
+
+ATTEND = "model attend[heads: int, head_dim: int, normalised = {}](x: seq[n, d]) -> seq[n, d] {{ return {}(x) }}"
+
+
+@pytest.mark.goldens("ndr", "b_*", "b2_*", "e_*", "f_*")
+def test_attention(golden: Golden, folder: Path) -> None:
+    text = ATTEND.format(str("l1norm" in golden.name).lower(), attention_of(golden))
+    weights = attention_weights(golden, attention_of(golden).partition("[")[0])
+    program = Program(text, golden, weights, folder, **sizes(golden))
+    x = golden["x"].requires_grad_()
+    result = program(x, x=golden["lens"])
+    close(golden, result, "out", TOLERANCE)
+    _, block = attending(program.module)
+    close(golden, block.weights(x, x, mask_m=~golden["pad_mask"].bool()), "weights", TOLERANCE)
+    compare_gradient(golden, result, x)
+
+
+# Layers
+
+LAYERS = """
+model layers[heads: int, head_dim: int, ff: int, steps: int, normalised: bool](x: seq[n, d]) -> seq[n, d] {{
+    h = {begin}
+    repeat steps {{ h <- {layer}[{attend}, ff{more}](h) }}
+    return h
+}}
+"""
+
+
+def layers(golden: Golden, folder: Path, layer: str, begin: str = "x") -> Program:
+    update = ", tanh" if layer == "gated_layer" and "p_ln_update_g" not in golden else ""
+    text = LAYERS.format(begin=begin, layer=layer, attend=attention_of(golden), more=update)
+    steps = len(golden["states"]) if "states" in golden else 1
+    statics = {**sizes(golden), "steps": steps, "normalised": "nogate" in golden.name}
+    weights = layer_weights(golden, layer)
+    return Program(f"{library()}\n{text}", golden, weights, folder, "layers", **statics)
+
+
+@pytest.mark.goldens("ndr", "c_*", "d_*", "g_*", "g2_*")
+def test_layers_with_copy_gates(golden: Golden, folder: Path) -> None:
+    program = layers(golden, folder, "gated_layer")
+    x = golden["x"].requires_grad_()
+    with watched(program.module) as seen:
+        result = program(x, x=golden["lens"])
+    name, block = attending(program.module)
+    tanh = "p_ln_update_g" not in golden
+    updates = [torch.tanh(out) for *_, out in seen["feedforward"]] if tanh else [out for *_, out in seen["norm_2"]]
+    values = {
+        "weights": [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in seen[name]],
+        "attn_out": [out for *_, out in seen[name]],
+        "merged": [out for *_, out in seen["norm"]],
+        "update": updates,
+        "gate": [torch.sigmoid(out) for *_, out in seen["feedforward_2"]],
+        "states" if "states" in golden else "out": [out for *_, out in seen["copy_gate"]],
     }
-    program = Program(GEOMETRIC, golden, weights, folder, d=d, heads=heads, head_dim=head_dim)
-    close(golden, program(golden["x"], x=golden["lens"]), "out", TOLERANCE)
+    for word, steps in values.items():
+        compare_steps(golden, steps, word)
+    assert result is seen["copy_gate"][-1][-1]
+    compare_gradient(golden, result, x)
+
+
+@pytest.mark.goldens("ndr", "i_*", "i2_*", "j_*", "k_*")
+def test_universal_layers(golden: Golden, folder: Path) -> None:
+    placed = "pos_table" in golden
+    program = layers(golden, folder, "universal_layer", "absolute_positions(x)" if placed else "x")
+    x = golden["x"].requires_grad_()
+    with watched(program.module) as seen:
+        result = program(x, x=golden["lens"])
+    name, block = attending(program.module)
+    if placed:
+        close(golden, seen["absolute_positions"][0][-1], "layer_in", TOLERANCE)
+        empty = program.module.get_submodule("absolute_positions")(torch.zeros_like(golden["x"][:1]))
+        close(golden, empty, "pos_table", TOLERANCE)
+    steps = [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in seen[name]]
+    close(golden, torch.stack(steps), "weights", TOLERANCE)
+    close(golden, torch.stack([out for *_, out in seen["norm_2"]]), "states", TOLERANCE)
+    compare_gradient(golden, result, x)
+
+
+# Adaptive computation time
+
+SCRIPTED = """
+model scripted[steps: int, epsilon: float, variant: symbol](x: seq[n, d]) -> seq[n, d] {
+    repeat steps halting x as h by act[variant, epsilon] { x <- linear[d, bias = false](x) }
+    return x
+}
+"""
+"""The state holds what all steps return, one behind the other, and the layer brings the next to the front."""
+
+ADAPTIVE = """
+model adaptive_layers[
+    heads: int, head_dim: int, ff: int, steps: int, epsilon: float, variant: symbol](x: seq[n, d]) -> seq[n, d] {{
+    h = x
+    repeat steps halting h by act[variant, epsilon] {{ h <- universal_layer[{attend}, ff](h) }}
+    return h
+}}
+"""
+VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U", "dehghani")], ids=["A", "U"])
+
+
+@contextmanager
+def tallied(module: Architecture) -> Iterator[list[Ledger]]:
+    """The tally of the halting loop after each step while it is open."""
+    block = module.get_submodule("act")
+    assert isinstance(block, Act)
+    found: list[Ledger] = []
+    advance = block.advance
+
+    def seen(*inputs: Any) -> Ledger:
+        found.append(advance(*inputs))
+        return found[-1]
+
+    block.advance = seen  # type: ignore[method-assign, assignment]
+    try:
+        yield found
+    finally:
+        del block.advance
+
+
+def compare_halting(golden: Golden, module: Architecture, tallies: list[Ledger], letter: str) -> Tensor:
+    """The regulariser, after what it is made of."""
+    last = tallies[-1]
+    close(golden, last.steps.to(golden.dtype), f"{letter}_n_updates", 0)
+    close(golden, last.remainder, f"{letter}_remainder", TOLERANCE)
+    assert len(tallies) == golden.number(f"{letter}_steps_run")
+    # What the last step forced to halt counts as spent in the program; a block cannot know which step is the last.
+    close(golden, last.spent, f"{letter}_p_cum", TOLERANCE, ~last.live)
+    regulariser = module.ponder * golden["loss_weight"]
+    close(golden, regulariser, f"{letter}_reg_loss", TOLERANCE)
+    return regulariser
+
+
+@VARIANTS
+@pytest.mark.goldens("ndr", "h_*")
+def test_halting_of_states_that_are_given(golden: Golden, folder: Path, letter: str, variant: str) -> None:
+    states = golden["states"]
+    count, b, n, d = states.shape
+    forward = torch.roll(torch.eye(count), 1, dims=1).to(golden.dtype)
+    weights: Weights = {
+        "act.halt.weight": torch.cat((golden["p_w_halt"], torch.zeros((count - 1) * d, dtype=golden.dtype))),
+        "act.halt.bias": "p_b_halt",
+        "linear.weight": torch.kron(forward, torch.eye(d, dtype=golden.dtype)),
+    }
+    statics: dict[str, Any] = {"d": count * d, "steps": golden.number("max_steps"), "variant": variant}
+    program = Program(SCRIPTED, golden, weights, folder, epsilon=1 - float(golden["threshold"]), **statics)
+    with tallied(program.module) as tallies:
+        result = program(states.permute(1, 2, 0, 3).reshape(b, n, count * d), x=golden["lens"])
+    close(golden, result[..., :d], f"{letter}_out", TOLERANCE)
+    compare_halting(golden, program.module, tallies, letter)
+
+
+@VARIANTS
+@pytest.mark.goldens("ndr", "h2_*")
+def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, variant: str) -> None:
+    text = f"{library()}\n{ADAPTIVE.format(attend=PLAIN)}"
+    weights = layer_weights(golden, "universal_layer") | {"act.halt.weight": "p_w_halt", "act.halt.bias": "p_b_halt"}
+    statics = {**sizes(golden), "steps": golden.number("max_steps"), "variant": variant}
+    program = Program(
+        text, golden, weights, folder, "adaptive_layers", epsilon=1 - float(golden["threshold"]), **statics
+    )
+    x = golden["x"].requires_grad_()
+    with tallied(program.module) as tallies:
+        result = program(x, x=golden["lens"])
+    close(golden, result, f"{letter}_out", TOLERANCE)
+    regulariser = compare_halting(golden, program.module, tallies, letter)
+    (found,) = torch.autograd.grad((result * golden["probe"]).sum() + regulariser, x)
+    close(golden, found, f"{letter}_grad_x", THROUGH_STEPS)
+
+
+# Whole classifiers
+
+
+@pytest.mark.goldens("ndr", "l_*", "l2_*")
+def test_classifiers(golden: Golden, folder: Path) -> None:
+    rows, d = golden["p_embedding"].shape
+    tokens, lengths = golden["tokens"].long(), golden["lens"].long()
+    end, begin = rows - 2, rows - 1
+    sequence = torch.zeros(len(tokens), tokens.shape[1] + 2, dtype=torch.int64)
+    sequence[:, 0] = begin
+    for row, word, length in zip(sequence, tokens, lengths.tolist(), strict=True):
+        row[1 : length + 1] = word[:length]
+        row[length + 1] = end
+    weights = layer_weights(golden, "gated_layer") | {"embed.weight": "p_embedding"}
+    weights |= pairs("readout.linear", "p_{}_out")
+    statics = {"d": d, "heads": len(golden["p_wq"]), "ff": len(golden["p_w_ff1"]), "steps": golden.number("n_steps")}
+    column = "first" if "first" in golden.name else "last"
+    program = Program(
+        library(), golden, weights, folder, "ndr", column=column, vocab=rows, classes=len(golden["p_b_out"]), **statics
+    )
+    close(golden, program(sequence, x=lengths + 2), "logits", TOLERANCE)

@@ -1,0 +1,76 @@
+"""The library's Neural Data Router and the transformers beside it: padding, what is shared, and closed gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.blocks.feedforward import Feedforward
+from archlang.names.library import module_file
+
+MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
+    "ndr": {"ff": 24},
+    "absolute": {"ff": 24},
+    "relative": {"ff": 24},
+    "geometric": {"ff": 24},
+    "relative_gated": {},
+    "absrel_gated": {},
+    "adaptive": {"ff": 24},
+}
+models = pytest.mark.parametrize("model", MODELS)
+columns = pytest.mark.parametrize("column", ["first", "last"])
+
+
+def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+    path = module_file("archlang.models.data_router")
+    assert path is not None
+    small = {"d": 16, "heads": 2, "steps": 3, "vocab": 7, "classes": 5, **MODELS[model], **statics}
+    module = archlang.load(path, model, **small).double().eval()
+    for parameter in module.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return module
+
+
+def items() -> tuple[Tensor, Tensor]:
+    return torch.randint(0, 7, (3, 6)), torch.tensor([6, 3, 1])
+
+
+@columns
+@models
+def test_padding_never_changes_an_answer(model: str, column: str) -> None:
+    module, (tokens, lengths) = built(model, column=column), items()
+    together = module(tokens, lengths=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(module(tokens[[row], :length])[0], together[row], atol=1e-12, rtol=1e-12)
+
+
+@models
+def test_a_model_may_be_deeper_than_it_was_trained(model: str) -> None:
+    shallow, deep = built(model), built(model, steps=6)
+    deep.load_state_dict(shallow.state_dict())
+    tokens, lengths = items()
+    assert deep(tokens, lengths=lengths).ne(shallow(tokens, lengths=lengths)).any()
+
+
+@pytest.mark.parametrize("model", ["ndr", "relative_gated", "absrel_gated"])
+def test_a_gate_that_stays_closed_leaves_only_the_embedding(model: str) -> None:
+    module, (tokens, lengths) = built(model, column="first"), items()
+    gate = module.get_submodule("gated_layer.feedforward_2")
+    assert isinstance(gate, Feedforward)
+    gate.output.weight.data.zero_()
+    gate.output.bias.data.fill_(-1000.0)
+    embedded = module.get_submodule("embed")(tokens[:, :1])[:, 0]
+    answer = module.get_submodule("readout.linear")(embedded)
+    assert module(tokens, lengths=lengths).equal(answer)
+
+
+@pytest.mark.parametrize("variant", ["graves", "dehghani"])
+def test_adaptive_computation_time_has_a_cost(variant: str) -> None:
+    module, (tokens, lengths) = built("adaptive", variant=variant), items()
+    module(tokens, lengths=lengths)
+    assert module.ponder.item() > 0
