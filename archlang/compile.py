@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.graph import mistakes
 from archlang.graph.elaborate import elaborate
 from archlang.graph.graph import Graph
-from archlang.graph.plan import Plan
+from archlang.graph.plan import Chosen, Plan
 from archlang.graph.recipe import Planner, model_sizes, parts_of
 from archlang.graph.search import SearchPlan, SearchPlanner
+from archlang.graph.signature import parameter_kind
 from archlang.graph.signature_check import check_signature
 from archlang.graph.table import TablePlan, TablePlanner
-from archlang.names.evaluate import Bound, Value
+from archlang.names.evaluate import BlockValue, Bound, Value
 from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
 from archlang.source import Source, Span
@@ -81,6 +83,8 @@ def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
             elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
             for diagnostic in unused_names(declaration.item):
                 report(diagnostic)
+    for item in module.tasks.values():
+        check_signature(Declaration(item, module), report)
     for recipe in module.recipes.values():
         planner = Planner(module, parts_of(recipe, report), report)
         planner.check()
@@ -167,6 +171,39 @@ def search(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] 
     return found
 
 
+def task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None) -> Chosen:
+    """A task as a recipe names it, such as `scan[split = length]`, with settings such as `{"split": "jump"}` on top.
+    `beside` is a program whose own tasks are known too.
+
+    Raises:
+        ProgramError: there is no such task, or it has no such statics."""
+    report = _Report()
+    loader = Loader()
+    own = loader.load(beside) if beside is not None else None
+    module = loader.load_source(Source("<command line>", f"recipe shown {{\n    task {text}\n}}\n"))
+    for diagnostic in loader.diagnostics:
+        report(diagnostic)
+    report.stop_at_errors()
+    if own is not None:
+        module = replace(module, program=replace(module.program, items=(*module.program.items, *own.tasks.values())))
+    parts = parts_of(next(iter(module.recipes.values())), lambda missing: None)
+    settings = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
+    planner = Planner(module, parts, report, {name: _setting(name, text) for name, text in settings.items()})
+    report.stop_at_errors()
+    found = planner.task()
+    report.stop_at_errors()
+    assert found is not None, "a task fails without a mistake"
+    return found
+
+
+def recipes(path: str | Path) -> tuple[str, ...]:
+    """The names of a file's recipes.
+
+    Raises:
+        ProgramError: it cannot be read."""
+    return tuple(Loader().load(path).recipes)
+
+
 def has_recipe(path: str | Path) -> bool:
     """Whether a file has a recipe; one that cannot be read has none."""
     try:
@@ -198,6 +235,12 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     given = dict(statics or {})
     gives = {name: size for name in ("vocab", "classes") if isinstance(size := given.pop(name, None), int)}
     bound = {name: Bound(_value(value), None) for name, value in given.items()}
+    for parameter in declaration.item.signature.statics:
+        value = given.get(parameter.name)
+        if isinstance(value, Symbol) and parameter_kind(parameter, module) == "block":
+            block = module.find(value.text)
+            if block is not None:
+                bound[parameter.name] = Bound(BlockValue(block), None)
     found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
     report.stop_at_errors()
     assert found is not None, "a graph fails without a mistake"

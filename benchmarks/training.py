@@ -22,6 +22,7 @@ from archlang.run import runner
 from archlang.run.data import Data, Sampler
 from archlang.run.schedules import learning_rate
 from archlang.run.settings import Settings
+from archlang.tasks.make import make_task
 from benchmarks.measure import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
@@ -39,7 +40,7 @@ def whole(plan: Plan) -> float:
 def bare(plan: Plan) -> float:
     """Seconds of as many steps of a loop, on the batches that `train` takes."""
     settings = Settings.of(plan.train.statics)
-    task = runner.make_task(plan.task.name, plan.task.python, plan.task.statics)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     split = task.generate("train", seed=0)
     data = Data(split, _CPU)
     sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed)

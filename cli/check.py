@@ -14,12 +14,16 @@ from archlang.cli.files import arch_files
 def check(
     files: Annotated[list[Path], typer.Argument(help="Files or folders to check.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the mistakes as JSON.")] = False,
+    plugin: Annotated[
+        Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is run: read it first.")
+    ] = None,
     as_sarif: Annotated[bool, typer.Option("--sarif", help="Print the mistakes as SARIF 2.1.0.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print mistakes only.")] = False,
 ) -> None:
     """Check programs: names, statics, shapes, lengths, causality, and that models fit their tasks.
 
-    Nothing is run and torch is not needed. Ends with 1 if there are errors; warnings leave 0.
+    Nothing is run and torch is not needed. Ends with 1 if there are errors; warnings leave 0. With `--plugin`, the
+    classes of tasks of your own are made too, and held against their signatures.
 
     Example: archlang check recipes/gutlb.arch
     """
@@ -40,6 +44,24 @@ def check(
             console.out.print(_summary(len(paths), len(errors), len(found) - len(errors)))
     if errors:
         raise typer.Exit(1)
+    if plugin is not None:
+        _make_tasks(paths, str(plugin))
+
+
+def _make_tasks(paths: list[Path], plugin: str) -> None:
+    """Makes the tasks whose classes are in a plugin.
+
+    Raises:
+        TaskError: a class does not do what its signature says."""
+    from archlang import compile as compiler
+    from archlang.tasks.make import check_sizes, is_own, make_task
+
+    for path in paths:
+        for name in compiler.recipes(path):
+            plan = compiler.plan(path, name)
+            if not is_own(plan.task.python):
+                task = make_task(plan.task.name, plan.task.python, plan.task.statics, plugin)
+                check_sizes(task, plan.task.name, plan.gives)
 
 
 def _summary(files: int, errors: int, warnings: int) -> str:

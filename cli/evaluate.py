@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, warnings_said
+from archlang.cli.train import Device, Plugin, warnings_said
 
 
 def evaluate(
@@ -18,6 +18,7 @@ def evaluate(
     decode: Annotated[
         int | None, typer.Option("--decode", min=0, help="How many answers of a split the model writes by itself.")
     ] = None,
+    plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Measure the selected weights of a run on its task's splits.
@@ -36,6 +37,7 @@ def evaluate(
     with warnings_said():
         outcome = runner.evaluate_run(
             run, split, device=device, written=MOST if decode is None else decode,
+            plugin="" if plugin is None else str(plugin.absolute()),
             console=None if as_json else console.out,
         )  # fmt: skip
     if as_json:

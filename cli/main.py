@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import archlang
-from archlang.cli import blocks, check, console, evaluate, explain, fmt, runs, show, table, tasks, train, tune
+from archlang.cli import blocks, check, console, data, evaluate, explain, fmt, runs, show, table, tasks, train, tune
 from archlang.diagnostics import ArchlangError, ProgramError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app)
+app.add_typer(data.app)
 
 
 def _version(wanted: bool) -> None:

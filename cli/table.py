@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
-from archlang.cli.train import Device, Precision, warnings_said
+from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
 
 if TYPE_CHECKING:
     from archlang.graph.table import TablePlan
@@ -85,6 +86,8 @@ def table(
     ] = None,
     device: Device = "auto",
     precision: Precision = "32",
+    yes: Yes = False,
+    plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
 ) -> None:
     """Run the points of a table that are not done yet, and print it beside what the paper claims.
@@ -100,6 +103,7 @@ def table(
     if write is not None and write.suffix not in _BY_ENDING:
         console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
     plan = _only(compiler.table(file, name, parse_sets(sets), _listed(seeds)), only)
+    plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
 
@@ -107,6 +111,8 @@ def table(
 
     runs = TableRuns(plan, folder, precision, device)
     quiet = form != "terminal"
+    if not no_run:
+        ask_for(plan.plans, yes, console.err if quiet else console.out)
     if dry_run:
         _estimate(runs, workers)
         return
@@ -138,6 +144,13 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         known = ", ".join(f"“{row.title}”" for row in plan.rows)
         console.fail(f"no row is called {' or '.join(titles)}", f"the rows are {known}", code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
+
+
+def _with_plugin(plan: TablePlan, plugin: Path | None) -> TablePlan:
+    """A table whose rows may have a task of the user's own; cells that share a run go on sharing it."""
+    known = {id(one): with_plugin(one, plugin) for one in plan.plans}
+    cells = (replace(cell, plans=tuple(known[id(one)] for one in cell.plans)) for cell in plan.cells)
+    return plan if plugin is None else replace(plan, cells=tuple(cells))
 
 
 def _pair(plan: TablePlan, text: str) -> tuple[str, str]:

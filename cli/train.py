@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ def _precision(text: str) -> str:
 Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files that the task reads without asking.")]
+Plugin = Annotated[
+    Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is run: read it first.")
+]
+
 
 def train(
     file: Annotated[Path | None, typer.Argument(help="A program with a recipe.", show_default=False)] = None,
@@ -64,13 +71,15 @@ def train(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="A run folder to go on with, from what it holds alone.")
     ] = None,
+    yes: Yes = False,
+    plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
 ) -> None:
     """Train a recipe on its task, and measure every split.
 
     Everything about the run is kept in its folder, `runs/RECIPE/TIME` if none is named. Ctrl-C stops after the step at
     hand with a checkpoint; the same command with `--out` goes on from there, and so does `--resume` with the folder
-    alone.
+    alone. Published files that the task reads and that are not at hand are fetched only if you say so.
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
@@ -88,6 +97,8 @@ def train(
         plan = _plan(file, recipe, sets, steps, seed)
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
+    plan = with_plugin(plan, plugin)
+    ask_for([plan], yes, console.err if as_json else console.out)
     # torch would tell each process that every weight of a model has had a gradient.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.run import runner
@@ -109,6 +120,11 @@ def train(
         print(json.dumps(_described(outcome), indent=2, ensure_ascii=False))
     elif not outcome.stopped:
         _report(outcome)
+
+
+def with_plugin(plan: Plan, plugin: Path | None) -> Plan:
+    """A plan whose task may be of the user's own."""
+    return plan if plugin is None else replace(plan, task=replace(plan.task, plugin=str(plugin.absolute())))
 
 
 def _leads() -> bool:

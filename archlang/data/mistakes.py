@@ -40,6 +40,12 @@ def unknown_dataset(name: str, known: Iterable[str]) -> DataError:
     return DataError(f"no data set is called `{name}`", suggest(name, known, f"there are {listed(known)}"))
 
 
+def unknown_member(dataset: str, name: str, known: Iterable[str]) -> DataError:
+    known = tuple(known)
+    remedy = suggest(name, known, f"`archlang data verify {dataset}` lists them")
+    return DataError(f"{dataset} has no file `{name}`", remedy)
+
+
 def missing(dataset: str, member: str, place: Path, known: tuple[str, Digest | None] | None) -> MissingError:
     """`known` is the published file, or the archive that holds the member, with its digest."""
     if known is None:

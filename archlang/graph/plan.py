@@ -12,11 +12,13 @@ from archlang.types.statics import StaticValue
 
 @dataclass(frozen=True)
 class Chosen:
-    """A task or an optimizer that a recipe names: its Python class and all its statics, defaults filled in."""
+    """A task or an optimizer that a recipe names: its Python class and all its statics, defaults filled in. `plugin` is
+    the file of a user's own class, where the user has named it."""
 
     name: str
     python: str
     statics: Mapping[str, StaticValue]
+    plugin: str = ""
 
 
 @dataclass(frozen=True)

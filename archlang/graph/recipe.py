@@ -104,7 +104,7 @@ class Planner:
 
     def __post_init__(self) -> None:
         self._chosen = {
-            "task": self._extern(self.parts.task, library.task, name_mistakes.unknown_task, library.task_names()),
+            "task": self._task(),
             "train": self._extern(
                 self.parts.train, library.optimizer, name_mistakes.unknown_optimizer, library.optimizer_names()
             ),
@@ -128,6 +128,19 @@ class Planner:
             self.report(unknown(name.span, name.text, names))
             return None
         return prelude(item)
+
+    def _task(self) -> Declaration | None:
+        """A task of the file's own, or a shipped one."""
+        own = self.module.tasks
+        if self.parts.task is not None and (item := own.get(_callee(self.parts.task).text)) is not None:
+            # Their statics are as archlang's own signatures check them; a program's own might let anything through.
+            if item.python.startswith("archlang."):
+                self.report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
+                return None
+            return Declaration(item, self.module)
+        return self._extern(
+            self.parts.task, library.task, name_mistakes.unknown_task, library.task_names() | frozenset(own)
+        )
 
     def _model(self) -> Declaration | None:
         if self.parts.model is None:
@@ -294,6 +307,12 @@ class Planner:
             self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained,
             seed, settings, self._vary(), tuple(self._claims()),
         )  # fmt: skip
+
+    def task(self) -> Chosen | None:
+        """The task alone, whatever is to be trained on it."""
+        self.check_paths()
+        found = self._binding("task", self._given("task", self.sets))
+        return None if found is None else _chosen(found)
 
     def _seed(self, overrides: Mapping[str, Setting]) -> int:
         setting = overrides.get("seed")

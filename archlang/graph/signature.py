@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -135,7 +136,22 @@ def static_value(
     if fitting is MISFIT:
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
+    if kind == "file" and isinstance(fitting, str) and fitting:
+        return _placed(parameter.name, fitting, expression.span, report)
     return fitting
+
+
+def _placed(name: str, path: str, span: Span, report: Report) -> Value:
+    """The whole path of a file that a program names: one beside the program or below. So that a stranger's program
+    reads nothing else, links are followed first. What the user types, on the command line, may be anywhere."""
+    if span.source.path.startswith(("--set ", "<command line>")):
+        return os.path.abspath(os.path.expanduser(path))
+    folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
+    found = os.path.realpath(os.path.join(folder, path))
+    if os.path.isabs(path) or os.path.commonpath([folder, found]) != folder:
+        report(name_mistakes.file_outside(span, name, path))
+        return None
+    return found
 
 
 @dataclass

@@ -26,7 +26,7 @@ from archlang.syntax.tree import (
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
 
-KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path")
+KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "file")
 _LARGEST = 2**53
 
 
@@ -450,6 +450,8 @@ def coerce(value: Value, kind: str) -> Value | Unknown:
             number = value.constant
             return Unknown("float") if number is None else float(number)
         case ("bool", bool()) | ("symbol", Symbol()) | ("path", Symbol()) | ("range", Interval()) | ("list", tuple()):
+            return value
+        case "file", str():
             return value
         case "block", BlockValue() | InstanceValue():
             return value

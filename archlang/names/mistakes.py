@@ -313,12 +313,33 @@ _KIND_REMEDY = {
     "list": "write `[a, b]`",
     "block": "name a block, such as `attention` or `attention[heads = 4]`",
     "path": "write a dotted name such as `valid.accuracy`",
+    "file": 'write its name in quotes, as seen from the folder of the program: `"words.tsv"`',
 }
 
 
 def _a(kind: str) -> str:
     words = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "symbol": "a bare word"}
     return words.get(kind, f"a {kind}")
+
+
+def file_outside(span: Span, name: str, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0316",
+        f"`{path}` leads out of the folder of the program, and a program names only files beside it or below",
+        span,
+        "not beside the program",
+        remedy=f"put the file there; or name it yourself, on the command line: `--set 'task.{name}=\"…\"'`",
+    )
+
+
+def class_of_archlang(span: Span, name: str, python: str) -> Diagnostic:
+    return Diagnostic(
+        "E0317",
+        f"the task `{name}` of this program has a class of archlang's: `{python}`",
+        span,
+        "not a class of your own",
+        remedy="name the shipped task itself, or a class in a Python file beside the program",
+    )
 
 
 def where_violated(

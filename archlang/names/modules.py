@@ -55,6 +55,11 @@ class Module:
         return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
 
     @property
+    def tasks(self) -> Mapping[str, Extern]:
+        """The signatures of a user's own tasks."""
+        return {item.name: item for item in self.program.items if isinstance(item, Extern) and item.word == "task"}
+
+    @property
     def tables(self) -> Mapping[str, Table]:
         return {item.name: item for item in self.program.items if isinstance(item, Table)}
 

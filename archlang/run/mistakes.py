@@ -116,10 +116,6 @@ def seed_out_of_bounds(seed: int, highest: int) -> RunError:
     return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
 
 
-def foreign_task(task: str) -> RunError:
-    return RunError(f"the task `{task}` is not one of archlang's", "only shipped tasks can be run")
-
-
 def foreign_optimizer(optimizer: str) -> RunError:
     return RunError(f"the optimizer `{optimizer}` is not one of archlang's", "use adamw, adam, rmsprop or sgd")
 

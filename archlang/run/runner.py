@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -33,11 +32,9 @@ from archlang.run.stop import Stop
 from archlang.run.trackers import open_trackers
 from archlang.tasks import cache
 from archlang.tasks.base import Split, Task, digest
-from archlang.types.statics import StaticValue, Symbol
+from archlang.tasks.make import make_task
+from archlang.types.statics import StaticValue
 
-# Runs of different seeds differ in their weights and batches; the data of a task are the same for all, as published
-# data are.
-_DATA_SEED = 0
 _HIGHEST_SEED = 2**32 - 1
 
 
@@ -84,7 +81,7 @@ def train(
     if not 0 <= plan.seed <= _HIGHEST_SEED:
         raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
     fabric = make_fabric(device, precision, devices, nodes)
-    task = make_task(plan.task.name, plan.task.python, plan.task.statics)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
     _check_selecting(plan, settings, task)
     record = Record(folder)
     record.check(plan, precision)
@@ -198,30 +195,12 @@ def _selected_by(settings: Settings, task: Task) -> str:
 # Tasks
 
 
-def make_task(name: str, python: str, statics: Mapping[str, StaticValue]) -> Task:
-    """A task from its signature's Python; only archlang's own tasks are imported."""
-    module, _, attribute = python.partition(":")
-    if not module.startswith("archlang.tasks."):
-        raise mistakes.foreign_task(name)
-    plain = {key: _plain(value) for key, value in statics.items()}
-    task: Task = getattr(importlib.import_module(module), attribute)(**plain)
-    return task
-
-
-def _plain(value: StaticValue) -> object:
-    if isinstance(value, Symbol):
-        return value.text
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
-    return value
-
-
 def load_splits(
     name: str, statics: Mapping[str, StaticValue], task: Task, wanted: Iterable[str], console: Console | None
 ) -> dict[str, Split]:
     """The splits of a task, generated once and then read from the cache."""
     with console.status(f"preparing the data of {name}") if console is not None else nullcontext():
-        return {split: cache.load(name, statics, task, split, _DATA_SEED) for split in wanted}
+        return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in wanted}
 
 
 def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
@@ -239,10 +218,11 @@ def evaluate_run(
     *,
     device: str = "auto",
     written: int = MOST,
+    plugin: str = "",
     console: Console | None = None,
 ) -> Outcome:
-    """Measures the selected weights of a run again, from its folder alone. Of a split whose answers are sequences, the
-    model writes at most `written` by itself.
+    """Measures the selected weights of a run again, from its folder alone. A task of the user's own has its class in
+    the file `plugin`. Of a split whose answers are sequences, the model writes at most `written` by itself.
 
     Raises:
         RunError: the folder is no run, has no checkpoint, or the task has no such split."""
@@ -254,7 +234,7 @@ def evaluate_run(
         trained = dict(kept["train"]["groups"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
-    task = make_task(name, python, statics)
+    task = make_task(name, python, statics, plugin)
     wanted = list(dict.fromkeys(splits or [split for split in task.split_names() if split != "train"]))
     for split in wanted:
         if split not in task.split_names():

@@ -12,9 +12,11 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,9 +26,20 @@ from archlang.tasks.base import Split, Task
 from archlang.tasks.mistakes import CacheWarning
 from archlang.types.statics import StaticValue
 
+# Runs of different seeds differ in their weights and batches; the data of a task are the same for all, as published
+# data are.
+DATA_SEED = 0
 _FORMAT = 1
 _MANIFEST = "manifest.json"
 _CHUNK = 1 << 20
+
+
+@runtime_checkable
+class Owned(Protocol):
+    """A task that reads files of the user's own."""
+
+    def files(self) -> tuple[str, ...]:
+        """Where they are."""
 
 
 class _Damaged(Exception):
@@ -76,6 +89,8 @@ def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
     facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
     if files := published.state(task):
         facts.append(files)
+    if own := _own(task):
+        facts.append(own)
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -86,6 +101,22 @@ def _plain(value: StaticValue) -> object:
     if isinstance(value, bool | int | float):
         return [type(value).__name__, repr(value)]
     return str(value)
+
+
+def _own(task: Task) -> list[str | None]:
+    """Digests of what is a user's own: the files that a task reads, and the file of a class that is not archlang's."""
+    files = list(task.files()) if isinstance(task, Owned) else []
+    module = type(task).__module__
+    source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
+    return [_digest_of(Path(file)) for file in (*files, source) if file]
+
+
+def _digest_of(file: Path) -> str | None:
+    """None for what cannot be read: making the split says so."""
+    try:
+        return _sha256(file) if file.is_file() else None
+    except OSError:
+        return None
 
 
 def _read(place: Path) -> Split:

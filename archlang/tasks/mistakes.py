@@ -120,3 +120,94 @@ def vocabulary_too_small(task: str, static: str, asked: int, needed: int) -> Tas
         f"{static} = {asked} is too small for {task}, whose files hold {needed} different words",
         f"write {static} = {needed}, or more",
     )
+
+
+# Classes of a user's own
+
+
+def foreign_task(task: str, python: str) -> TaskError:
+    module = python.partition(":")[0]
+    return TaskError(
+        f"the task `{task}` is not one of archlang's: its class is `{python}`, and no Python of a program's own is run "
+        "unasked",
+        f"read {module}.py, and if you trust it, add `--plugin {module}.py`",
+    )
+
+
+def other_plugin(task: str, python: str, place: object) -> TaskError:
+    module = python.partition(":")[0]
+    return TaskError(f"the class of `{task}` is `{python}`, and not in {place}", f"name {module}.py after `--plugin`")
+
+
+def no_plugin(place: object) -> TaskError:
+    return TaskError(f"{place} is no Python file", "name the file after `--plugin` as it is seen from here")
+
+
+def plugin_without_class(place: object, name: str) -> TaskError:
+    return TaskError(f"{place} has no class `{name}`", "name it as the signature's `python` does")
+
+
+def plugin_incomplete(place: object, name: str, missing: Sequence[str]) -> TaskError:
+    return TaskError(
+        f"the class `{name}` of {place} lacks {', '.join(missing)}",
+        "see `archlang.tasks.base.Task` for what a task has",
+    )
+
+
+def vocabulary_differs(task: str, written: int, found: int) -> TaskError:
+    return TaskError(
+        f"the signature of `{task}` gives vocab = {written}, and its class has {found} words",
+        f"write `gives vocab = {found}`",
+    )
+
+
+def plugin_fails(place: object, reason: BaseException) -> TaskError:
+    return TaskError(f"{place} does not work: {type(reason).__name__}: {reason}", "mend it, and try again")
+
+
+# Files of a user's own
+
+
+def no_path(task: str) -> TaskError:
+    return TaskError(f"the path of `{task}` is missing", f'write `{task}[path = "words.tsv"]`')
+
+
+def no_file(task: str, path: str) -> TaskError:
+    return TaskError(
+        f"{path} is missing, or is no plain file",
+        f"put the file of `{task}` there; a path is seen from the folder of the program",
+    )
+
+
+def unreadable_file(path: str) -> TaskError:
+    return TaskError(f"{path} cannot be read or unpacked", "see who owns it, and whether it is whole")
+
+
+def not_text(path: str) -> TaskError:
+    return TaskError(f"{path} is not text in UTF-8", "save it as UTF-8")
+
+
+def unknown_form(path: str) -> TaskError:
+    return TaskError(f"{path} is neither TSV nor JSONL", "let its name end in .tsv or .jsonl; .gz or .xz may follow")
+
+
+def bad_line(path: str, number: int, reason: str) -> TaskError:
+    return TaskError(f"line {number} of {path}: {reason}", "mend the line; `archlang tasks file` says what a file has")
+
+
+def splits_twice(path: str) -> TaskError:
+    return TaskError(
+        f"{path} has a column `split`, and further files are named too",
+        "take `valid` and `test` out of the recipe, or the column out of the file",
+    )
+
+
+def no_training_lines(path: str) -> TaskError:
+    return TaskError(f"no line of {path} is for training", "write `train` in the column `split` of those that are")
+
+
+def too_many_labels(task: str, asked: int, found: int) -> TaskError:
+    return TaskError(
+        f"labels = {asked} is too small for {task}, whose training split holds {found} different labels",
+        f"write labels = {found}, or more",
+    )

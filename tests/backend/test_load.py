@@ -22,6 +22,14 @@ model second[d = 4, gated: bool, act: symbol = relu](x: tokens[n]) -> logits[cla
     return h2 |> feedforward[8, activation = act] |> mean |> linear[classes]
 }
 """
+READING = """
+block side(h: seq[n, d]) -> seq[n, d] { return h + attention[2](h) }
+
+model reader[d = 4, read: block = norm](x: tokens[n]) -> logits[classes] {
+    let encode = read
+    return mean(encode(embed[d](x))) |> linear[classes]
+}
+"""
 RECIPE = """
 recipe tables {
     task  ctl
@@ -67,3 +75,9 @@ def test_a_mistake_in_the_file_is_a_diagnostic(compiled: Compiled) -> None:
 def test_a_static_of_no_kind_is_refused(compiled: Compiled) -> None:
     with pytest.raises(TypeError, match="a static cannot be"):
         compiled(MODELS, d={})
+
+
+def test_a_block_is_given_by_its_name_also_one_of_the_file_itself(compiled: Compiled) -> None:
+    names = [{name.split(".")[1] for name, _ in compiled(READING, **given).named_parameters() if "encode" in name}
+             for given in ({}, {"read": "side"})]  # fmt: skip
+    assert names == [{"weight", "bias"}, {"attention"}]

@@ -1,49 +1,13 @@
-"""What the tests of blocks share: the comparison with a slow form, and the papers' golden arrays."""
+"""What the tests of blocks share: the comparison with a slow form."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-
-GOLDENS = Path(os.environ.get("ARCHLANG_GOLDENS", Path(__file__).parents[2].parent / "shared" / "reference"))
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "goldens(paper, pattern…): runs for every golden file that a pattern matches")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    marker = metafunc.definition.get_closest_marker("goldens")
-    if marker is None:
-        return
-    paper, *patterns = marker.args
-    folder = GOLDENS / paper / "goldens"
-    files = sorted({file for pattern in patterns for file in folder.glob(f"{pattern}.npz")})
-    cases = [pytest.param(file, id=file.stem) for file in files]
-    if not cases:
-        reason = f"no golden arrays {patterns} in {folder}: set ARCHLANG_GOLDENS to the folder of references"
-        cases = [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
-    metafunc.parametrize("golden", cases, indirect=True)
-
-
-@pytest.fixture
-def references() -> Path:
-    """The folder of the papers' references, one folder for each paper."""
-    return GOLDENS
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Mapping[str, np.ndarray]:
-    """The arrays of one golden file by name."""
-    with np.load(request.param) as arrays:
-        return dict(arrays)
 
 
 @pytest.fixture(autouse=True)

@@ -411,7 +411,7 @@ def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path
 
 def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
     point: Plan = plan(program)
-    with pytest.raises(RunError, match="not one of archlang's"):
+    with pytest.raises(TaskError, match="not one of archlang's"):
         runner.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
 
 

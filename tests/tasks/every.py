@@ -16,7 +16,7 @@ import archlang.tasks
 from archlang.diagnostics import ArchlangError
 from archlang.source import Source
 from archlang.syntax import parse
-from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range
+from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
 from archlang.tasks.base import Split, Task
 from archlang.types.statics import Interval
 
@@ -64,6 +64,8 @@ def value(expression: Expression | None, statics: Mapping[str, object]) -> objec
             return number
         case Boolean(value=truth):
             return truth
+        case String(value=text):
+            return text
         case Name():
             return statics.get(expression.text, expression.text)
         case ListOf(items=items):

@@ -1,0 +1,131 @@
+"""Published files on their way, with a progress bar; and the question that is asked before any of them is fetched."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from archlang.cli import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from archlang.data.digests import Digest
+    from archlang.data.registry import OfficialFile
+    from archlang.graph.plan import Plan
+
+
+def size(count: int | None) -> str:
+    """Bytes as people read them.
+
+    >>> size(267_599_061), size(180), size(None)
+    ('267.6 MB', '180 B', 'size unknown')
+    """
+    if count is None:
+        return "size unknown"
+    if count < 1000:
+        return f"{count} B"
+    for power, unit in ((3, "GB"), (2, "MB")):
+        if count >= 1000**power:
+            return f"{count / 1000**power:.1f} {unit}"
+    return f"{count / 1000:.1f} kB"
+
+
+def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[OfficialFile, Path, Digest]]:
+    """Fetches files one after another, unless they are at hand and whole.
+
+    Raises:
+        DataError: one cannot be had."""
+    from archlang.data.fetch import fetch
+
+    for file in files:
+        with _watched(file, shown) as watcher:
+            place, digest = fetch(file, watcher)
+        yield file, place, digest
+
+
+def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
+    """Fetches what the tasks of these plans read and is not at hand, if the user says so: by `--yes`, or to a question
+    on a terminal."""
+    from archlang.data.needs import absent
+    from archlang.tasks.make import make_task
+    from archlang.tasks.published import Reading
+
+    reads: dict[tuple[str, str], None] = {}
+    known: set[str] = set()
+    for plan in plans:
+        key = repr((plan.task.name, plan.task.python, plan.task.statics))
+        # The points of a table share their tasks.
+        if key in known:
+            continue
+        known.add(key)
+        task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
+        if isinstance(task, Reading):
+            reads.update(dict.fromkeys(task.reads()))
+    missing = absent(reads)
+    if not missing:
+        return
+    sets = " ".join(dict.fromkeys(file.dataset for file in missing))
+    if not yes:
+        if not _may_ask():
+            console.fail(
+                f"{_told(missing)} to be fetched first, and there is no terminal to ask on",
+                f"run `archlang data get {sets}`, or give `--yes`",
+            )
+        shown.print(f"{_told(missing)} to be fetched first:", markup=False)
+        for file in missing:
+            told = f"{size(file.size)}, licence: {file.licence}, from {file.url}"
+            shown.print(f"  {file.dataset}/{file.member}, {told}", markup=False)
+        if not typer.confirm("fetch them now?", err=True):
+            console.fail("nothing was fetched", f"run `archlang data get {sets}` when you want them")
+    for file, place, _ in fetch_all(missing, shown):
+        shown.print(f"{file.dataset}/{file.member} is in {place}", markup=False)
+
+
+def _told(files: Sequence[OfficialFile]) -> str:
+    known = [file.size for file in files if file.size is not None]
+    total = f" ({size(sum(known))})" if len(known) == len(files) else ""
+    names = ", ".join(dict.fromkeys(file.dataset for file in files))
+    return f"1 file of {names}{total} has" if len(files) == 1 else f"{len(files)} files of {names}{total} have"
+
+
+def _may_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class _Watcher:
+    """Moves a bar; where there is no terminal, says a line at the beginning."""
+
+    def __init__(self, file: OfficialFile, shown: Console, bar: Progress, task: TaskID) -> None:
+        self._file, self._shown, self._bar, self._task = file, shown, bar, task
+        self._begun = False
+
+    def waiting(self) -> None:
+        self._bar.console.print(f"another process is fetching {self._file.member}; waiting for it", markup=False)
+
+    def moved(self, done: int, total: int | None) -> None:
+        if not self._begun:
+            self._begun = True
+            self._bar.reset(self._task, start=True, total=total, completed=done)
+            if not self._shown.is_terminal:
+                told = f"{size(self._file.size)}, licence: {self._file.licence}"
+                self._shown.print(f"fetching {self._file.url}, {told}", markup=False)
+        self._bar.update(self._task, completed=done, total=total)
+
+
+@contextmanager
+def _watched(file: OfficialFile, shown: Console) -> Iterator[_Watcher]:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(), console=shown, disable=not shown.is_terminal, transient=True,
+    )  # fmt: skip
+    with bar:
+        yield _Watcher(file, shown, bar, bar.add_task(file.member, total=file.size, start=False))

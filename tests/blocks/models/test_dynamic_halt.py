@@ -1,0 +1,114 @@
+"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality, and halting's costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.names.library import module_file
+
+MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
+    "transformer": {"layers": 2},
+    "universal_transformer": {"depth": 4},
+    "gated_universal_transformer": {"depth": 4},
+    "temporal_latent_bottleneck": {"size": 3, "slots": 4},
+    "gated_universal_latent_bottleneck": {"size": 3, "slots": 4, "depth": 3},
+}
+ABLATIONS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
+    "without gates": {"gated": False},
+    "without transitions": {"transition": False},
+    "position by position": {"global": False},
+}
+models = pytest.mark.parametrize("model", MODELS)
+
+
+def page() -> Path:
+    found = module_file("archlang.models.dynamic_halt")
+    assert found is not None
+    return found
+
+
+def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+    small = {"d": 16, "heads": 2, "ff": 24, "vocab": 7, "classes": 5, **MODELS.get(model, {}), **statics}
+    module = archlang.load(page(), model, **small).double().eval()
+    for parameter in module.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return module
+
+
+def items() -> tuple[Tensor, Tensor]:
+    return torch.randint(0, 7, (3, 8)), torch.tensor([8, 5, 2])
+
+
+@models
+def test_padding_never_changes_an_answer(model: str) -> None:
+    module, (tokens, lengths) = built(model), items()
+    together = module(tokens, lengths=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(module(tokens[[row], :length])[0], together[row], atol=1e-12, rtol=1e-12)
+
+
+@models
+def test_padding_never_changes_a_real_position_of_a_causal_model(model: str) -> None:
+    module, (tokens, lengths) = built(model, causal=True), items()
+    together = module(tokens, lengths=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = module(tokens[[row], :length])[0]
+        torch.testing.assert_close(alone, together[row, :length], atol=1e-12, rtol=1e-12)
+
+
+@models
+def test_a_causal_model_does_not_see_what_comes(model: str) -> None:
+    module, (tokens, _) = built(model, causal=True), items()
+    other = tokens.clone()
+    other[:, 5:] = (other[:, 5:] + 1) % 7
+    torch.testing.assert_close(module(tokens)[:, :5], module(other)[:, :5], atol=1e-12, rtol=0)
+    assert module(tokens)[:, 5:].ne(module(other)[:, 5:]).any()
+
+
+@pytest.mark.parametrize("statics", ABLATIONS.values(), ids=ABLATIONS)
+def test_an_ablation_is_another_model_whose_padding_changes_nothing(statics: dict[str, Any]) -> None:
+    module, (tokens, lengths) = built("gated_universal_transformer", **statics), items()
+    together = module(tokens, lengths=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(module(tokens[[row], :length])[0], together[row], atol=1e-12, rtol=1e-12)
+    whole = built("gated_universal_transformer")
+    shared = {name: weight for name, weight in module.state_dict().items() if name in whole.state_dict()}
+    fitting = {name: weight for name, weight in shared.items() if weight.shape == whole.state_dict()[name].shape}
+    whole.load_state_dict({**whole.state_dict(), **fitting})
+    assert whole(tokens, lengths=lengths).ne(together).any()
+
+
+def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:
+    module, (tokens, lengths) = built("temporal_latent_bottleneck", balanced=True, size=5), items()
+    assert module(tokens, lengths=lengths)[1].ne(module(tokens[[1], :5])[0]).any()
+
+
+@pytest.mark.parametrize("side", ["plain", "halting"])
+def test_both_sides_of_a_pair_share_an_encoder_and_their_costs_are_averaged(side: str, tmp_path: Path) -> None:
+    sides = """
+block plain(h: seq[n, d]) -> seq[n, d] { return transformer_layers[heads = 2, ff = 24, layers = 2](h) }
+
+block halting(h: seq[n, d]) -> seq[n, d] {
+    return universal_layers[
+        heads = 2, ff = 24, depth = 4, gated = true, transition = true, global = true, length_cap = false](h)
+}
+"""
+    path = tmp_path / "sides.arch"
+    path.write_text(page().read_text(encoding="utf-8") + sides, encoding="utf-8")
+    module = archlang.load(path, "siamese", read=side, d=16, vocab=7, classes=5).double().eval()
+    left, right = torch.randint(0, 7, (3, 8)), torch.randint(0, 7, (3, 6))
+    module(left, right)
+    costs = module.ponder.item()
+    twice = []
+    for one in (left, right):
+        module(one, one)
+        twice.append(module.ponder.item())
+    assert costs == pytest.approx(sum(twice) / 2, abs=1e-12)
+    assert (costs > 0) is (side == "halting")

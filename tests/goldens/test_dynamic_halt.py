@@ -1,0 +1,469 @@
+"""Dynamic Halt's golden arrays, and programs in archlang made of the library's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.halting import Tally
+from archlang.backend.masks import make_masks
+from archlang.blocks.halting import GlobalHalt, TokenHalt
+from archlang.names.library import module_file
+from tests.goldens.golden import Golden, Program, close, relatively_close
+
+TOLERANCE = 2e-5
+SUM = 1e-4
+"""of a sum over all that a model gives, whose parts nearly cancel"""
+Weights = dict[str, str | Tensor]
+Statics = dict[str, Any]  # Any: statics are of several types
+POOL = {"mean": "mean", "end": "last", "cls": "first"}
+
+
+def library() -> str:
+    found = module_file("archlang.models.dynamic_halt")
+    assert found is not None
+    return found.read_text(encoding="utf-8")
+
+
+def flag(golden: Golden, name: str) -> bool:
+    return bool(golden.number(f"cfg.{name}"))
+
+
+def run(program: Program, *fields: Tensor, **lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The result, and what halting adds to the loss of each sample."""
+    module = program.module
+    masks = make_masks(module.program, fields, lengths)
+    found = module.program.code.function(module, *fields, *masks)
+    if module.program.code.extras:
+        result, ponder, _ = found
+        return result, ponder
+    return found, torch.zeros(len(fields[0]), dtype=found.dtype)
+
+
+# Where the parameters are in a golden file
+
+
+def maps(ours: str, theirs: str) -> Weights:
+    """Two linear maps, one behind the other."""
+    return {
+        f"{ours}.{layer}.{kind}": f"p.{theirs}.{letter}{number}"
+        for number, layer in enumerate(("hidden", "output"), 1)
+        for kind, letter in (("weight", "w"), ("bias", "b"))
+    }
+
+
+def norm(ours: str, theirs: str) -> Weights:
+    return {f"{ours}.weight": f"p.{theirs}.g", f"{ours}.bias": f"p.{theirs}.b"}
+
+
+def attention(ours: str, theirs: str) -> Weights:
+    return {f"{ours}.{name}.weight": f"p.{theirs}w{name[0]}" for name in ("query", "key", "value", "output")}
+
+
+def plain_layer(golden: Golden, ours: str, theirs: str) -> Weights:
+    """Those of `halting_layer`."""
+    found = norm(f"{ours}.before", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
+    found |= norm(f"{ours}.norm", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
+    return found | gate(golden, ours, theirs)
+
+
+def chunk_layer(golden: Golden, ours: str, theirs: str) -> Weights:
+    found = norm(f"{ours}.norm", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
+    found |= norm(f"{ours}.norm_2", f"{theirs}ln_cross_q") | norm(f"{ours}.norm_3", f"{theirs}ln_cross_mem")
+    found |= attention(f"{ours}.attention_2", f"{theirs}cross_attn.")
+    found |= norm(f"{ours}.norm_4", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
+    return found | gate(golden, ours, theirs)
+
+
+def gate(golden: Golden, ours: str, theirs: str) -> Weights:
+    return maps(f"{ours}.gate", f"{theirs}gate") if f"p.{theirs}gate.w1" in golden else {}
+
+
+def memory_update(ours: str, theirs: str) -> Weights:
+    found = norm(f"{ours}.norm", f"{theirs}ln_q") | norm(f"{ours}.norm_2", f"{theirs}ln_kv")
+    found |= attention(f"{ours}.attention", f"{theirs}attn.") | norm(f"{ours}.norm_3", f"{theirs}ln_ff")
+    return found | maps(f"{ours}.feedforward", f"{theirs}ff")
+
+
+def sizes(golden: Golden, prefix: str = "") -> Statics:
+    found = {"heads": golden.number("cfg.heads"), "head_dim": golden.number("cfg.head_dim")}
+    name = f"p.{prefix}ff.w1"
+    return found | ({"ff": len(golden[name])} if name in golden else {})
+
+
+# Attention by itself
+
+ATTEND = """
+model attend[heads: int, head_dim: int, position: symbol, causal: bool, rule: symbol](
+    q: seq[n, d], kv: seq[m, e]) -> seq[n, d] {
+    return attention[heads, position, causal, head_dim = head_dim, causal_rule = rule, init = scaled](q, kv)
+}
+"""
+
+
+@pytest.mark.goldens("halt", "a_attn_*")
+def test_attention(golden: Golden, folder: Path) -> None:
+    q, kv, q_mask, kv_mask = golden["in.q"], golden["in.kv"], golden["in.q_mask"].bool(), golden["in.kv_mask"].bool()
+    places = flag(golden, "xpos")
+    program = Program(
+        ATTEND,
+        golden,
+        attention("attention", ""),
+        folder,
+        d=q.shape[-1],
+        e=kv.shape[-1],
+        position="xpos" if places else "none",
+        causal=flag(golden, "causal_config"),
+        rule="always" if places else "equal_lengths",
+        **sizes(golden),
+    )
+    if not places:
+        close(golden, program.module.program.code.function(program.module, q, kv, q_mask, kv_mask), "out", TOLERANCE,
+              q_mask)  # fmt: skip
+        return
+    # Positions that are far apart are columns that stand far apart, with padding between.
+    at = golden["in.positions"].long()
+    spread = [scattered(one, real, at) for one, real in ((q, q_mask), (kv, kv_mask))]
+    masks = [scattered(real[..., None], real, at)[..., 0] for real in (q_mask, kv_mask)]
+    found = program.module.program.code.function(program.module, *spread, *masks)
+    out = torch.zeros_like(golden["out"])
+    for sample, real in enumerate(q_mask):
+        out[sample, real] = found[sample, at[sample, real]]
+    close(golden, out, "out", TOLERANCE, q_mask)
+
+
+def scattered(values: Tensor, real: Tensor, places: Tensor) -> Tensor:
+    found = values.new_zeros(len(values), int(places.max()) + 1, values.shape[-1])
+    for sample, here in enumerate(real):
+        found[sample, places[sample, here]] = values[sample, here]
+    return found
+
+
+# Layers by themselves
+
+PLAIN = """
+model one_layer[heads: int, ff: int, head_dim: int, gated: bool, causal: bool](
+    x: seq[n, d], kv: seq[n, d]) -> seq[n, d] {
+    return halting_layer[heads, ff, head_dim, gated, causal](x, kv)
+}
+"""
+CHUNK = """
+model one_layer[heads: int, ff: int, head_dim: int, gated: bool, causal: bool](
+    x: seq[n, d], memory: seq[k, d]) -> seq[n, d] {
+    return chunk_layer[heads, ff, head_dim, gated, causal, equal_lengths = true](x, memory)
+}
+"""
+UPDATE = """
+model one_layer[heads: int, head_dim: int, causal: bool](memory: seq[k, d], x: seq[n, d]) -> seq[k, d] {
+    return memory_update[heads, 1, head_dim, causal, equal_lengths = true](memory, x)
+}
+"""
+
+
+@pytest.mark.goldens("halt", "b_block_*")
+def test_layers(golden: Golden, folder: Path) -> None:
+    x, mask = golden["in.x"], golden["in.mask"].bool()
+    statics = {**sizes(golden), "d": x.shape[-1], "causal": flag(golden, "causal"), "gated": "p.gate.w1" in golden}
+    if "p.ln_kv.g" in golden:
+        weights = memory_update("memory_update.stack.0", "")
+        del statics["gated"], statics["ff"]
+        program = Program(library() + UPDATE, golden, weights, folder, "one_layer", **statics)
+        memory = golden["in.memory"]
+        every = torch.full((len(memory),), memory.shape[1])
+        close(golden, program(memory, x, memory=every, x=mask.sum(1)), "out", TOLERANCE)
+        return
+    if "p.cross_attn.wq" in golden:
+        weights, text, other = chunk_layer(golden, "chunk_layer", ""), CHUNK, golden["in.memory"]
+        there = torch.full((len(other),), other.shape[1])
+        program = Program(library() + text, golden, weights, folder, "one_layer", **statics)
+        close(golden, program(x, other, x=mask.sum(1), memory=there), "out", TOLERANCE, mask)
+        return
+    weights = plain_layer(golden, "halting_layer", "")
+    program = Program(library() + PLAIN, golden, weights, folder, "one_layer", **statics)
+    found = program(x, golden["in.kv"], x=mask.sum(1), kv=mask.sum(1))
+    close(golden, found, "out", TOLERANCE, mask)
+
+
+# Whole encoders
+
+TRANSFORMER = """
+model encode[heads: int, ff: int, layers: int, head_dim: int, causal: bool](x: seq[n, d]) -> vec[d] {{
+    return {framed} |> transformer_layers[heads, ff, layers, head_dim, causal] |> {pool}
+}}
+"""
+UNIVERSAL = """
+model encode[
+    heads: int, ff: int, depth: int, head_dim: int, gated: bool, transition: bool, global: bool, causal: bool](
+    x: seq[n, d]) -> vec[d] {{
+    return {framed} |> universal_layers[heads, ff, depth, head_dim, gated, transition, global, causal] |> {pool}
+}}
+"""
+
+
+@contextmanager
+def inputs_of(block: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
+    """What a block is called with, while it is open."""
+    seen: list[tuple[Any, ...]] = []
+    handle = block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tensor]]]:
+    """The tallies of every run of the only halting loop, step by step, and the probabilities that it computed."""
+    (block,) = (one for one in module.modules() if isinstance(one, GlobalHalt | TokenHalt))
+    runs: list[list[Tally]] = []
+    probabilities: list[Tensor] = []
+    start, advance = block.start, block.advance
+
+    def begun(*inputs: Any) -> Any:
+        runs.append([start(*inputs)])
+        return runs[-1][0]
+
+    def advanced(*inputs: Any) -> Any:
+        runs[-1].append(advance(*inputs))
+        return runs[-1][-1]
+
+    block.start, block.advance = begun, advanced  # type: ignore[method-assign, assignment]
+    handle = block.output.register_forward_hook(
+        lambda _, __, logit: probabilities.append(torch.sigmoid(logit[..., 0]).detach())
+    )
+    try:
+        yield runs, probabilities
+    finally:
+        handle.remove()
+        del block.start, block.advance
+
+
+def framed(golden: Golden) -> tuple[str, Weights]:
+    """START and END stand around what a model reads that is not causal."""
+    if flag(golden, "causal"):
+        return "x", {}
+    return "start_end(x)", {"start_end.start": "p.start", "start_end.end": "p.end"}
+
+
+def compare_gradients(golden: Golden, found: Mapping[str, Tensor]) -> None:
+    """Every gradient of the file; what has none there has none here."""
+    expected = {f"{name[5:]}" for name in golden.arrays if name.startswith("grad.")}
+    assert expected <= set(found)
+    for name, gradient in found.items():
+        if name in expected:
+            relatively_close(golden, gradient, f"grad.{name}", TOLERANCE)
+        else:
+            assert gradient.eq(0).all(), name
+
+
+def objective(golden: Golden, sequence: Tensor | None, pooled: Tensor | None, ponder: Tensor | None) -> Tensor:
+    total = torch.zeros((), dtype=golden.dtype)
+    if sequence is not None:
+        mask = golden["out.mask"].bool()
+        total = total + (sequence * golden["obj.r_seq"])[mask].sum()
+    if pooled is not None:
+        total = total + (pooled * golden["obj.r_glob"]).sum()
+    return total if ponder is None else total + ponder.sum()
+
+
+@pytest.mark.goldens("halt", "b_transformer_*")
+def test_transformers(golden: Golden, folder: Path) -> None:
+    begin, weights = framed(golden)
+    pool = POOL[str(golden.arrays["cfg.pooling"])]
+    layers = golden.number("cfg.layers")
+    for index in range(layers):
+        weights |= plain_layer(golden, f"transformer_layers.stack.{index}.halting_layer", f"layer{index}.")
+    text = library() + TRANSFORMER.format(framed=begin, pool=pool)
+    x = golden["in.x"].requires_grad_()
+    statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
+    program = Program(text, golden, weights, folder, "encode", **statics)
+    with inputs_of(program.module.get_submodule(pool)) as seen:
+        pooled = program(x, x=golden["in.lengths"])
+    sequence = seen[0][0]
+    close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
+    close(golden, pooled, "out.global", TOLERANCE)
+    total = objective(golden, sequence, pooled, None)
+    relatively_close(golden, total[None], "obj.value", SUM)
+    compare_gradients(golden, program.gradients(total, {"in.x": x}))
+
+
+@pytest.mark.goldens("halt", "c_*", "d_*", "e_*")
+def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
+    begin, weights = framed(golden)
+    pool = POOL[str(golden.arrays["cfg.pooling"])]
+    halt = "global_halt" if flag(golden, "global_halt") else "token_halt"
+    weights |= plain_layer(golden, "universal_layers.halting_layer", "layer.")
+    weights |= maps(f"universal_layers.{halt}", "halt")
+    text = library() + UNIVERSAL.format(framed=begin, pool=pool)
+    x = golden["in.x"].requires_grad_()
+    statics = {
+        **sizes(golden, "layer."), "d": x.shape[-1], "depth": golden.number("cfg.layers"),
+        "gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt"),
+        "global": flag(golden, "global_halt"), "causal": flag(golden, "causal"),
+    }  # fmt: skip
+    program = Program(text, golden, weights, folder, "encode", **statics)
+    module = program.module
+    with inputs_of(module.get_submodule(pool)) as seen, halting(module) as (runs, probabilities):
+        pooled, ponder = run(program, x, x=golden["in.lengths"])
+    sequence, ((*_, last),) = seen[0][0], runs
+    close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
+    close(golden, pooled, "out.global", TOLERANCE)
+    close(golden, ponder, "out.act_loss", TOLERANCE)
+    accepted = golden["out.accepted_layers"]
+    assert last.steps.equal(accepted if accepted.dim() == 1 else accepted.clamp(min=0))
+    # A batch whose last samples ran out of length ends one body earlier with us.
+    steps = len(runs[0]) - 1
+    assert golden.number("out.layers_run") - 1 <= steps <= golden.number("out.layers_run")
+    wanted = golden["out.cond_halt"]
+    for probability, row in zip(probabilities, wanted, strict=False):
+        known = row.isfinite()
+        torch.testing.assert_close(probability[known], row[known], atol=TOLERANCE, rtol=0)
+    assert wanted[len(probabilities) :].isnan().all() or len(probabilities) >= len(wanted) - 1
+    total = objective(golden, sequence, pooled, ponder)
+    relatively_close(golden, total[None], "obj.value", SUM)
+    compare_gradients(golden, program.gradients(total, {"in.x": x}))
+
+
+# Bottlenecks
+
+BOTTLENECK = """
+model encode[
+    heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
+    causal: bool](x: seq[n, d]) -> {result} {{
+    return x |> bottleneck_layers[
+        heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
+        causal = causal, equal_lengths = true]{pool}
+}}
+"""
+GATED_BOTTLENECK = """
+model encode[
+    heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
+    causal: bool, gated: bool, transition: bool](x: seq[n, d]) -> {result} {{
+    return x |> gated_bottleneck_layers[
+        heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
+        gated = gated, transition = transition, causal = causal, equal_lengths = true]{pool}
+}}
+"""
+FIXED = 5
+"""chunks of the fixed recurrence"""
+
+
+def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
+    """The encoder that gives what is emitted, or the pool of its memory."""
+    halts = "p.halt.w1" in golden
+    name = "gated_bottleneck_layers" if halts else "bottleneck_layers"
+    fixed = "fixed" in golden.name
+    weights: Weights = {f"{name}.learned.weight": "p.mem_init"}
+    for index in range(golden.number("cfg.update_layers")):
+        weights |= memory_update(f"{name}.memory_update.stack.{index}", f"mem_update{index}.")
+    if halts:
+        weights |= chunk_layer(golden, f"{name}.chunk_layer", "layer.") | maps(f"{name}.global_halt", "halt")
+    else:
+        for index in range(golden.number("cfg.layers")):
+            weights |= chunk_layer(golden, f"{name}.stack.{index}.chunk_layer", f"layer{index}.")
+    if readout == "memory":
+        weights |= norm(f"{name}.norm", "readout_ln")
+        result, pool = "vec[d]", f" |> {POOL[str(golden.arrays['cfg.pooling'])]}"
+    else:
+        result, pool = "seq[n, d]", ""
+    text = (GATED_BOTTLENECK if halts else BOTTLENECK).format(result=result, readout=readout, pool=pool)
+    statics: Statics = {
+        **sizes(golden, "layer." if halts else "layer0."), "d": golden["in.x"].shape[-1],
+        "layers": golden.number("cfg.layers"), "updates": golden.number("cfg.update_layers"),
+        "slots": golden.number("cfg.memory_size"), "causal": flag(golden, "causal"), "balanced": not fixed,
+        "count": FIXED if fixed else 0, "size": 0 if fixed else golden.number("cfg.model_chunk_size"),
+    }  # fmt: skip
+    if halts:
+        statics |= {"gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt")}
+    return Program(library() + text, golden, weights, folder, "encode", **statics)
+
+
+@pytest.mark.goldens("halt", "f_*", "g_*", "h_*")
+def test_bottlenecks(golden: Golden, folder: Path) -> None:
+    """What is emitted and what the memory holds in the end come from two programs with the same weights."""
+    x, mask = golden["in.x"].requires_grad_(), golden["out.mask"].bool()
+    emitting, remembering = bottleneck(golden, folder, "sequence"), bottleneck(golden, folder, "memory")
+    sequence = emitting(x, x=golden["in.lengths"])
+    close(golden, sequence, "out.sequence", TOLERANCE, mask)
+    halts = "p.halt.w1" in golden
+    if halts:
+        with halting(remembering.module) as (runs, probabilities):
+            pooled, ponder = run(remembering, x, x=golden["in.lengths"])
+        close(golden, ponder, "out.act_loss", TOLERANCE)
+        steps = [tallies[-1].steps for tallies in runs]
+        accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
+        assert accepted.equal(golden["out.accepted_layers"].clamp(min=0))
+        # A chunk whose last samples ran out of length is decided one step earlier with us.
+        calls = golden.number("out.halt_calls")
+        assert calls - len(runs) <= len(probabilities) <= calls
+    else:
+        pooled, ponder = run(remembering, x, x=golden["in.lengths"])
+    close(golden, pooled, "out.global", TOLERANCE)
+    value = objective(golden, sequence, pooled, ponder if halts else None)
+    relatively_close(golden, value[None], "obj.value", SUM)
+    parts = emitting.gradients(objective(golden, sequence, None, None), {"in.x": x})
+    others = remembering.gradients(objective(golden, None, pooled, ponder if halts else None), {"in.x": x})
+    found = {name: parts[name] + others[name] if name in parts else others[name] for name in others}
+    compare_gradients(golden, found)
+
+
+# Classifiers and language models
+
+SIDE = """
+block side(h: seq[n, d]) -> seq[n, d] {{
+    return transformer_layers[heads = {heads}, ff = {ff}, layers = {layers}, head_dim = {head_dim}](h)
+}}
+"""
+LANGUAGE = """
+model next_token[heads: int, ff: int, layers: int, head_dim: int](x: tokens[n]) -> logits[n, classes] {
+    return embed[d, init = small](x) |> transformer_layers[heads, ff, layers, head_dim, true] |> mlp[d, classes]
+}
+"""
+
+
+def whole_weights(golden: Golden, path: str) -> Weights:
+    weights: Weights = maps("mlp", "head")
+    for index in range(golden.number("cfg.layers")):
+        weights |= plain_layer(golden, f"{path}transformer_layers.stack.{index}.halting_layer", f"layer{index}.")
+    return weights
+
+
+def whole_sizes(golden: Golden) -> tuple[Statics, Statics]:
+    """Those of the encoder, and those around it."""
+    rows, d = golden["p.embed"].shape
+    inside = {**sizes(golden, "layer0."), "layers": golden.number("cfg.layers")}
+    return inside, {"d": d, "vocab": rows, "classes": len(golden["p.head.b2"])}
+
+
+@pytest.mark.goldens("halt", "heads_siamese*")
+def test_siamese_classifier(golden: Golden, folder: Path) -> None:
+    inside, around = whole_sizes(golden)
+    weights = whole_weights(golden, "encode.") | {"table.weight": "p.embed"}
+    weights |= {"frame.start": "p.start", "frame.end": "p.end"}
+    text = library() + SIDE.format(**inside)
+    program = Program(text, golden, weights, folder, "siamese", read="side", **around)
+    tokens = golden["in.tokens1"].long(), golden["in.tokens2"].long()
+    lengths = {side: golden[f"in.mask{number}"].sum(1).long() for number, side in ((1, "left"), (2, "right"))}
+    logits = program(*tokens, **lengths)
+    close(golden, logits, "out.logits", TOLERANCE)
+    close(golden, F.cross_entropy(logits, golden["in.labels"].long())[None], "out.loss", TOLERANCE)
+
+
+@pytest.mark.goldens("halt", "heads_flipflop*")
+def test_flipflop_language_model(golden: Golden, folder: Path) -> None:
+    inside, around = whole_sizes(golden)
+    weights = whole_weights(golden, "") | {"embed.weight": "p.embed"}
+    program = Program(library() + LANGUAGE, golden, weights, folder, "next_token", **inside, **around)
+    logits = program(golden["in.model_tokens"].long())
+    close(golden, logits, "out.logits", TOLERANCE)
+    mask, labels = golden["in.loss_mask"], golden["in.labels"].to(golden.dtype)
+    losses = F.binary_cross_entropy_with_logits(logits[..., 0], labels, reduction="none")
+    close(golden, ((losses * mask).sum() / mask.sum())[None], "out.loss", TOLERANCE)
