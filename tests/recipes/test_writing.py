@@ -115,7 +115,8 @@ PRODUCTS = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.a
 
 
 def products(module: Architecture, steps: int, cached: bool) -> int:
-    with Products() as counted:
+    counted = Products()
+    with counted:
         written(module, 0, steps, cached)
     return counted.count
 
