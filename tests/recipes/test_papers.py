@@ -92,6 +92,8 @@ def small(page: Path, recipe: str) -> dict[str, str]:
     """Settings that make a recipe small."""
     found = plan(page, recipe)
     model = {f"model.{static}": value for static, value in SMALL_MODEL.items() if f"model.{static}" in found.settings}
+    if found.settings.get("model.size"):  # the size of chunks, where their number is not fixed
+        model["model.size"] = "4"
     return {**model, **SMALL_TASK.get(found.task.name, {})}
 
 
