@@ -76,7 +76,8 @@ class Architecture(Group):
             written = module.decode(source, lengths=source_lengths, begin=12, end=12, answer_lengths=true_lengths)
 
         `fields` are all but the one that is written, which begins with the token `begin` (or with tokens, [b k]). A
-        sample's answer stops before its first `end`; when all have had theirs, or after `limit` tokens, decoding stops.
+        sample's answer stops before its first `end`. When all have had theirs, or after `limit` tokens (1,000, if there
+        is an end and nothing else is said), decoding stops.
 
         With `answer_lengths`, Int64[b], each answer is as long as it says: `end` is out of the question in it, but the
         model goes on from what it has chosen itself, which may be the end ("The Devil is in the Detail", section 4.1,

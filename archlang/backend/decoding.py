@@ -18,6 +18,9 @@ from archlang.graph.causality import dependence
 from archlang.graph.graph import Graph
 from archlang.types.causality import Dependence
 
+LIMIT = 1_000
+"""So many tokens an answer has at most, where nothing else is said: a model may never choose the end."""
+
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
@@ -59,8 +62,9 @@ def decode(
     limit: int | None,
     answer_lengths: Int[Tensor, " b"] | None,
     cache: bool,
+    watch: Callable[[float], None] = lambda share: None,
 ) -> Decoded:
-    """What `Architecture.decode` says."""
+    """What `Architecture.decode` says. `watch` is told after each step which share of the most possible is done."""
     name, target = program.graph.name, target_of(program.graph)
     if target is None:
         raise mistakes.writes_nothing(name)
@@ -75,6 +79,8 @@ def decode(
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         steps = limit
+    elif end is not None:
+        steps = LIMIT
     else:
         raise mistakes.no_limit()
     tokens = _first(module, fields, begin)
@@ -84,7 +90,7 @@ def decode(
         step = (
             Extension(module, program, target, whole, masks) if cache else _Anew(module, whole, target, lengths)
         ).extend
-        choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end)
+        choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end, watch)
     if not choices:
         size = program.graph.region.inputs[target].type.feature
         assert size is not None
@@ -95,7 +101,7 @@ def decode(
 
 
 def _write(
-    step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None
+    step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, watch: Callable[[float], None]
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The likeliest tokens and their logits, step by step, until each sample has had its end."""
     choices: list[Tensor] = []
@@ -106,6 +112,7 @@ def _write(
         tokens = scores.argmax(-1, keepdim=True)
         choices.append(tokens[:, 0])
         logits.append(scores)
+        watch(len(choices) / steps)
         if end is not None:
             ended = ended | (tokens[:, 0] == end)
             if ended.all():

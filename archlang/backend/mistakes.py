@@ -66,13 +66,7 @@ def wrong_other_fields(model: str, others: Sequence[str], target: str, count: in
 
 
 def no_limit() -> TypeError:
-    return TypeError("nothing says when to stop: give limit=…, or answer_lengths=…")
-
-
-def no_batch(model: str) -> TypeError:
-    return TypeError(
-        f"`{model}` has no other field that tells how many samples there are: give begin=… as a tensor [b, k]"
-    )
+    return TypeError("nothing says when to stop: give end=…, limit=…, or answer_lengths=…")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -105,6 +105,8 @@ def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) ->
                 part.download(watcher, sleep)
             return place, part.finish()
     except mistakes.BrokenOffError:
+        if not part.begun():
+            part.remove()
         raise
     except mistakes.DataError:
         part.remove()
@@ -138,6 +140,10 @@ class _Part:
 
     def _here(self) -> int:
         return self._path.stat().st_size if self._path.exists() else 0
+
+    def begun(self) -> bool:
+        """Whether anything has arrived."""
+        return self._here() > 0
 
     def begin(self) -> bool:
         """Whether there is something to go on with.

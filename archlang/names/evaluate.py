@@ -143,7 +143,8 @@ class Evaluator:
         return Dim.of(number)
 
     def _name(self, name: Name, kind: str | None) -> Value:
-        if kind == "path":
+        # Of a file, a word without quotes is none, and is told so.
+        if kind in ("path", "file"):
             return Symbol(name.text)
         found = self.lookup(name.parts[0])
         if kind == "symbol" and not (isinstance(found, Bound) and _may_be_symbol(found.value)):

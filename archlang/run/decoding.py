@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.decoding import target_of
+from archlang.backend.decoding import decode, target_of
 from archlang.run.data import Batch, Data
 from archlang.run.generators import always_the_same
 from archlang.run.score import Interrupted, Score
@@ -18,6 +19,15 @@ from archlang.tasks.metrics import Tally
 
 MOST = 1_000
 """So many answers of a split are written, if nobody asks for more: the others would say little that these do not."""
+
+_BATCH = 256
+"""So many answers are written side by side."""
+
+
+class Watcher(Protocol):
+    """Whoever looks on while answers are written: a progress bar, or nobody."""
+
+    def written(self, split: str, done: int, total: int) -> None: ...
 
 
 def add_written(
@@ -28,6 +38,7 @@ def add_written(
     device: torch.device,
     most: int = MOST,
     stopping: Callable[[], bool] = lambda: False,
+    watcher: Watcher | None = None,
 ) -> Score:
     """A score with `exact_match` and `oracle_match` of a task whose answers are written; else as it was.
 
@@ -35,7 +46,7 @@ def add_written(
     the Detail", one greedy run over the length of the batch's longest answer and one step gives both: an answer is
     exact if each of its tokens and its end was chosen, and matches with its length known if each of its tokens is the
     likeliest but for the end. The model goes on from what it has chosen, an end too. Without an end the length is
-    always known.
+    always known. No answer is longer than that run: one that has no end by then is wrong whatever follows.
 
     Raises:
         Interrupted: `stopping()` became true."""
@@ -48,12 +59,19 @@ def add_written(
     some = split.select(chosen)
     names = ("exact_match",) if task.end is None else ("exact_match", "oracle_match")
     hits = {name: np.zeros(len(split), dtype=np.int64) for name in names}
+    done = 0
+
+    def watch(share: float) -> None:
+        if stopping():
+            raise Interrupted
+        if watcher is not None:
+            watcher.written(score.split, done + int(share * len(batch.items)), len(some))
+
     with always_the_same(device):
-        for batch in Data(some, device).in_order_of_length(len(some)):
-            if stopping():
-                raise Interrupted
-            for name, right in zip(names, _right(module, batch, field, task), strict=False):
+        for batch in Data(some, device).in_order_of_length(_BATCH):
+            for name, right in zip(names, _right(module, batch, field, task, watch), strict=False):
                 hits[name][chosen[batch.items.cpu().numpy()]] = right
+            done += len(batch.items)
     counts = np.zeros(len(split), dtype=np.int64)
     counts[chosen] = 1
     return score.extended({name: Tally(each, counts) for name, each in hits.items()}, written=len(chosen))
@@ -71,14 +89,27 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
     return field if np.array_equal(shown.lengths, split.targets.lengths) else None
 
 
-def _right(module: Architecture, batch: Batch, field: int, task: Written) -> tuple[np.ndarray, np.ndarray]:
+def _right(
+    module: Architecture, batch: Batch, field: int, task: Written, watch: Callable[[float], None]
+) -> tuple[np.ndarray, np.ndarray]:
     """Which answers of a batch are right: written freely, and with their length known."""
     names = list(batch.lengths)
     lengths: Mapping[str, torch.Tensor] = {name: batch.lengths[name] for name in names if name != names[field]}
     others = [one for index, one in enumerate(batch.fields) if index != field]
     told = batch.lengths[names[field]] - int(task.end is not None)
     begin = batch.fields[field][:, :1] if not others else task.begin
-    written = module.decode(*others, lengths=lengths, begin=begin, end=task.end, answer_lengths=told)
+    written = decode(
+        module,
+        module.program,
+        others,
+        lengths,
+        begin,
+        task.end,
+        limit=None,
+        answer_lengths=told,
+        cache=True,
+        watch=watch,
+    )
     assert batch.scored is not None
     ignored = ~batch.scored
     targets = batch.targets[:, : written.choices.shape[1]]

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from archlang.run.claims import Comparison
@@ -86,6 +94,36 @@ class Display:
     def scored(self, step: int, score: Score) -> None:
         metric, value = next(iter(score.metrics.items()))
         self._accuracy = f"  {score.split}.{metric} {shown(metric, value)}"
+
+
+class Measuring:
+    """A line while splits are measured, and a bar while a model writes the answers of one by itself; both are gone when
+    all is measured."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task: TaskID | None = None
+        bar.add_task("measuring every split", total=None)
+
+    def written(self, split: str, done: int, total: int) -> None:
+        """So many answers of a split are written of all that are to be."""
+        if self._task is None:
+            self._task = self._bar.add_task(f"writing answers of {split}", total=total)
+        self._bar.update(self._task, completed=done)
+        if done == total:
+            self._bar.remove_task(self._task)
+            self._task = None
+
+
+@contextmanager
+def measuring(console: Console | None) -> Iterator[Measuring | None]:
+    """Shows on a terminal that splits are measured."""
+    if console is None or not console.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        yield Measuring(bar)
 
 
 def result_table(

@@ -23,7 +23,7 @@ from archlang.run.decoding import MOST, add_written
 from archlang.run.devices import enough_memory, make_fabric
 from archlang.run.loop import Training
 from archlang.run.optimizers import make_optimizer
-from archlang.run.progress import Display, Silent
+from archlang.run.progress import Display, Silent, measuring
 from archlang.run.record import Record, RecordWarning, decode, read_graph, read_json
 from archlang.run.score import Interrupted, Score, evaluate
 from archlang.run.selection import Alternative, alternatives, ranking
@@ -149,11 +149,11 @@ def _finish(
     """Measures every split but the one that was trained on, with the selected weights; None if it is stopped."""
     best = training.restore_best()
     try:
-        with console.status("measuring every split") if console is not None else nullcontext():
+        with measuring(console) as watcher:
             scores = tuple(
                 add_written(
                     training.score(name, stop), training.tested(), split, training.task, device,
-                    stopping=lambda: stop.asked,
+                    stopping=lambda: stop.asked, watcher=watcher,
                 )
                 for name, split in splits.items()
                 if name != "train" and len(split)
@@ -248,11 +248,11 @@ def evaluate_run(
     for split, items in found.items():
         if describe_split(items) != kept.get(split):
             warnings.warn(f"the {split} split is not the one that {folder} was made with", RecordWarning, stacklevel=2)
-    with console.status("measuring") if console is not None else nullcontext():
+    with measuring(console) as watcher:
         scores = tuple(
             add_written(
                 evaluate(module, Data(items, fabric.device), items, split, task), module, items, task, fabric.device,
-                written,
+                written, watcher=watcher,
             )
             for split, items in found.items()
             if len(items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -43,13 +44,14 @@ class Score:
     written: int = 0
 
     def among(self, metric: str, groups: Mapping[str, int]) -> float | None:
-        """A metric over the items that are in all of these groups; None if it was not measured, or there are none."""
+        """A metric over the items that are in all of these groups; None if it was not measured of any of them."""
         if metric not in self._tallies or not groups.keys() <= self._members.keys():
             return None
         chosen = np.ones(self.items, dtype=np.bool_)
         for name, value in groups.items():
             chosen &= self._members[name] == value
-        return self._tallies[metric].among(chosen) if chosen.any() else None
+        share = self._tallies[metric].among(chosen)
+        return None if math.isnan(share) else share
 
     def extended(self, tallies: Mapping[str, Tally], written: int) -> Score:
         """The score with more metrics, which that many answers were written for."""

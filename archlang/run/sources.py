@@ -17,8 +17,8 @@ _ELSEWHERE = "elsewhere"
 
 
 def used_files(plan: Plan) -> dict[str, str]:
-    """The texts of the files whose blocks are in a plan's graphs, by their places beside the program: with them the
-    program can be trained again where it is written to."""
+    """The texts of the files whose blocks are in a plan's graphs, by their places beside the program, and that of
+    the class of a user's own task: with them the program can be trained again where it is written to."""
     beside = os.path.dirname(os.path.abspath(plan.source.path))
     found: dict[str, str] = {}
     for span in (*_spans(plan.graph), *_spans(plan.at_test)):
@@ -29,6 +29,9 @@ def used_files(plan: Plan) -> dict[str, str]:
         if name.startswith("../") or name == "recipe.arch":
             name = f"{_ELSEWHERE}/{name.replace('../', '')}"
         found[name] = span.source.text
+    if plan.task.plugin:
+        place = Path(plan.task.plugin)
+        found[place.name] = place.read_text(encoding="utf-8")
     return found
 
 

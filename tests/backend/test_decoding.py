@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.backend import Architecture
+from archlang.backend import Architecture, decoding
 from archlang.backend.decoding import target_of
 from archlang.backend.extending import Extension
 from archlang.backend.masks import make_masks
@@ -216,6 +216,17 @@ def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> N
     assert module(whole)[:, 3:-1].argmax(-1).equal(written.tokens)
 
 
+@pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
+def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
+    # Tensors of the device `meta` have no values, and meet no tensors of another device.
+    module = compiled(program(body), vocab=VOCAB).to("meta")
+    fields, lengths = make_fields(module)
+    there = {name: one.to("meta") for name, one in lengths.items()}
+    written = module.decode(*(one.to("meta") for one in fields), lengths=there, begin=1, limit=3)
+    assert written.logits.shape == (3, 3, VOCAB)
+    assert {written.tokens.device.type, written.lengths.device.type} == {"meta"}
+
+
 PLUGIN = '''
 """A block that says nothing of how it is extended."""
 import torch
@@ -314,6 +325,13 @@ def test_an_answer_that_never_ends_is_as_long_as_the_limit() -> None:
     assert written.lengths.tolist() == [2, 0, 3]
     assert written.choices.shape == (3, 3)
     assert scripted(ROWS).decode(torch.zeros(3, 2, dtype=torch.int64), begin=1, end=0, limit=0).tokens.shape == (3, 0)
+
+
+def test_an_answer_that_never_ends_stops_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decoding.LIMIT == 1_000
+    monkeypatch.setattr(decoding, "LIMIT", 20)
+    written = scripted([[3] * 30] * 2).decode(torch.zeros(2, 2, dtype=torch.int64), begin=1, end=0)
+    assert written.lengths.tolist() == [20, 20]
 
 
 def test_a_known_length_puts_the_second_best_where_the_end_was_chosen(writer: Architecture) -> None:

@@ -82,6 +82,36 @@ def test_a_mistake_is_said(arguments: tuple[str, ...], words: str, run: Path) ->
     assert words in str(said.exception)
 
 
+WRITER = """
+model writer[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    memory = embed[d](source)
+    return embed[d](target) |> attention[2](memory) |> linear[vocab]
+}
+
+recipe writer {
+    task  copy[train = 1..2, valid = 3..3, test = [4], train_size = 20, valid_size = 5, test_size = 10, eos = true]
+    model writer
+    train adamw[lr = 1e-2, batch = 8, steps = 2]
+}
+"""
+
+
+def test_a_model_that_writes_answers_writes_as_many_as_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "writer.arch").write_text(WRITER)
+    said = CliRunner().invoke(app, ["train", "writer.arch", "--out", "run", "--device", "cpu"])
+    assert said.exit_code == 0, said.output
+    for metric in ("exact match", "oracle match"):
+        assert metric in said.output
+    some = eval_("run", "--split", "test", "--decode", "4")
+    assert "the model wrote by itself: 4 of test" in " ".join(some.output.split())
+    none = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
+    assert set(none["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
+    assert eval_("run", "--decode", "-1").exit_code == 2
+
+
 def test_a_device_that_does_not_exist_is_a_wrong_command_line(run: Path) -> None:
     assert CliRunner().invoke(app, ["eval", "run", "--device", "gpu"]).exit_code == 2
     assert eval_().exit_code == 2

@@ -20,13 +20,7 @@ def neural_data_router(case: str, arrays: Mapping[str, np.ndarray]) -> dict[str,
     if case.startswith("a_"):
         return {name: _core(name, array) for name, array in arrays.items()}
     if case.startswith("h"):
-        # Its regulariser is a mean over positions, padding among them.
-        for name, array in arrays.items():
-            if name in ("states",):
-                found[name] = array[:, ::-1].copy()
-            elif name in ("x", "probe", "lens", "pad_mask") or (name[:2] in ("A_", "U_") and array.ndim):
-                found[name] = array[::-1].copy()
-        return found
+        return {name: _adaptive(name, array, arrays["pad_mask"].shape[1]) for name, array in arrays.items()}
     for name, array in arrays.items():
         if name == "tokens":
             found[name] = behind(array[::-1], (1,), 0)
@@ -49,6 +43,20 @@ def _core(name: str, array: np.ndarray) -> np.ndarray:
         return array[::-1].copy()
     keys = behind(array[::-1], (2,), 0)
     return behind(keys, (1,), np.nan if "_weights" in name else 0)
+
+
+def _adaptive(name: str, array: np.ndarray, n: int) -> np.ndarray:
+    """Padding has halted before it begins. The regulariser is a mean over positions, padding among them: so as to stay
+    what it is, it counts for more."""
+    if name in ("x", "probe", "states") or name.endswith(("_out", "_grad_x")):
+        return behind(np.flip(array, -3), (-2,), 0)
+    if name == "pad_mask" or name.endswith("_p_cum"):
+        return behind(array[::-1], (1,), 1)
+    if name.endswith(("_n_updates", "_remainder")):
+        return behind(array[::-1], (1,), 0)
+    if name == "loss_weight":
+        return np.asarray(array * ((n + MORE) / n), array.dtype)
+    return array[::-1].copy() if name == "lens" else array
 
 
 def behind(array: np.ndarray, axes: tuple[int, ...], value: float) -> np.ndarray:

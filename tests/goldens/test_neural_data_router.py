@@ -73,8 +73,8 @@ def pairs(ours: str, theirs: str, letters: tuple[str, str] = ("w", "b")) -> Weig
 
 
 def layer_weights(golden: Golden, layer: str) -> Weights:
-    """Those of `gated_layer` or `universal_layer`."""
-    gated = layer == "gated_layer"
+    """Those of a `gated_layer` or `universal_layer` at that path."""
+    gated = layer.endswith("gated_layer")
     found = attention_weights(golden, f"{layer}.attend")
     found |= pairs(f"{layer}.norm", "p_ln_attn_{}", ("g", "b"))
     for ours, theirs in (("feedforward", "ff"), *([("feedforward_2", "gate")] if gated else [])):
@@ -161,7 +161,7 @@ def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None
         logits, lengths, probe = (golden[f"{name}_{word}"] for word in ("logits", "lens", "probe"))
         n = logits.shape[-1]
         # The program's own sums are 2e-5 off where logits are extreme.
-        tolerance = 1e-4 if "extreme" in name else TOLERANCE
+        tolerance = 1e-4 if "extreme" in golden.name or "extreme" in name else TOLERANCE
         one, none = torch.eye(n, dtype=golden.dtype), torch.zeros(2, n, dtype=golden.dtype)
         results, gradients = [], []
         for logit, length, by in zip(logits, lengths, probe, strict=True):
@@ -271,11 +271,9 @@ model scripted[steps: int, epsilon: float, variant: symbol](x: seq[n, d]) -> seq
 """The state holds what all steps return, one behind the other, and the layer brings the next to the front."""
 
 ADAPTIVE = """
-model adaptive_layers[
+model adaptive_model[
     heads: int, head_dim: int, ff: int, steps: int, epsilon: float, variant: symbol](x: seq[n, d]) -> seq[n, d] {{
-    h = x
-    repeat steps halting h by act[variant, epsilon] {{ h <- universal_layer[{attend}, ff](h) }}
-    return h
+    return adaptive_layers[{attend}, ff, steps, variant = variant, epsilon = epsilon](x)
 }}
 """
 VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U", "dehghani")], ids=["A", "U"])
@@ -284,8 +282,7 @@ VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U"
 @contextmanager
 def tallied(module: Architecture) -> Iterator[list[Ledger]]:
     """The tally of the halting loop after each step while it is open."""
-    block = module.get_submodule("act")
-    assert isinstance(block, Act)
+    (block,) = [one for one in module.modules() if isinstance(one, Act)]
     found: list[Ledger] = []
     advance = block.advance
 
@@ -306,8 +303,9 @@ def compare_halting(golden: Golden, module: Architecture, tallies: list[Ledger],
     close(golden, last.steps.to(golden.dtype), f"{letter}_n_updates", 0)
     close(golden, last.remainder, f"{letter}_remainder", TOLERANCE)
     assert len(tallies) == golden.number(f"{letter}_steps_run")
-    # What the last step forced to halt counts as spent in the program; a block cannot know which step is the last.
-    close(golden, last.spent, f"{letter}_p_cum", TOLERANCE, ~last.live)
+    # In variant A the last step forces what still runs to halt; a block cannot know which step is the last.
+    spent = last.spent.masked_fill(last.live, 1) if letter == "A" else last.spent
+    close(golden, spent, f"{letter}_p_cum", TOLERANCE)
     regulariser = module.ponder * golden["loss_weight"]
     close(golden, regulariser, f"{letter}_reg_loss", TOLERANCE)
     return regulariser
@@ -336,10 +334,11 @@ def test_halting_of_states_that_are_given(golden: Golden, folder: Path, letter: 
 @pytest.mark.goldens("ndr", "h2_*")
 def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, variant: str) -> None:
     text = f"{library()}\n{ADAPTIVE.format(attend=PLAIN)}"
-    weights = layer_weights(golden, "universal_layer") | {"act.halt.weight": "p_w_halt", "act.halt.bias": "p_b_halt"}
+    weights = layer_weights(golden, "adaptive_layers.universal_layer")
+    weights |= {"adaptive_layers.act.halt.weight": "p_w_halt", "adaptive_layers.act.halt.bias": "p_b_halt"}
     statics = {**sizes(golden), "steps": golden.number("max_steps"), "variant": variant}
     program = Program(
-        text, golden, weights, folder, "adaptive_layers", epsilon=1 - float(golden["threshold"]), **statics
+        text, golden, weights, folder, "adaptive_model", epsilon=1 - float(golden["threshold"]), **statics
     )
     x = golden["x"].requires_grad_()
     with tallied(program.module) as tallies:

@@ -1,13 +1,15 @@
 """What a run shows can be read on a terminal and in a log."""
 
 import io
+import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from archlang.graph.plan import PublishedResult
 from archlang.run.claims import Comparison
-from archlang.run.progress import Display, claim_table, result_table
+from archlang.run.progress import Display, claim_table, measuring, result_table
 from archlang.run.score import Score
 
 
@@ -76,3 +78,35 @@ def test_claims_stand_beside_what_was_measured() -> None:
     assert "0.500" in table
     assert "not run" in table
     assert "NDR, Table 1" in table
+
+
+def test_a_terminal_shows_how_many_answers_are_written_and_forgets_it() -> None:
+    terminal = console(terminal=True)
+    with measuring(terminal) as watcher:
+        assert watcher is not None
+        for split in ("iid", "test"):
+            for done in (30, 60):
+                watcher.written(split, done, 60)
+                time.sleep(0.25)  # a bar is drawn every tenth of a second
+    assert "measuring every split" in said(terminal)
+    assert "writing answers of iid" in said(terminal)
+    assert "writing answers of test" in said(terminal)
+    assert "30/60" in said(terminal)
+    assert "60/60" not in said(terminal)
+
+
+def test_a_log_is_told_nothing_of_measuring() -> None:
+    log = console(terminal=False)
+    with measuring(log) as watcher:
+        assert watcher is None
+    with measuring(None) as watcher:
+        assert watcher is None
+    assert said(log) == ""
+
+
+def test_a_table_says_how_many_answers_were_written() -> None:
+    some = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
+    every = replace(some, split="iid", written=40)
+    text = printed(result_table([some, every], "length", ("exact_match",), {}))
+    assert "answers that the model wrote by itself: 7 of test" in " ".join(text.split())
+    assert "40 of iid" not in text

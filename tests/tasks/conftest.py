@@ -15,18 +15,22 @@ import pytest
 from archlang.data import archives, store
 from archlang.data.mistakes import DataError
 
+# The published files that the tests are given, where they are.
+GIVEN = Path(__file__).parents[3] / "shared" / "data"
 Offer = Callable[[Mapping[str, bytes | str]], None]
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
+    if "ARCHLANG_DATA" not in os.environ and GIVEN.is_dir():
+        monkeypatch.setenv("ARCHLANG_DATA", str(GIVEN))
 
 
 @pytest.fixture
 def published_bytes() -> Callable[[str], bytes]:
     """A published file, packed with xz or gzip. Skips aloud where the files are not at hand."""
-    root = Path(os.environ.get("ARCHLANG_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    root = Path(os.environ.get("ARCHLANG_DATA") or GIVEN)
 
     def content(name: str) -> bytes:
         for ending, unpack in ((".xz", lzma.decompress), (".gz", gzip.decompress)):

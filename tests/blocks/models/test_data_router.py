@@ -21,16 +21,22 @@ MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "relative_gated": {},
     "absrel_gated": {},
     "adaptive": {"ff": 24},
+    "adaptive_relative": {"ff": 24},
+    "adaptive_geometric": {"ff": 24},
 }
 models = pytest.mark.parametrize("model", MODELS)
 columns = pytest.mark.parametrize("column", ["first", "last"])
 
 
-def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+def loaded(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
     path = module_file("archlang.models.data_router")
     assert path is not None
+    return archlang.load(path, model, **statics)
+
+
+def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
     small = {"d": 16, "heads": 2, "steps": 3, "vocab": 7, "classes": 5, **MODELS[model], **statics}
-    module = archlang.load(path, model, **small).double().eval()
+    module = loaded(model, **small).double().eval()
     for parameter in module.parameters():
         parameter.data.add_(0.2 * torch.randn_like(parameter))
     return module
@@ -52,6 +58,9 @@ def test_padding_never_changes_an_answer(model: str, column: str) -> None:
 @models
 def test_a_model_may_be_deeper_than_it_was_trained(model: str) -> None:
     shallow, deep = built(model), built(model, steps=6)
+    for name, parameter in shallow.named_parameters():
+        if name.endswith("halt.bias"):
+            parameter.data.fill_(-3.0)  # no column halts by itself in so few steps
     deep.load_state_dict(shallow.state_dict())
     tokens, lengths = items()
     assert deep(tokens, lengths=lengths).ne(shallow(tokens, lengths=lengths)).any()
@@ -70,7 +79,21 @@ def test_a_gate_that_stays_closed_leaves_only_the_embedding(model: str) -> None:
 
 
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
-def test_adaptive_computation_time_has_a_cost(variant: str) -> None:
-    module, (tokens, lengths) = built("adaptive", variant=variant), items()
+@pytest.mark.parametrize("model", ["adaptive", "adaptive_relative", "adaptive_geometric"])
+def test_adaptive_computation_time_has_a_cost(model: str, variant: str) -> None:
+    module, (tokens, lengths) = built(model, variant=variant), items()
     module(tokens, lengths=lengths)
     assert module.ponder.item() > 0
+
+
+LISTOPS: dict[str, Any] = {"d": 512, "heads": 16, "ff": 1024, "vocab": 17, "classes": 10}  # Any: statics of any kind
+CTL: dict[str, Any] = {"vocab": 21, "classes": 8}  # Any: statics of any kind
+
+
+@pytest.mark.parametrize(
+    ("statics", "published"), [(CTL, 731_405), (LISTOPS, 2_918_957)], ids=["table lookup", "listops"]
+)
+def test_ndr_has_the_published_size_without_the_map_that_is_never_used(statics: dict[str, Any], published: int) -> None:
+    d = statics.get("d", 256)
+    # The program keeps a map of positions, d * d, which its relative attention would use.
+    assert sum(parameter.numel() for parameter in loaded("ndr", **statics).parameters()) == published - d * d

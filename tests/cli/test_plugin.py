@@ -1,0 +1,91 @@
+"""A task of a user's own: a signature in the program, a class in a Python file, and nothing run without `--plugin`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tasks.test_make import PLUGIN
+
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+
+PROGRAM = """
+extern task even[size: int = 3](x: tokens[n]) -> logits[classes]
+    gives vocab = 2, classes = 2
+    python "mine:Even"
+
+model small[d = 4](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> mean |> linear[classes]
+}
+
+recipe r {
+    task  even[size = 8]
+    model small
+    train adamw[batch = 4, steps = 1, select = test.accuracy]
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.arch").write_text(PROGRAM)
+    said = 'from pathlib import Path\nPath("ran").touch()\n'
+    (tmp_path / "mine.py").write_text(said + PLUGIN.replace('return ("train",)', 'return ("train", "test")'))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command", [("check", "r.arch"), ("train", "r.arch", "--out", "run"), ("table", "r.arch", "--out", "runs"),
+                ("data", "show", "even", "--program", "r.arch")]
+)  # fmt: skip
+def test_without_the_flag_no_python_of_a_program_runs(
+    archlang: Command, folder: Path, command: tuple[str, ...]
+) -> None:
+    said = archlang(*command)
+    assert not (folder / "ran").exists()
+    if command[0] != "check":
+        assert said.code == 1
+        assert "add `--plugin mine.py`" in said.err
+
+
+def test_a_run_is_trained_gone_on_with_and_measured(archlang: Command, folder: Path) -> None:
+    run = ("--device", "cpu", "--plugin", "mine.py")
+    assert archlang("train", "r.arch", "--out", "run", *run).code == 0
+    assert "add `--plugin mine.py`" in archlang("eval", "run", "--device", "cpu").err
+    told = json.loads(archlang("eval", "run", "--json", *run).out)
+    assert told["splits"]["test"]["items"] == 8
+    assert archlang("train", "--resume", "run", *run).code == 0
+    # The run has a copy of the class.
+    assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/mine.py").code == 0
+
+
+def test_the_points_of_a_table_are_trained_in_other_processes(archlang: Command, folder: Path) -> None:
+    said = archlang("table", "r.arch", "--out", "runs", "--seeds", "2", "--device", "cpu", "--plugin", "mine.py")
+    assert said.code == 0, said.out + said.err
+    assert len(list((folder / "runs").glob("*/results.json"))) == 2
+
+
+def test_check_holds_the_class_against_its_signature(archlang: Command, folder: Path) -> None:
+    assert archlang("check", "r.arch", "--plugin", "mine.py").code == 0
+    (folder / "r.arch").write_text(PROGRAM.replace("vocab = 2", "vocab = 5"))
+    said = archlang("check", "r.arch", "--plugin", "mine.py")
+    assert said.code == 1
+    assert "gives vocab = 5, and its class has 2 words" in said.err
+
+
+def test_a_signature_of_ones_own_is_checked_like_any(archlang: Command, folder: Path) -> None:
+    (folder / "r.arch").write_text(PROGRAM.replace("size: int = 3", "size: integer = 3"))
+    said = archlang("check", "r.arch")
+    assert said.code == 1
+    assert "integer" in said.err
+
+
+def test_data_show_prints_it(archlang: Command) -> None:
+    said = archlang("data", "show", "even", "--program", "r.arch", "--plugin", "mine.py")
+    assert said.code == 0
+    assert "one zero" in said.out

@@ -1,0 +1,69 @@
+"""A program names only files beside it or below; what the user types may be anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check, plan, task
+from archlang.diagnostics import ProgramError
+
+PROGRAM = """
+model small[d = 4](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> last |> linear[classes]
+}
+recipe r {
+    task  file[path = "PATH"]
+    model small
+    train adamw[steps = 1]
+}
+"""
+
+
+def program(folder: Path, path: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    place = folder / "r.arch"
+    place.write_text(PROGRAM.replace("PATH", path))
+    return place
+
+
+@pytest.mark.parametrize("path", ["words.tsv", "./words.tsv", "data/words.tsv", "data/../words.tsv"])
+def test_a_file_is_seen_from_the_folder_of_the_program(tmp_path: Path, path: str) -> None:
+    found = plan(program(tmp_path / "a", path)).settings["task.path"]
+    assert found == str((tmp_path / "a" / path).resolve())
+
+
+@pytest.mark.parametrize(
+    "path", ["../words.tsv", "/etc/passwd", "a/../../words.tsv", "..", "link/words.tsv", "linked.tsv"]
+)
+def test_a_file_elsewhere_is_refused_also_behind_a_link(tmp_path: Path, path: str) -> None:
+    place = program(tmp_path / "a", path)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "words.tsv").write_text("text\tlabel\n")
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "b")
+    (tmp_path / "a" / "linked.tsv").symlink_to(tmp_path / "b" / "words.tsv")
+    assert [diagnostic.code for diagnostic in check(place)] == ["E0316"]
+    with pytest.raises(ProgramError):
+        plan(place)
+
+
+def test_the_command_line_may_name_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = program(tmp_path / "a", "words.tsv")
+    assert plan(place, None, {"task.path": '"../b.tsv"'}).settings["task.path"] == str(tmp_path.parent / "b.tsv")
+    assert task('file[path = "/c.tsv"]').statics["path"] == "/c.tsv"
+    assert task("file", {"path": '"d.tsv"'}).statics["path"] == str(tmp_path / "d.tsv")
+
+
+def test_a_path_is_a_text_in_quotes(tmp_path: Path) -> None:
+    place = program(tmp_path / "a", "x")
+    place.write_text(place.read_text().replace('"x"', "words"))
+    (found,) = check(place)
+    assert found.code == "E0303"
+    assert "in quotes" in found.remedy
+
+
+def test_a_task_without_its_file_is_refused(tmp_path: Path) -> None:
+    place = program(tmp_path / "a", "")
+    assert [diagnostic.code for diagnostic in check(place)] == ["E0304"]

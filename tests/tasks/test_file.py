@@ -1,0 +1,104 @@
+"""The tasks of a user's own files: their splits are what the file says, and caches notice when it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archlang.tasks import cache
+from archlang.tasks.base import Ragged, Task, spell
+from archlang.tasks.file import File
+from archlang.tasks.file_language_model import FileLanguageModel
+from archlang.tasks.file_seq2seq import FileSeq2Seq
+from archlang.tasks.file_tagging import FileTagging
+from archlang.tasks.mistakes import TaskError
+
+TSV = (
+    "text\tlabel\ttags\tsource\ttarget\tsplit\n"
+    "a b c\tup\tx y x\tjump twice\tJ J\ttrain\n"
+    "c\tdown\ty\twalk\tW\ttrain\n"
+    "a d\tup\tx x\tjump walk\tJ W\ttest\n"
+)
+TASKS = {"file": File, "tagging": FileTagging, "seq2seq": FileSeq2Seq, "language model": FileLanguageModel}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    place = tmp_path / "mine.tsv"
+    place.write_text(TSV)
+    return place
+
+
+@pytest.mark.parametrize("made", TASKS.values(), ids=TASKS)
+def test_splits_are_whole_and_have_the_form_of_the_kind(made: type[Task], place: Path) -> None:
+    task = made(path=str(place), words=6)  # type: ignore[call-arg] # every one of them has these
+    assert task.split_names() == ("train", "test")
+    for split, count in (("train", 2), ("test", 1)):
+        items = task.generate(split, 0)
+        assert len(items) == count
+        assert items.form is task.kind.form
+        assert {len(field) for field in items.inputs.values()} == {count}
+        assert all(field.values.max() < len(task.vocabulary) for field in items.inputs.values())
+        if isinstance(items.targets, Ragged):
+            *_, last = items.inputs.values()
+            assert np.array_equal(items.targets.offsets, last.offsets)
+        assert items.groups[task.breakdown].shape == (count,)
+
+
+def test_texts_get_their_classes(place: Path) -> None:
+    task = File(path=str(place), words=3)
+    test = task.generate("test", 0)
+    assert (spell(task, test.inputs["x"][0]), np.asarray(test.targets).tolist()) == ("a <unk>", [1])
+
+
+def test_words_get_their_tags(place: Path) -> None:
+    task = FileTagging(path=str(place), words=3)
+    assert task.generate("train", 0).targets[0].tolist() == [0, 1, 0]
+
+
+def test_as_many_tags_as_words_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("text\ttags\na b\tx\n")
+    with pytest.raises(TaskError, match="line 2 of .*: it has 2 words and 1 tags"):
+        FileTagging(path=str(tmp_path / "a.tsv")).generate("train", 0)
+
+
+def test_answers_are_shifted_for_the_decoder(place: Path) -> None:
+    task = FileSeq2Seq(path=str(place), words=6)
+    test = task.generate("test", 0)
+    assert spell(task, test.inputs["source"][0]) == "[B] jump walk [E]"
+    assert spell(task, test.inputs["target"][0]) == "[B] J W"
+    assert spell(task, test.targets[0]) == "J W [E]"
+    assert (task.vocabulary[task.begin], task.vocabulary[task.end]) == ("[B]", "[E]")
+    assert test.groups["length"].tolist() == [2]
+
+
+def test_the_next_word_is_asked_for(place: Path) -> None:
+    task = FileLanguageModel(path=str(place), words=6, by="characters")
+    train = task.generate("train", 0)
+    assert spell(task, train.inputs["x"][0]) == "[B] a   b   c"
+    assert spell(task, train.targets[0]) == "a   b   c [E]"
+
+
+def test_columns_may_have_other_names(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("question\treply\nhow many\ttwo\n")
+    task = FileSeq2Seq(path=str(tmp_path / "a.tsv"), given="question", answer="reply", words=4)
+    assert spell(task, task.generate("train", 0).targets[0]) == "two [E]"
+
+
+def test_a_changed_file_is_not_read_from_the_cache(place: Path) -> None:
+    def loaded() -> str:
+        task = File(path=str(place), words=5)
+        items = cache.load("file", {"path": str(place)}, task, "train", 0)
+        return spell(task, items.inputs["x"][0])
+
+    assert loaded() == "a b c"
+    place.write_text(TSV.replace("a b c", "c b a"))
+    assert loaded() == "c b a"
+
+
+@pytest.mark.parametrize("made", TASKS.values(), ids=TASKS)
+def test_an_unknown_way_to_cut_is_refused(made: type[Task]) -> None:
+    with pytest.raises(TaskError, match="by = letters means nothing"):
+        made(by="letters")  # type: ignore[call-arg] # every one of them has it
