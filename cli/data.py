@@ -61,11 +61,13 @@ def list_(as_json: AsJson = False) -> None:
 def _at_hand(name: str, here: int, files: int) -> str:
     """How much of a data set is at hand; what an archive holds may be there by itself."""
     from archlang.data import store
+    from archlang.data.registry import DATASETS
 
     place = store.folder() / name
-    if not here and place.is_dir() and any(file.is_file() for file in place.iterdir()):
-        return "here in parts"
-    return f"{here} of {files} here" if here else "not here"
+    if here or not place.is_dir():
+        return f"{here} of {files} here" if here else "not here"
+    begins = tuple(held.member for holds in DATASETS[name].archives.values() for held in holds)
+    return "here in parts" if any(file.name.startswith(begins) for file in place.iterdir()) else "not here"
 
 
 @app.command()

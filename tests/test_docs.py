@@ -17,7 +17,7 @@ from archlang.compile import check, check_text, plan
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Lines that a test must not run: they change the environment, or run the tests. `.ci/run` runs them all.
-ELSEWHERE = re.compile(r"python3 -m venv .venv|\. .venv/bin/activate|pip install .+|ruff check|mypy|pytest")
+ELSEWHERE = re.compile(r"python3 -m venv .venv|\. .venv/bin/activate|pip install .+|ruff check|mypy|pytest -n auto")
 
 
 def fences(page: Path, language: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:
     fresh = ["python3 -m venv .venv", ". .venv/bin/activate", "pip install torch==2.13.0"]
     assert first == [*fresh, "pip install -e .", "archlang train recipes/gutlb.arch"]
     assert second[:4] == [*fresh, "pip install -e '.[test]'"]
-    assert second[-1] == "pytest"
+    assert second[-1] == "pytest -n auto"
 
 
 def test_a_mistake_on_a_page_is_worded_as_it_is_today() -> None:

@@ -79,9 +79,10 @@ class Architecture(Group):
         sample's answer stops before its first `end`. When all have had theirs, or after `limit` tokens (1,000, if there
         is an end and nothing else is said), decoding stops.
 
-        With `answer_lengths`, Int64[b], each answer is as long as it says: `end` is out of the question in it, but the
-        model goes on from what it has chosen itself, which may be the end ("The Devil is in the Detail", section 4.1,
-        as in its program). If there is an end, decoding takes one step more than the longest answer has tokens.
+        With `answer_lengths`, Int64[b], each answer is as long as it says, and `limit` has no say: `end` is out of the
+        question in it, but the model goes on from what it has chosen itself, which may be the end. If there is an end,
+        decoding takes one step more than the longest answer has tokens. Source: the oracle length of Csordás et al.,
+        "The Devil is in the Detail", 2021, as its program measures it.
 
         The module is in evaluation mode meanwhile. With `cache` each step computes only what is new; without it, the
         whole model."""

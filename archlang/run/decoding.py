@@ -42,11 +42,13 @@ def add_written(
 ) -> Score:
     """A score with `exact_match` and `oracle_match` of a task whose answers are written; else as it was.
 
-    Where a split has more items than `most`, so many are taken at even distances. As in the program of "The Devil is in
-    the Detail", one greedy run over the length of the batch's longest answer and one step gives both: an answer is
-    exact if each of its tokens and its end was chosen, and matches with its length known if each of its tokens is the
-    likeliest but for the end. The model goes on from what it has chosen, an end too. Without an end the length is
-    always known. No answer is longer than that run: one that has no end by then is wrong whatever follows.
+    Where a split has more items than `most`, so many are taken at even distances. One greedy run over the length of the
+    batch's longest answer and one step gives both: an answer is exact if each of its tokens and its end was chosen, and
+    matches with its length known if each of its tokens is the likeliest but for the end. The model goes on from what it
+    has chosen, an end too. Without an end the length is always known. No answer is longer than that run: one that has
+    no end by then is wrong whatever follows.
+
+    Source: the program of Csordás et al., "The Devil is in the Detail", 2021.
 
     Raises:
         Interrupted: `stopping()` became true."""

@@ -125,6 +125,9 @@ def no_such_split(task: str, split: str, known: Iterable[str]) -> RunError:
 
 
 def no_such_metric(task: str, metric: str, known: Iterable[str]) -> RunError:
+    if metric in ("exact_match", "oracle_match"):
+        why = f"`{metric}` is measured when a run ends, as a model writes its answers slowly"
+        return RunError(why, f"select by one of {', '.join(known)}")
     return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(known)}")
 
 

@@ -30,8 +30,8 @@ def used_files(plan: Plan) -> dict[str, str]:
             name = f"{_ELSEWHERE}/{name.replace('../', '')}"
         found[name] = span.source.text
     if plan.task.plugin:
-        place = Path(plan.task.plugin)
-        found[place.name] = place.read_text(encoding="utf-8")
+        own = Path(plan.task.plugin)
+        found[own.name] = own.read_text(encoding="utf-8")
     return found
 
 

@@ -7,13 +7,15 @@ import numpy as np
 from archlang.tasks.base import Kind, Ragged, Split, Unit
 from archlang.types.statics import Interval
 
+SHORT, LONG = Interval(1, 8), Interval(9, 16)
+
 
 @dataclass(frozen=True)
 class Even:
     """The statics of the signature, with the same defaults."""
 
-    train: Interval = Interval(1, 8)
-    test: Interval = Interval(9, 16)
+    train: Interval = SHORT
+    test: Interval = LONG
 
     kind = Kind.CLASSIFICATION
     vocabulary = ("0", "1")

@@ -19,6 +19,7 @@ from archlang.run import runner
 from archlang.run.checkpoint import Checkpoints
 from archlang.run.data import Data
 from archlang.run.decoding import add_written
+from archlang.run.mistakes import RunError
 from archlang.run.record import json_text, read_graph
 from archlang.run.score import Interrupted, Score, evaluate
 from archlang.tasks.base import Ragged, Split, Task, Written
@@ -228,3 +229,10 @@ def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
     assert fewer.written == 3
     (none,) = runner.evaluate_run(run, ["test"], device="cpu", written=0).scores
     assert "exact_match" not in none.metrics
+
+
+def test_what_is_measured_at_the_end_only_cannot_select(point: Plan, tmp_path: Path) -> None:
+    asked = plan(point.source.path, sets={"train.select": "valid.exact_match"})
+    with pytest.raises(RunError, match="is measured when a run ends") as said:
+        runner.train(asked, tmp_path / "run", device="cpu")
+    assert "select by one of accuracy, sequence_accuracy" in str(said.value)

@@ -61,7 +61,11 @@ def test_an_archive_that_is_not_whole_is_noticed(offer: Offer) -> None:
         LraText().generate("train", 0)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", archive(FILES)[:200], archive(FILES)[:10] + b"????"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", archive(FILES)[:200], archive(FILES)[:10] + b"????"],
+    ids=["empty", "text", "cut off", "damaged"],
+)
 def test_what_is_no_archive_is_refused(content: bytes, offer: Offer) -> None:
     offer({"imdb/aclImdb_v1.tar.gz": content})
     with pytest.raises(ArchlangError, match=r"aclImdb_v1.tar.gz.* cannot be unpacked|it holds \d reviews"):

@@ -111,7 +111,11 @@ def test_messages_quote_nothing_of_a_file(tmp_path: Path) -> None:
         assert "root" not in str(error.value).replace(str(tmp_path), "")
 
 
-@pytest.mark.parametrize("content", [gzip.compress(TSV.encode())[:-9], b"text", lzma.compress(b"")])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(TSV.encode())[:-9], b"text", lzma.compress(b"")],
+    ids=["cut off", "text", "another packing"],
+)
 def test_a_packed_file_that_is_cut_or_none_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(TaskError, match=r"a\.tsv\.gz cannot be read or unpacked"):
         own(put(tmp_path, "a.tsv.gz", content)).lines("train")
