@@ -28,6 +28,16 @@ SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
 FEW = {"task.train_size": "20", "task.valid_size": "5", "task.test_size": "3"}
 # What makes a task small whose items are drawn; other tasks read files.
 SMALL_TASK = {
+    "arithmetic": {
+        "task.train": "1..2",
+        "task.valid": "3..3",
+        "task.test": "4..4",
+        "task.train_size": "300",
+        "task.iid_size": "8",
+        "task.valid_size": "4",
+        "task.test_size": "4",
+    },
+    "listops": {**FEW, "task.iid_size": "8", "task.pool": "1000", "task.test_lengths": "[200..300]"},
     "copy": FEW,
     "ctl": {
         "task.functions": "3",
