@@ -9,7 +9,24 @@ from typing import Annotated
 import typer
 
 import archlang
-from archlang.cli import blocks, check, console, data, evaluate, explain, fmt, runs, show, table, tasks, train, tune
+from archlang.cli import (
+    blocks,
+    check,
+    console,
+    data,
+    diff,
+    evaluate,
+    explain,
+    fmt,
+    runs,
+    show,
+    summary,
+    table,
+    tasks,
+    train,
+    tune,
+    viz,
+)
 from archlang.diagnostics import ArchlangError, ProgramError
 
 app = typer.Typer(
@@ -24,6 +41,9 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("fmt")(fmt.fmt)
 app.command("show")(show.show)
+app.command("viz")(viz.viz)
+app.command("diff")(diff.diff)
+app.command("summary")(summary.summary)
 app.command("explain")(explain.explain)
 app.command("blocks")(blocks.blocks)
 app.command("tasks")(tasks.tasks)

@@ -16,8 +16,8 @@ import archlang
 ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and those before it.
 LAYERS = (
-    "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "backend", "data", "tasks",
-    "run", "report", "blocks", "cli",
+    "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "view", "backend", "data",
+    "tasks", "run", "report", "blocks", "cli",
 )  # fmt: skip
 # Blocks are built on the protocols of the backend; the backend imports blocks by the names that a graph gives.
 FRONT_END = LAYERS[: LAYERS.index("backend")]
@@ -102,6 +102,9 @@ def without_torch(*command: str) -> subprocess.CompletedProcess[str]:
         ("tasks", "ctl"),
         ("show", str(ROOT / "recipes" / "gutlb.arch"), "--graph"),
         ("show", str(ROOT / "recipes" / "gutlb.arch"), "--tree"),
+        ("viz", str(ROOT / "recipes" / "gutlb.arch")),
+        ("summary", str(ROOT / "recipes" / "gutlb.arch")),
+        ("diff", str(ROOT / "recipes" / "gutlb.arch"), str(ROOT / "recipes" / "gutlb.arch")),
         ("--help",),
     ],
     ids=" ".join,

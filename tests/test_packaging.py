@@ -106,7 +106,7 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
 
 def test_a_wheel_has_no_tests_and_no_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
-    assert endings == {".arch", ".lark", ".md", ".py", ".tsv", ".typed"}
+    assert endings == {".arch", ".css", ".js", ".lark", ".md", ".py", ".tsv", ".typed"}
     assert not [name for name in wheel.namelist() if "test" in name]
 
 

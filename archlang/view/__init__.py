@@ -1,0 +1,1 @@
+"""Pictures of an architecture, drawn from its graph before any block is dissolved."""

@@ -1,0 +1,77 @@
+"""`archlang viz` and `archlang summary`."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import archlang
+from archlang.cli.main import app
+
+GUTLB = str(Path(archlang.__file__).parent / "recipes" / "gutlb.arch")
+
+
+def run(*command: str) -> str:
+    done = CliRunner().invoke(app, list(command))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_without_a_file_it_prints_a_tree_with_types() -> None:
+    text = run("viz", GUTLB)
+    assert "repeat ≤ 4" in text
+    assert "halting c by global_halt" in text
+    assert "→ h: seq[n, 64]" in text
+
+
+def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.svg"
+    run("viz", GUTLB, "-o", str(out))
+    ElementTree.fromstring(out.read_text())
+    assert "h = embed[d](x)" in out.read_text()
+
+
+def test_the_page_is_small_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.html"
+    run("viz", GUTLB, "-o", str(out))
+    text = out.read_text()
+    assert len(text.encode()) < 500_000
+    assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
+
+
+def test_what_a_program_says_is_text_and_never_markup(tmp_path: Path) -> None:
+    file = tmp_path / "evil.arch"
+    file.write_text(
+        "model evil(x: tokens[n]) -> logits[n, vocab] {\n"
+        "    return linear[vocab](embed[8](x))  # </script><script>alert(1)</script><img onerror='a'>\n}\n"
+    )
+    for kind in ("html", "svg", "mmd"):
+        out = tmp_path / f"evil.{kind}"
+        run("viz", str(file), "-o", str(out), "--set", "vocab=5")
+        assert "<script>alert" not in out.read_text()
+        assert "<img" not in out.read_text()
+
+
+def test_an_unknown_kind_of_picture_is_refused() -> None:
+    done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
+    assert done.exit_code == 2
+    assert ".svg" in done.output
+
+
+def test_png(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="the extra `view` is not installed")
+    out = tmp_path / "gutlb.png"
+    run("viz", GUTLB, "-o", str(out))
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_summary_grows_with_the_batch() -> None:
+    (one,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
+    (four,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
+    assert four["flops"] == 4 * one["flops"]
+    assert one["unique"] == 125_446
