@@ -1,5 +1,5 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import ndr
+from benchmarks import attention, ndr
 
-CASES = (ndr.cases,)
+CASES = (ndr.cases, attention.cases)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, split_heads
@@ -29,6 +31,101 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
     before = F.pad(left[..., :-1].cumsum(-1), (1, 0))
     return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
+
+
+class _NearestMatch(torch.autograd.Function):
+    """`nearest_match` of queries and keys at the same places, each query's own key hidden, for long sequences.
+
+    By distance, both sides of a query are one running sum: of the keys at d steps, the left one has the right one
+    before it, and both have all pairs at fewer steps. What is at (i, i + d) of a matrix is at (i, d) of a view of twice
+    its width; to the left it is a view of the reversed rows. Some score matrices at a time stay in the processor's
+    cache. What would be a denormal number is 0."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:  # Any: what torch keeps for the way back
+        n = logits.shape[-1]
+        x = logits.reshape(-1, n, n)
+        weights, open_ = torch.empty_like(x), torch.empty_like(x)
+        lowest = -60.0 if x.dtype == torch.float32 else -600.0
+        work = _Workspace(x)
+        for part in work.parts:
+            given = x[part]
+            closed = F.softplus(given, threshold=40.0)  # -ln(1 - P)
+            right, left = work.by_distance(closed)
+            before = work.running[: len(given)]
+            torch.cumsum(work.pairs(right, left)[..., :-1], -1, out=before[..., 1:])
+            before[..., 0] = 0
+            log = torch.sub(given, closed, out=closed)  # ln P
+            log -= work.by_place(before, before + right)
+            torch.threshold_(log, lowest, -torch.inf)
+            torch.exp(log, out=weights[part])
+            torch.sigmoid(given.clamp(min=lowest), out=open_[part])
+        ctx.save_for_backward(weights, open_)
+        return weights.view(logits.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # Any: as above
+        weights, open_ = ctx.saved_tensors
+        by = gradient.reshape(weights.shape)
+        found = torch.empty_like(weights)
+        work = _Workspace(weights)
+        for part in work.parts:
+            own = torch.mul(weights[part], by[part], out=found[part])
+            right, left = work.by_distance(own)
+            farther = work.running[: len(own)]
+            torch.cumsum(work.pairs(right, left), -1, out=farther)
+            torch.sub(farther[..., -1:].clone(), farther, out=farther)
+            # Each key closes itself, where it is open, and all that is farther.
+            closing = work.by_place(farther + left, farther).add_(own).mul_(open_[part])
+            own -= closing
+        return found.view(gradient.shape)
+
+
+class _Workspace:
+    """Room for some score matrices, [s n n], in the order of place and in that of distance."""
+
+    _NUMBERS = 1 << 18
+
+    def __init__(self, like: Float[Tensor, "k n n"]) -> None:
+        count, n, _ = like.shape
+        size = max(1, min(count, self._NUMBERS // (n * n)))
+        self.parts = [slice(start, start + size) for start in range(0, count, size)]
+        self._n = n
+        self._wide = [like.new_zeros(size, n, 2 * n) for _ in range(4)]
+        ahead, behind = (2 * n * n, 2 * n + 1, 1), (2 * n * n, 2 * n - 1, 1)
+        self._views = [
+            wide.as_strided((size, n, n), strides, start)
+            for wide, strides, start in zip(self._wide, (ahead, behind) * 2, (0, n - 1) * 2, strict=True)
+        ]
+        self.running, self._pairs = like.new_zeros(size, n, n), like.new_empty(size, n, n)
+
+    def by_distance(self, values: Float[Tensor, "b n n"]) -> tuple[Tensor, Tensor]:
+        """What stands d steps to the right of each place, and to its left; 0 where nothing does."""
+        count = len(values)
+        self._wide[0][:count, :, : self._n] = values
+        self._wide[1][:count, :, : self._n] = values.flip(-1)
+        return self._views[0][:count], self._views[1][:count]
+
+    def pairs(self, right: Float[Tensor, "b n n"], left: Float[Tensor, "b n n"]) -> Float[Tensor, "b n n"]:
+        return torch.add(right, left, out=self._pairs[: len(right)])
+
+    def by_place(self, right: Float[Tensor, "b n n"], left: Float[Tensor, "b n n"]) -> Float[Tensor, "b n n"]:
+        """The way back; the diagonal is the sum of both."""
+        count = len(right)
+        self._views[2][:count] = right
+        self._views[3][:count] = left
+        return self._wide[2][:count, :, : self._n] + self._wide[3][:count, :, : self._n].flip(-1)
+
+
+# From this length on it is the faster form.
+_LONG = 192
+
+
+def nearest_match_of_long(logits: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
+    """`nearest_match` for queries at the places of the keys, whose own keys are hidden. It has no second derivative."""
+    weights: Tensor = _NearestMatch.apply(logits)  # type: ignore[no-untyped-call]
+    return weights
 
 
 class GeometricAttention(nn.Module):
@@ -109,7 +206,8 @@ class GeometricAttention(nn.Module):
             hidden = hidden | ~mask_m[:, None, None, :]
         # The running sums want at least single precision.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
-        weights = nearest_match(logits, start)
+        long = q.shape[1] == key.shape[2] >= _LONG and start == 0 and logits.device.type == "cpu"
+        weights = nearest_match_of_long(logits) if long else nearest_match(logits, start)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
     def extend(

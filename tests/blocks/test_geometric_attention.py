@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
+from archlang.blocks import geometric_attention
+from archlang.blocks.geometric_attention import GeometricAttention, nearest_match, nearest_match_of_long
 
 
 def geometric(
@@ -221,3 +222,48 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
     block = geometric().to(dtype)
     x = torch.randn(2, 6, 8, dtype=dtype)
     assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 33])
+def test_the_form_for_long_sequences_is_equal_in_weights_and_gradients(n: int, causal: bool) -> None:
+    hidden = torch.ones(n, n, dtype=torch.bool).triu(0) if causal else torch.eye(n, dtype=torch.bool)
+    padding = torch.arange(n) >= torch.tensor([n, max(1, n - 2)])[:, None]
+    logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).masked_fill(hidden, -torch.inf)
+    logits = logits.masked_fill(padding[:, None, None], -torch.inf).requires_grad_()
+    probe = torch.randn(2, 3, n, n, dtype=torch.float64)
+    fast, plain = nearest_match_of_long(logits), nearest_match(logits)
+    torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
+    gradients = [torch.autograd.grad((weights * probe).sum(), logits)[0] for weights in (fast, plain)]
+    torch.testing.assert_close(*(one.nan_to_num() for one in gradients), atol=1e-10, rtol=0)
+
+
+def test_a_long_sequence_has_the_weights_and_gradients_of_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = geometric(d=8, e=8).double()
+    x = torch.randn(1, 200, 8, dtype=torch.float64, requires_grad=True)
+    mask = torch.arange(200)[None] < 190
+    found = block.weights(x, x, mask_m=mask)
+    with monkeypatch.context() as patch:
+        patch.setattr(geometric_attention, "_LONG", 1000)
+        expected = block.weights(x, x, mask_m=mask)
+    assert type(found.grad_fn) is not type(expected.grad_fn)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    probe = torch.randn_like(found)
+    leaves = [x, *(one for one in block.parameters() if one.requires_grad)]
+    ours, theirs = (
+        torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
+        for one in (found, expected)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+def test_the_form_for_long_sequences_keeps_its_digits_where_logits_are_extreme() -> None:
+    logits = (50 * torch.randn(1, 512, 512)).masked_fill(torch.eye(512, dtype=torch.bool), -torch.inf)
+    exact = nearest_match(logits.double())
+    assert (nearest_match_of_long(logits).double() - exact).abs().max() < 1e-6
+
+
+def test_weights_of_long_sequences_hold_no_denormal_numbers() -> None:
+    weights = nearest_match_of_long(torch.randn(1, 512, 512).masked_fill(torch.eye(512, dtype=torch.bool), -torch.inf))
+    assert weights[weights != 0].min() > torch.finfo(torch.float32).tiny
