@@ -18,6 +18,7 @@ from archlang.cli import (
     evaluate,
     explain,
     fmt,
+    inspect,
     runs,
     show,
     summary,
@@ -51,6 +52,7 @@ app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
+app.command("inspect")(inspect.inspect)
 app.add_typer(runs.app)
 app.add_typer(data.app)
 

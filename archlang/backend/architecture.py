@@ -27,16 +27,18 @@ class Architecture(Group):
     and may stand alone where the model has one field. Without lengths all are real.
 
     After a call, `ponder` is what halting loops add to the loss (the batch mean; 0 without such loops), and
-    `mean_depth` how many steps the outermost of them took (None without)."""
+    `mean_depth` how many steps the outermost of them took, `sample_depth` for each sample (None without)."""
 
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None
+    sample_depth: Float[Tensor, " b"] | None
 
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
         self.ponder = torch.zeros(())
         self.mean_depth = None
+        self.sample_depth = None
 
     def forward(
         self,
@@ -57,7 +59,8 @@ class Architecture(Group):
             return result
         result, ponder, depth = results
         self.ponder = ponder.mean()
-        self.mean_depth = depth.mean().detach()
+        self.sample_depth = depth.detach()
+        self.mean_depth = self.sample_depth.mean()
         return result
 
     def decode(
@@ -90,4 +93,4 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # What the last call left hangs on its autograd graph, which cannot be copied.
-        return {**self.__dict__, "ponder": torch.zeros(()), "mean_depth": None}
+        return {**self.__dict__, "ponder": torch.zeros(()), "mean_depth": None, "sample_depth": None}

@@ -11,7 +11,9 @@ from archlang.graph.scope import scope_of
 OUTER = "outer"
 """How a step of a stack calls the module that the stack stands in."""
 
-_TAKEN = frozenset({*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "decode"})
+_TAKEN = frozenset(
+    {*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "sample_depth", "decode"}
+)
 
 
 # What an argument cannot be called: keywords, and what the code that fx writes knows by name.

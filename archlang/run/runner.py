@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
 from archlang.graph.plan import Plan
 from archlang.run import mistakes
@@ -209,7 +210,60 @@ def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
     return {"items": len(split), "groups": groups, "sha256": digest(split)}
 
 
-# Measuring a run again
+# A run again
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run folder's task, called `name`, and its selected weights. `splits` is what the folder says of the splits."""
+
+    folder: Path
+    recipe: str
+    name: str
+    statics: Mapping[str, StaticValue]
+    task: Task
+    module: Architecture
+    step: int
+    splits: Mapping[str, Any]  # Any: JSON
+    device: torch.device
+
+    def load(self, wanted: Sequence[str] | None, console: Console | None) -> dict[str, Split]:
+        """Some splits of the task; all but `train` if none are named.
+
+        Raises:
+            RunError: the task has no such split."""
+        names = list(dict.fromkeys(wanted or [split for split in self.task.split_names() if split != "train"]))
+        for split in names:
+            if split not in self.task.split_names():
+                raise mistakes.no_such_split(self.name, split, self.task.split_names())
+        found = load_splits(self.name, self.statics, self.task, names, console)
+        for split, items in found.items():
+            if describe_split(items) != self.splits.get(split):
+                message = f"the {split} split is not the one that {self.folder} was made with"
+                warnings.warn(message, RecordWarning, stacklevel=3)
+        return found
+
+
+def open_run(folder: Path, *, device: str = "auto", plugin: str = "") -> Opened:
+    """A run from its folder alone. A task of the user's own has its class in the file `plugin`.
+
+    Raises:
+        RunError: the folder is no run, or has no checkpoint."""
+    run, kept = read_json(folder, "run.json"), read_json(folder, "data.json")
+    try:
+        recipe, name, python = str(run["recipe"]), run["task"]["name"], run["task"]["python"]
+        statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
+        selecting, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
+        dict(kept["train"]["groups"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
+    task = make_task(name, python, statics, plugin)
+    fabric = make_fabric(device)
+    saved = _selected(folder, selecting, metric)
+    module = build(read_graph(folder))
+    saved.load_into(module)
+    module.to(fabric.device)
+    return Opened(folder, recipe, name, statics, task, module, saved.step, kept, fabric.device)
 
 
 def evaluate_run(
@@ -221,43 +275,25 @@ def evaluate_run(
     plugin: str = "",
     console: Console | None = None,
 ) -> Outcome:
-    """Measures the selected weights of a run again, from its folder alone. A task of the user's own has its class in
-    the file `plugin`. Of a split whose answers are sequences, the model writes at most `written` by itself.
+    """Measures the selected weights of a run again. Of a split whose answers are sequences, the model writes at most
+    `written` by itself.
 
     Raises:
         RunError: the folder is no run, has no checkpoint, or the task has no such split."""
-    run, kept = read_json(folder, "run.json"), read_json(folder, "data.json")
-    try:
-        name, python = run["task"]["name"], run["task"]["python"]
-        statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
-        selecting, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
-        trained = dict(kept["train"]["groups"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
-    task = make_task(name, python, statics, plugin)
-    wanted = list(dict.fromkeys(splits or [split for split in task.split_names() if split != "train"]))
-    for split in wanted:
-        if split not in task.split_names():
-            raise mistakes.no_such_split(name, split, task.split_names())
-    fabric = make_fabric(device)
-    saved = _selected(folder, selecting, metric)
-    module = build(read_graph(folder))
-    saved.load_into(module)
-    module.to(fabric.device)
-    found = load_splits(name, statics, task, wanted, console)
-    for split, items in found.items():
-        if describe_split(items) != kept.get(split):
-            warnings.warn(f"the {split} split is not the one that {folder} was made with", RecordWarning, stacklevel=2)
+    run = open_run(folder, device=device, plugin=plugin)
+    task, module = run.task, run.module
+    found = run.load(splits, console)
     with measuring(console) as watcher:
         scores = tuple(
             add_written(
-                evaluate(module, Data(items, fabric.device), items, split, task), module, items, task, fabric.device,
+                evaluate(module, Data(items, run.device), items, split, task), module, items, task, run.device,
                 written, watcher=watcher,
             )
             for split, items in found.items()
             if len(items)
         )  # fmt: skip
-    return Outcome(folder, saved.step, False, scores, (), task.breakdown, _measured(task, scores), trained)
+    trained = run.splits["train"]["groups"]
+    return Outcome(folder, run.step, False, scores, (), task.breakdown, _measured(task, scores), trained)
 
 
 def _selected(folder: Path, split: str, metric: str) -> Saved:

@@ -32,7 +32,8 @@ class Interrupted(Exception):
 @dataclass(frozen=True)
 class Score:
     """What was measured on a split: each metric, the loss, and each metric by each value of each group; of so many as
-    were `written`, the model wrote the answers by itself."""
+    were `written`, the model wrote the answers by itself. `depths` are the steps that halting loops took for each item;
+    None without such loops."""
 
     split: str
     items: int
@@ -42,6 +43,7 @@ class Score:
     _tallies: Mapping[str, Tally] = field(default_factory=dict, repr=False, compare=False)
     _members: Mapping[str, Integers] = field(default_factory=dict, repr=False, compare=False)
     written: int = 0
+    depths: Reals | None = field(default=None, repr=False, compare=False)
 
     def among(self, metric: str, groups: Mapping[str, int]) -> float | None:
         """A metric over the items that are in all of these groups; None if it was not measured of any of them."""
@@ -74,8 +76,20 @@ class Score:
             "loss": self.loss,
             "metrics": dict(self.metrics),
             "groups": {name: dict(values) for name, values in self.groups.items()},
+            **self._depth(),
             "joint": list(self._joint()),
         }
+
+    def _depth(self) -> dict[str, Any]:  # Any: JSON
+        """The mean steps of halting loops, over all items and by each group."""
+        if self.depths is None or not self.items:
+            return {}
+        depths = self.depths
+        groups = {
+            name: {int(value): float(depths[values == value].mean()) for value in np.unique(values)}
+            for name, values in self._members.items()
+        }
+        return {"depth": {"mean": float(depths.mean()), "groups": groups}}
 
     def _joint(self) -> Iterator[dict[str, Any]]:  # Any: JSON
         """Each metric of the items that are in two or more groups at once, where these are few enough to be kept."""
@@ -207,6 +221,7 @@ def evaluate(
     answers, rule = Answers(split), rule_of(task)
     perplexed = not LOWER_IS_BETTER.isdisjoint(task.metrics)
     total = count = 0.0
+    depths: Reals | None = None
     with _measuring(module, data.device):
         for part in data.in_order_of_length(batch):
             if stopping():
@@ -218,11 +233,14 @@ def evaluate(
             count += weight
             items = part.items.cpu().numpy()
             answers.put(items, predict(logits, part).cpu().numpy())
+            if (depth := getattr(module, "sample_depth", None)) is not None:
+                depths = np.zeros(len(split)) if depths is None else depths
+                depths[items] = depth.cpu().numpy()
             if perplexed and counted is not None:
                 # Summed here and not there: not every device has numbers of 64 bits.
                 losses = (position_losses(logits, part, rule) * counted).cpu().numpy()
                 answers.put_losses(items, losses.sum(1, dtype=np.float64), counted.sum(1).cpu().numpy())
-    return scored(name, split, task, answers, total / max(count, 1.0))
+    return replace(scored(name, split, task, answers, total / max(count, 1.0)), depths=depths)
 
 
 def scored(name: str, split: Split, task: Task, answers: Answers, mean_loss: float) -> Score:

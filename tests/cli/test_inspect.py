@@ -1,0 +1,163 @@
+"""`archlang inspect`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NDR = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 { h <- copy_gate(sigmoid(linear[d](h)), norm(h + geometric_attention[heads = 2](h)), h) }
+    return linear[classes](last(h))
+}
+recipe tiny {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 2]
+}
+"""
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archlang: Command) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.arch").write_text(NDR)
+    assert archlang("train", "tiny.arch", "--device", "cpu", "--out", "run").code == 0
+    return tmp_path
+
+
+def inspect(archlang: Command, *arguments: str) -> Any:
+    return archlang("inspect", "run", "--device", "cpu", *arguments)
+
+
+def trained(archlang: Command, folder: Path, program: str) -> None:
+    (folder / "own.arch").write_text(program)
+    said = archlang("train", "own.arch", "--device", "cpu", "--out", "own")
+    assert said.code == 0, said.err
+
+
+def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, folder: Path) -> None:
+    said = inspect(archlang, "--split", "test", "--index", "7")
+    assert said.code == 0
+    assert "wrote run/inspect.html" in said.out
+    page = (folder / "run" / "inspect.html").read_text()
+    for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
+        assert title in page
+    assert "line 4:" in page
+
+
+def test_a_page_asks_nothing_of_the_net_and_lets_no_text_out_of_its_place(archlang: Command, folder: Path) -> None:
+    inspect(archlang, "--split", "test")
+    page = (folder / "run" / "inspect.html").read_text()
+    assert "default-src 'none'" in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "src=" not in page
+
+
+def test_a_typed_input_gets_the_marks_that_every_item_has(archlang: Command, folder: Path) -> None:
+    found = json.loads(inspect(archlang, "--input", "10 a b", "--json").out)
+    assert found["fields"]["x"] == ["[B]", "10", "a", "b", "[E]"]
+    assert [one["target"] for one in found["answers"]] == [None]
+    gates = next(one for one in found["panels"] if one["unit"] == "gate")
+    assert gates["frames"][0]["rows"] == ["step 1", "step 2", "step 3"]
+
+
+def test_an_item_has_its_target_and_whether_it_is_right(archlang: Command, folder: Path) -> None:
+    found = json.loads(inspect(archlang, "--split", "valid", "--index", "3", "--json").out)
+    (answer,) = found["answers"]
+    assert answer["right"] == (answer["predicted"] == answer["target"])
+    assert 0 < answer["probability"] <= 1
+
+
+def test_the_same_input_gives_the_same_page(archlang: Command, folder: Path) -> None:
+    pages = []
+    for name in ("a.html", "b.html"):
+        inspect(archlang, "--input", "10 a b", "-o", name)
+        pages.append((folder / name).read_text())
+    assert pages[0] == pages[1]
+
+
+def test_panels_are_written_as_pictures_too(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    assert inspect(archlang, "--split", "test", "--png", "panels").code == 0
+    names = sorted(file.name for file in (folder / "panels").iterdir())
+    assert names == ["01_gate_copy_gate.png", "02_attention_geometric_attention.png", "03_change_of_repeat.h.png"]
+    assert all((folder / "panels" / name).read_bytes().startswith(b"\x89PNG") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "10 a q"], "`q` is no token of the task"),
+        (["--input", " "], "the input has no tokens"),
+        (["--input", "10 a", "--input", "10 b"], "the model reads 1 field, and 2 were given"),
+        (["--split", "tset"], "the task `ctl` has no split `tset`"),
+        (["--split", "test", "--index", "40"], "the split `test` has no item 40"),
+        (["--input", "10 a", "--split", "test"], "--input and --split are both given"),
+    ],
+)
+def test_a_wrong_input_is_told(archlang: Command, folder: Path, arguments: list[str], message: str) -> None:
+    said = inspect(archlang, *arguments)
+    assert said.code != 0
+    assert message in said.err.replace("\n", " ")
+
+
+def test_what_is_no_run_is_told(archlang: Command, folder: Path) -> None:
+    said = archlang("inspect", "nowhere")
+    assert (said.code, "no run folder" in said.err) == (1, True)
+
+
+def test_a_page_that_cannot_be_written_is_told(archlang: Command, folder: Path) -> None:
+    (folder / "file").write_text("")
+    said = inspect(archlang, "--split", "test", "-o", "file/page.html")
+    assert said.code == 1
+    assert "file/page.html cannot be written" in said.err.replace("\n", "")
+
+
+def test_a_language_model_shows_each_position_that_counts(archlang: Command, folder: Path) -> None:
+    trained(
+        archlang, folder,
+        """model m(x: tokens[n]) -> logits[n, vocab] {
+            h = embed[8](x)
+            stack 2 { h <- h + attention[heads = 2, causal = true](norm(h)) }
+            return linear[vocab](h)
+        }
+        recipe r {
+            task flipflop[
+                length = 12, test_length = [16], test_ignore = [0.1], train_size = 8, iid_size = 4, valid_size = 4,
+                test_size = 4]
+            model m
+            train adamw[steps = 1, batch = 4]
+        }""",
+    )  # fmt: skip
+    found = json.loads(archlang("inspect", "own", "--split", "valid", "--device", "cpu", "--json").out)
+    assert found["answers"]
+    assert all(one["place"].split()[1] == "r" for one in found["answers"])
+    attention = next(one for one in found["panels"] if one["unit"] == "weight")
+    assert [one["label"] for one in attention["frames"]] == ["layer 1", "layer 2"]
+
+
+def test_a_model_that_writes_is_given_its_own_answer_where_none_is_typed(archlang: Command, folder: Path) -> None:
+    trained(
+        archlang, folder,
+        """use archlang.models.seq2seq
+        recipe r {
+            task copy[train = 1..3, test = [4], train_size = 20, valid_size = 4, test_size = 4, eos = true]
+            model seq2seq[d = 8, heads = 2, ff = 8, layers = 1]
+            train adamw[steps = 1, batch = 4]
+        }""",
+    )  # fmt: skip
+    said = archlang("inspect", "own", "--input", "3 1 2", "--device", "cpu", "--json")
+    found = json.loads(said.out)
+    assert found["fields"]["source"][1:-1] == ["3", "1", "2"]
+    assert len(found["answers"]) == len(found["fields"]["target"])
+    assert {one["unit"] for one in found["panels"]} >= {"weight"}
