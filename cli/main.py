@@ -19,6 +19,7 @@ from archlang.cli import (
     explain,
     fmt,
     inspect,
+    report,
     runs,
     show,
     summary,
@@ -53,6 +54,7 @@ app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.command("inspect")(inspect.inspect)
+app.command("report")(report.report)
 app.add_typer(runs.app)
 app.add_typer(data.app)
 

@@ -44,6 +44,9 @@ def _format(text: str | None) -> str | None:
     return text
 
 
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", help="How many (`3`), or which (`1..5`, `1,4`).", callback=_seeds)
+]
 Budget = Annotated[str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)]
 
 
@@ -58,9 +61,7 @@ def table(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of every row, as in `train.steps=100`; may be repeated.")
     ] = None,
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", help="How many (`3`), or which (`1..5`, `1,4`).", callback=_seeds)
-    ] = None,
+    seeds: Seeds = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Rows whose titles match, as in `NDR*`; may be repeated.")
     ] = None,
@@ -102,7 +103,7 @@ def table(
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_ENDING:
         console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
-    plan = _only(compiler.table(file, name, parse_sets(sets), _listed(seeds)), only)
+    plan = _only(compiler.table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
@@ -127,7 +128,8 @@ def table(
         raise typer.Exit(1)
 
 
-def _listed(seeds: str | None) -> list[int]:
+def chosen_seeds(seeds: str | None) -> list[int]:
+    """`3` as 1, 2, 3; `2..4` and `1,4` as they say."""
     if seeds is None:
         return []
     if ".." in seeds:

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# These have the same colour in every chart.
+_SPLITS = ("train", "iid", "valid", "test")
 # Text and lines of a chart take this colour, which a page replaces by that of its text.
 _INK = "#010203"
 _SHADES = "#7f8c9b"
 # A figure of a panel has at most so many frames; between them every k-th is left out.
 _MOST_FRAMES = 24
 _MOST_TICKS = 40
+# Where the largest x is so many times the smallest, lengths say, each doubling gets the same room.
+_WIDE = 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Chart:
     lines: tuple[Line, ...]
     shaded: tuple[float, float] | None = None
     percent: bool = False
+    logarithmic: bool = False
     marked: bool = False
     """each point is a measurement of its own, and gets a marker"""
 
@@ -81,16 +86,28 @@ def chart_png(chart: Chart, place: Path) -> None:
 
 def _draw(axes: Axes, chart: Chart) -> None:
     for index, line in enumerate(chart.lines):
+        index = _SPLITS.index(line.name) if line.name in _SPLITS else index
         colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
         axes.plot(
             list(line.x), list(line.y), label=line.name, color=_INK if colour == "#000000" else colour,
             marker=marker if chart.marked or len(line.x) < 2 else None, markersize=4, linewidth=1.6,
             linestyle="--" if line.dashed else "-",
         )  # fmt: skip
+    places = sorted({x for line in chart.lines for x in line.x})
+    wide = chart.marked and len(places) > 1 and places[0] > 0 and places[-1] / places[0] >= _WIDE
     if chart.shaded is not None:
         low, high = chart.shaded
-        axes.axvspan(low - 0.5, high + 0.5, color=_SHADES, alpha=0.18, linewidth=0, label="trained on")
-    axes.set_title(chart.title)
+        # A lone value has a width, too.
+        margins = (low / 1.07, high * 1.07) if wide else (low - 0.5, high + 0.5)
+        axes.axvspan(*margins, color=_SHADES, alpha=0.25, linewidth=0, label="trained on")
+    if wide:
+        from matplotlib.ticker import NullLocator
+
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        every = ceil(len(places) / 8)
+        axes.set_xticks(places[::every], labels=[f"{place:g}" for place in places[::every]])
+    axes.set_title(chart.title[:1].upper() + chart.title[1:])
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.y)
     if chart.percent:
@@ -98,10 +115,12 @@ def _draw(axes: Axes, chart: Chart) -> None:
 
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_ylim(-0.03, 1.03)
-    if chart.marked and all(float(x).is_integer() for line in chart.lines for x in line.x):
+    if chart.marked and not wide and all(float(x).is_integer() for x in places):
         from matplotlib.ticker import MaxNLocator
 
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if chart.logarithmic and any(y > 0 for line in chart.lines for y in line.y):
+        axes.set_yscale("log")
     axes.grid(alpha=0.25, linewidth=0.6)
     if len(chart.lines) > 1 or chart.shaded is not None:
         axes.legend(frameon=False)

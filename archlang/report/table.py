@@ -84,6 +84,16 @@ class Cell:
         deviation = "" if claim.deviation is None else f" ± {self.number(claim.deviation)}"
         return f"{self.number(claim.value)}{deviation}"
 
+    @property
+    def lines(self) -> list[str]:
+        """The result, what it is made of, and the claim with a verdict."""
+        lines = [self.result]
+        if self.details:
+            lines.append(self.details)
+        if self.verdict is not None:
+            lines.append(f"paper {self.claimed}: {self.verdict.value} {_MARKS[self.verdict]}".rstrip())
+        return lines
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -184,7 +194,7 @@ class Report:
         for row in self.rows:
             cells = [self.at(row, column) for column in self.columns]
             why = f" ({row.why})" if row.why else ""
-            lines.append(_pipes([row.title + why, *("<br>".join(_lines(cell)) for cell in cells)]))
+            lines.append(_pipes([row.title + why, *("<br>".join(cell.lines) for cell in cells)]))
         return "\n".join([*lines, "", *self.sentences()]).rstrip() + "\n"
 
     def latex(self) -> str:
@@ -261,17 +271,8 @@ def _plain(value: Any) -> Any:  # Any: JSON
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _lines(cell: Cell) -> list[str]:
-    lines = [cell.result]
-    if cell.details:
-        lines.append(cell.details)
-    if cell.verdict is not None:
-        lines.append(f"paper {cell.claimed}: {cell.verdict.value} {_MARKS[cell.verdict]}".rstrip())
-    return lines
-
-
 def _shown(cell: Cell) -> Text:
-    first, *others = _lines(cell)
+    first, *others = cell.lines
     text = Text(first, style="bold" if cell.summary is not None else "dim")
     for line in others:
         style = _COLOURS[cell.verdict] if cell.verdict is not None and line.startswith("paper") else "dim"

@@ -10,6 +10,7 @@ from typing import Any
 
 from archlang.run import mistakes
 from archlang.run.record import decode, read_json
+from archlang.types.statics import StaticValue
 
 _RUN, _RESULTS, _LOCK = "run.json", "results.json", ".lock"
 
@@ -46,7 +47,7 @@ def known(folder: Path) -> Known:
         RunError: it is no run folder, or is damaged."""
     run = read_json(folder, _RUN)
     try:
-        settings = {name: str(decode(value)) for name, value in run["settings"].items()}
+        settings = {name: _written(decode(value)) for name, value in run["settings"].items()}
         facts = str(run["recipe"]), str(run["model"]), str(run["task"]["name"]), int(run["seed"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise mistakes.damaged(folder / _RUN, f"it says too little of the run ({error!r})") from error
@@ -54,6 +55,13 @@ def known(folder: Path) -> Known:
     state = "running" if _is_held(folder) else "done" if results is not None else "stopped"
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return Known(folder, *facts, state, _last_step(folder), settings, results, size)
+
+
+def _written(value: StaticValue) -> str:
+    """A static as the language writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else str(value)
 
 
 def runs_below(folder: Path) -> Iterator[Known]:
