@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ def _lines(run: Opened) -> dict[str, str]:
     except (ArchlangError, OSError):
         return {}
     return {
-        path: f"line {one.span.line}: {one.span.text.splitlines()[0].strip()}"
+        path: f"{Path(one.span.source.path).name}:{one.span.line}: {one.span.text.splitlines()[0].strip()}"
         for path, one in graph.instances.items()
         if one.span is not None
     }

@@ -51,7 +51,7 @@ def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, 
     page = (folder / "run" / "inspect.html").read_text()
     for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
         assert title in page
-    assert "line 4:" in page
+    assert "recipe.arch:4: copy_gate(" in page
 
 
 def test_a_page_asks_nothing_of_the_net_and_lets_no_text_out_of_its_place(archlang: Command, folder: Path) -> None:
