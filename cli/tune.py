@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
 from archlang.cli.table import Budget, budget_seconds
-from archlang.cli.train import Device, Precision, warnings_said
+from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
 
 _SHOWN = 10
 
@@ -36,6 +37,8 @@ def tune(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the search; the runs have that of the recipe.")] = 0,
     device: Device = "auto",
     precision: Precision = "32",
+    yes: Yes = False,
+    plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, and nothing else.")] = False,
 ) -> None:
     """Look for the statics that a recipe names after `search`, and print the best as a recipe.
@@ -58,8 +61,10 @@ def tune(
     from archlang.run.tune import Tuning
 
     shown = console.err if as_json else console.out
+    ask_for([with_plugin(search.first(), plugin)], yes, shown)
     deadline = None if budget is None else time.time() + budget_seconds(budget)
-    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    own = "" if plugin is None else str(plugin.absolute())
+    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline, own)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=shown,
         disable=not shown.is_terminal,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Tuning:
     device: str = "auto"
     precision: str = "32"
     deadline: float | None = None
+    plugin: str = ""
+    """the Python file of a task of the user's own"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is imported late
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -96,6 +98,7 @@ class Tuning:
                 plan = self.search.plan(self._suggested(asked))
                 if plan is None:
                     self._fail(asked)  # values that do not go together, such as three heads of a width of 64
+            plan = replace(plan, task=replace(plan.task, plugin=self.plugin))
             place = self.folder / folder_name(plan, self.precision)
             if place in self._running:
                 self._fail(asked)  # the same place is being tried

@@ -89,3 +89,15 @@ def test_data_show_prints_it(archlang: Command) -> None:
     said = archlang("data", "show", "even", "--program", "r.arch", "--plugin", "mine.py")
     assert said.code == 0
     assert "one zero" in said.out
+
+
+def test_a_search_tries_places_of_a_task_of_ones_own(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("optuna", reason="the extra `tune` is not installed")
+    (folder / "r.arch").write_text(PROGRAM.replace("steps = 1, ", "steps = 1, lr = 1e-3, ").replace(
+        "select = test.accuracy]\n", "select = test.accuracy]\n    search train.lr in 1e-4..1e-2 log\n"
+    ))  # fmt: skip
+    asked = ("tune", "r.arch", "--trials", "2", "--out", "study", "--device", "cpu")
+    assert "add `--plugin mine.py`" in archlang(*asked).err
+    said = archlang(*asked, "--plugin", "mine.py", "--json")
+    assert said.code == 0, said.err
+    assert len(json.loads(said.out)["trials"]) == 2
