@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from math import sqrt
 from typing import Any
 
@@ -128,6 +130,12 @@ def nearest_match_of_long(logits: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b 
     return weights
 
 
+@cache
+def has_kernel(dtype: torch.dtype) -> bool:
+    """Whether there is a kernel for these numbers: Triton comes with torch for CUDA, and has no float64 here."""
+    return dtype in (torch.float32, torch.bfloat16, torch.float16) and find_spec("triton") is not None
+
+
 class GeometricAttention(nn.Module):
     """Attention to the nearest match.
 
@@ -210,6 +218,26 @@ class GeometricAttention(nn.Module):
         weights = nearest_match_of_long(logits) if long else nearest_match(logits, start)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
+    def by_kernel(
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        value: Float[Tensor, "b h m c"],
+        mask_m: Bool[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b h n c"]:
+        """Σ_j A_ij v_j without score matrices: by the kernel for GPUs."""
+        from archlang.kernels.geometric import geometric_attention
+
+        key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
+        query = self.content_scale * (split_heads(self.query(q), self.heads) + self.query_bias[:, None])
+        direction = self.direction_scale * self.direction(q).transpose(1, 2) + self.score_bias
+        left, right = direction.chunk(2, dim=1)
+        found, total = geometric_attention(
+            query.to(value.dtype), key.to(value.dtype), value, left, right, mask_m,
+            causal=self.causal, offset=self.offset,
+        )  # fmt: skip
+        return (found / total.clamp(min=1e-12)[..., None] if self.normalised else found).to(value.dtype)
+
     def extend(
         self,
         past: Past,
@@ -236,6 +264,9 @@ class GeometricAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n d"]:
         value = split_heads(self.value(kv), self.heads)
-        weights = self.weights(q, kv, mask_m=mask_m).to(value.dtype)
-        y: Tensor = self.output(join_heads(weights @ value))
+        if value.is_cuda and has_kernel(value.dtype):
+            found = self.by_kernel(q, kv, value, mask_m)
+        else:
+            found = self.weights(q, kv, mask_m=mask_m).to(value.dtype) @ value
+        y: Tensor = self.output(join_heads(found))
         return F.dropout(y, self.output_dropout, self.training)

@@ -12,6 +12,9 @@ from jaxtyping import install_import_hook
 # Before any of these is imported.
 _hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Without a GPU, Triton's kernels run in its interpreter; it reads this when it is first imported.
+if not os.path.exists("/dev/nvidia0"):
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)

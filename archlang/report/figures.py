@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _SHADES = "#7f8c9b"
 # A figure of a panel has at most so many frames; between them every k-th is left out.
 _MOST_FRAMES = 24
 _MOST_TICKS = 40
+# So many letters of a title stand on an inch.
+_LETTERS = 10
 # Where the largest x is so many times the smallest, lengths say, each doubling gets the same room.
 _WIDE = 8
 
@@ -166,7 +169,8 @@ def save_panel(panel: Heatmap, place: Path) -> None:
                 axes.set_ylabel(panel.rows)
             if index // across == down - 1 or index + across >= len(frames):
                 axes.set_xlabel(panel.columns)
-        figure.suptitle(panel.title if len(panel.choices) == 1 else f"{panel.title} ({panel.choices[0]})")
+        title = panel.title if len(panel.choices) == 1 else f"{panel.title} ({panel.choices[0]})"
+        figure.suptitle(textwrap.fill(title, int(_LETTERS * size[0])))
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=panel.unit, shrink=0.8, pad=0.02)
         _save(figure, place)

@@ -1,0 +1,1 @@
+"""Programs for the GPU, in Triton; each equals a plain torch form."""
