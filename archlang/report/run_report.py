@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,13 @@ class RunReport:
                 lines.append(json.loads(text))
             except ValueError as error:
                 raise damaged(folder / "metrics.jsonl", f"line {number}: {error}") from error
-        trained = data.get("train", {}).get("groups", {})
-        return RunReport(run, tuple(lines), run.results or {}, trained)
+        report = RunReport(run, tuple(lines), run.results or {}, {})
+        try:
+            report = replace(report, trained=dict(data["train"]["groups"]))
+            list(report.charts()), report.measured(), report.claimed(), report.costs()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
+        return report
 
     @property
     def title(self) -> str:

@@ -133,6 +133,19 @@ def test_a_damaged_record_is_told(place: Path, tmp_path: Path) -> None:
         RunReport.read(folder)
 
 
+@pytest.mark.parametrize(
+    "results", ['{"splits": 3}', '{"splits": {"test": {}}, "breakdown": "length"}', '{"claims": [1]}', "[]", "{"]
+)
+def test_damaged_results_are_told(place: Path, tmp_path: Path, results: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "data.json", "metrics.jsonl"):
+        (folder / name).write_text((place / "run" / name).read_text())
+    (folder / "results.json").write_text(results)
+    with pytest.raises(RunError, match="is damaged"):
+        RunReport.read(folder)
+
+
 def test_a_table_is_reported_from_the_runs_that_are_done(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     runs = tmp_path / "runs"
