@@ -36,6 +36,9 @@ class Act(HaltingBlock):
     state before the step that it weighs, the threshold must be passed, and R is averaged over padding too. w and b
     start as torch's."""
 
+    settles = True
+    rests = False
+
     def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
         super().__init__()
         self.halt = nn.Linear(d, 1)

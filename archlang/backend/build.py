@@ -64,7 +64,8 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
             return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras)
     instance = graph.instances[str(node.attributes["instance"])]
     path, length = relative(instance.path, loop.scope), halted_lengths(node)
-    if not isinstance(find(owner, path.split(".")), HaltingBlock):
+    block = find(owner, path.split("."))
+    if not isinstance(block, HaltingBlock):
         raise mistakes.not_halting(instance)
     return Halting(
         owner,
@@ -78,7 +79,16 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         along=tuple(length != () and kind.lengths[:1] == length for kind in node.types),
         extras=extras,
         depth=loop.deep,
+        compact=block.settles
+        and (block.rests or (len(node.types) == 1 and not extras))
+        and not any(_is_mixing(one, graph) for one in node.regions[0].walk()),
     )
+
+
+def _is_mixing(node: Node, graph: Graph) -> bool:
+    """Whether a node computes something of one sample from another one."""
+    path = node.attributes.get("instance")
+    return isinstance(path, str) and graph.instances[path].statics.get("scrambled") is True
 
 
 def _int(node: Node, name: str) -> int:

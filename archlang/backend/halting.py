@@ -38,6 +38,13 @@ class HaltingBlock(nn.Module):
 
     and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None where all are."""
 
+    settles = False
+    """Whether a sample none of whose positions is live keeps its mixture, its ponder and its steps, whatever comes
+    after: then it can leave the batch. The fields of its tallies have a row for each sample, or are no tensors."""
+
+    rests = True
+    """Whether what has halted is transformed no more: such a sample keeps the other states of the loop too"""
+
     def start(self, state: Tensor, mask: Tensor | None) -> Tally:
         """The tally before the first step."""
         raise NotImplementedError

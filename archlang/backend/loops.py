@@ -14,11 +14,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.compaction import Compaction
 from archlang.backend.halting import HaltingBlock, Tally
 
 # Takes the module, the states, captured values and masks; gives the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
 Body = Callable[..., tuple[Any, ...]]
+# On a GPU, so many steps go by before anybody asks who has halted.
+_STEPS_BETWEEN = 4
 
 
 def find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
@@ -107,7 +110,9 @@ class Halting:
     """Moves the states until the halting block lets nothing go on, at most `limit` times.
 
     `halted` is the state that halts, and `ranks` has the number of axes of each state; where `along` is true, a state
-    has the positions that the halted one has, and moves only at those that took the step. `watch` sees each tally."""
+    has the positions that the halted one has, and moves only at those that took the step. With `compact`, samples that
+    have halted leave the batch, which changes no result; `computed` counts the steps of samples that were computed, and
+    `masked` those that would have been without it. `watch` sees each tally, of the whole batch."""
 
     owner: nn.Module = field(repr=False)
     body: Body = field(repr=False)
@@ -119,7 +124,10 @@ class Halting:
     along: tuple[bool, ...]
     extras: int
     depth: bool
+    compact: bool = False
     watch: Callable[[Tally], None] | None = None
+    computed: int = 0
+    masked: int = 0
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -138,8 +146,12 @@ class Halting:
         states, fixed = list(values[:count]), values[count:]
         tally = block.start(states[halted], mask)
         inner: Float[Tensor, " b"] | None = None
+        batch = len(states[halted])
+        compaction = Compaction() if self.compact and self.watch is None and batch > 1 else None
         for step in range(self.limit):
             states[halted] = tally.state
+            self.computed += len(tally.state)
+            self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
             results = body(owner, *states, *mixture, *fixed)
             tally = block.advance(tally, results[halted], mask)
@@ -152,12 +164,43 @@ class Halting:
                 inner = added if inner is None else inner + added
             if self.watch is not None:
                 self.watch(tally)
-            # Asking the device for an answer is slow, so not after the last step, and not before the first.
-            if step + 1 < self.limit and not tally.live.any():
+            # Asking the device for an answer is slow, so not after the last step.
+            if step + 1 == self.limit or not self._asks(step, tally.live.device):
+                continue
+            if compaction is None:
+                if not tally.live.any():
+                    break
+                continue
+            rows = compaction.rows(tally.live)
+            if rows is None:
                 break
-        states[halted] = tally.mixture
-        ponder = tally.ponder if inner is None else tally.ponder + inner
-        return (*states, ponder, _mean_steps(tally, mask)) if self.depth else (*states, ponder)
+            if len(rows.go):
+                ending = self._ending(tally, states, inner, mask)
+                given = compaction.take(rows, ending, [tally, inner, mask, *states, *fixed])
+                tally, inner, mask, *others = given
+                states, fixed = others[:count], tuple(others[count:])
+        ending = self._ending(tally, states, inner, mask)
+        return tuple(ending if compaction is None else compaction.together(ending))
+
+    def _asks(self, step: int, device: torch.device) -> bool:
+        """Whether it is time to see who has halted. A GPU would have to be waited for, so there only after some steps;
+        what is computed meanwhile changes nothing, if nothing that has halted is changed any more."""
+        return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN == _STEPS_BETWEEN - 1
+
+    def _ending(
+        self,
+        tally: Tally,
+        states: Sequence[Tensor],
+        inner: Float[Tensor, " b"] | None,
+        mask: Bool[Tensor, "b n"] | None,
+    ) -> list[Tensor]:
+        """The results of the loop for the samples of a tally."""
+        results = [*states]
+        results[self.halted] = tally.mixture
+        results.append(tally.ponder if inner is None else tally.ponder + inner)
+        if self.depth:
+            results.append(_mean_steps(tally, mask))
+        return results
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.halting import Tally
 from archlang.backend.masks import make_masks
@@ -226,6 +227,7 @@ def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tens
     runs: list[list[Tally]] = []
     probabilities: list[Tensor] = []
     start, advance = block.start, block.advance
+    loops = list(halting_loops(module))
 
     def begun(*inputs: Any) -> Any:
         runs.append([start(*inputs)])
@@ -236,6 +238,8 @@ def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tens
         return runs[-1][-1]
 
     block.start, block.advance = begun, advanced  # type: ignore[method-assign, assignment]
+    for loop in loops:
+        loop.compact = False  # the tallies of all samples are looked at
     handle = block.output.register_forward_hook(
         lambda _, __, logit: probabilities.append(torch.sigmoid(logit[..., 0]).detach())
     )
@@ -244,6 +248,8 @@ def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tens
     finally:
         handle.remove()
         del block.start, block.advance
+        for loop in loops:
+            loop.compact = True
 
 
 def framed(golden: Golden) -> tuple[str, Weights]:
