@@ -14,6 +14,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from archlang.backend.loops import halting_loops
 from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints
 from archlang.run.data import Data, Sampler
@@ -40,7 +41,9 @@ class Watcher(Protocol):
     """Whoever looks on: a progress bar, or nobody. It is told of the steps that are logged, and of others when due."""
 
     def due(self) -> bool: ...
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None: ...
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None: ...
     def scored(self, step: int, score: Score) -> None: ...
 
 
@@ -330,6 +333,15 @@ class Training:
         depth = getattr(self.module, "mean_depth", None)
         return None if depth is None else float(depth)
 
+    def _spared(self) -> float | None:
+        """Of the steps of halting loops since the last time, the share that samples did not need that had halted; None
+        without such loops."""
+        loops = list(halting_loops(self.module))
+        computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
+        for loop in loops:
+            loop.computed = loop.masked = 0
+        return 1 - computed / masked if masked else None
+
     def _log(self, step: int, value: Tensor, norm: Tensor | None, rate: float) -> None:
         number, depth, speed = float(value), self._depth(), self._speed()
         if not self._leads:
@@ -341,9 +353,11 @@ class Training:
         if depth is not None:
             line["mean_depth"] = depth
         self.record.append("metrics.jsonl", line)
-        self.record.append("timings.jsonl", {"step": step, "time": time.time(), "steps_per_second": speed})
+        spared = self._spared()
+        timing = {"step": step, "time": time.time(), "steps_per_second": speed}
+        self.record.append("timings.jsonl", timing if spared is None else {**timing, "spared": spared})
         self.record.scalars(step, {f"train/{name}": number for name, number in line.items() if name != "step"})
-        self.watcher.step(step, self.total, number, speed, depth)
+        self.watcher.step(step, self.total, number, speed, depth, spared)
         self._seconds, self._timed = 0.0, 0
 
     # Measuring

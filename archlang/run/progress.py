@@ -38,7 +38,9 @@ class Silent:
     def due(self) -> bool:
         return False
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None:
         pass
 
     def scored(self, step: int, score: Score) -> None:
@@ -52,6 +54,7 @@ class Display:
         self._console = console
         self._name = name
         self._accuracy = ""
+        self._spared: float | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._last = time.monotonic()
@@ -79,10 +82,15 @@ class Display:
         """Whether it is time to show something again."""
         return time.monotonic() - self._last > (_SECONDS if self._bar is None else _REDRAWN)
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None:
+        """`spared` is the share of the steps of halting loops that nobody had to compute, if it is known."""
+        self._spared = self._spared if spared is None else spared
         facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
         if depth is not None:
             facts += f"  depth {depth:.1f}"
+            facts += f" ({self._spared:.0%} spared)" if self._spared else ""
         if self._bar is not None and self._task is not None:
             self._last = time.monotonic()
             self._bar.update(self._task, completed=step, facts=facts)

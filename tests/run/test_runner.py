@@ -290,6 +290,7 @@ def test_curves_have_no_clock_in_them(train: Train, tmp_path: Path) -> None:
     }  # fmt: skip
     timings = lines(tmp_path / "run", "timings.jsonl")
     assert len(timings) == len(lines(tmp_path / "run"))
+    assert all(0 <= line["spared"] <= 1 for line in timings if "steps_per_second" in line)
     assert any((tmp_path / "run" / "tensorboard").iterdir())
 
 
