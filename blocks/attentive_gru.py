@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
-from archlang.blocks.pointer_unit import over_slots
+from archlang.blocks.pointer_unit import gated, over_slots
 
 
 class AttentiveGru(nn.Module):
@@ -38,7 +38,7 @@ class AttentiveGru(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t hidden"]:
-        return self._walk(x, memory, start, mask_n)[0]
+        return self._results(*self.states(x, memory, start, mask_n), memory)
 
     def extend(
         self,
@@ -50,24 +50,43 @@ class AttentiveGru(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t hidden"]:
-        y, past.kept["h"] = self._walk(x, memory, past.kept.get("h", start), mask_n)
-        return y
+        states, weights = self.states(x, memory, past.kept.get("h", start), mask_n)
+        if states.shape[1]:
+            past.kept["h"] = states[:, -1]
+        return self._results(states, weights, memory)
 
-    def _walk(
+    def states(
         self,
         x: Float[Tensor, "b t e"],
         memory: Float[Tensor, "b n d"],
         h: Float[Tensor, "b hidden"],
-        mask_n: Bool[Tensor, "b n"] | None,
-    ) -> tuple[Float[Tensor, "b t hidden"], Float[Tensor, "b hidden"]]:
-        """The results of the steps after the state h, and the state after them."""
-        steps = []
-        # W [h; m] is W_h h + W_m m, and the memory stays as it is.
-        of_state, of_memory = torch.split(self.attention.weight, [h.shape[-1], memory.shape[-1]], dim=1)
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> tuple[Float[Tensor, "b t hidden"], Float[Tensor, "b t n"]]:
+        """h_t and softmax_n(e_n) of the steps after the state h.
+
+        W [h; m] is W_h h + W_m m, and so are the gates: what x and the memory add to them is computed before the walk,
+        for all steps at once."""
+        widths = [x.shape[-1], h.shape[-1], memory.shape[-1]]
+        of_state, of_memory = torch.split(self.attention.weight, widths[1:], dim=1)
         slots = F.linear(memory, of_memory, self.attention.bias)
-        for x_t in x.unbind(1):
-            scores = F.relu(F.linear(h, of_state)[:, None] + slots) @ self.score
-            context = (over_slots(scores, mask_n)[:, None] @ memory)[:, 0]
-            h = self.cell(torch.cat((x_t, context), dim=-1), h)
-            steps.append(self.output(torch.cat((h, context), dim=-1)))
-        return torch.stack(steps, dim=1) if steps else x.new_zeros(len(x), 0, h.shape[-1]), h
+        of_input, of_context = torch.split(self.cell.weight_ih, widths[::2], dim=1)
+        given = F.linear(x, of_input, self.cell.bias_ih)
+        both = torch.cat((of_state, self.cell.weight_hh))
+        bias = torch.cat((torch.zeros_like(self.attention.bias), self.cell.bias_hh))
+        states, looks = [], []
+        for now in given.unbind(1):
+            added = F.linear(h, both, bias)
+            scored, kept = added[:, : len(of_state)], added[:, len(of_state) :]
+            weights = over_slots(F.relu(scored[:, None] + slots) @ self.score, mask_n)
+            h = gated(torch.addmm(now, (weights[:, None] @ memory)[:, 0], of_context.T), kept, h)
+            states.append(h)
+            looks.append(weights)
+        if not states:
+            return x.new_zeros(len(x), 0, h.shape[-1]), x.new_zeros(len(x), 0, memory.shape[1])
+        return torch.stack(states, dim=1), torch.stack(looks, dim=1)
+
+    def _results(
+        self, states: Float[Tensor, "b t hidden"], weights: Float[Tensor, "b t n"], memory: Float[Tensor, "b n d"]
+    ) -> Float[Tensor, "b t hidden"]:
+        y: Tensor = self.output(torch.cat((states, weights @ memory), dim=-1))
+        return y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import torch
@@ -27,13 +28,14 @@ class DotScore(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
 
-    def keys(self, a: Float[Tensor, "b n bits"]) -> Float[Tensor, "b n hidden"]:
-        y: Tensor = self.key(self.address_map(a))
-        return y
-
-    def forward(self, h: Float[Tensor, "b hidden"], keys: Float[Tensor, "b n hidden"]) -> Float[Tensor, "b n"]:
-        query: Tensor = self.query(self.state_map(h))
-        return (keys @ query[..., None])[..., 0] / sqrt(query.shape[-1])
+    def asked(self) -> tuple[Float[Tensor, "_bits hidden"], Float[Tensor, " _bits"]]:
+        """U and u of the scores [a; 1] · (U h + u): all maps are linear, so they are one, which gives no more numbers
+        than an address has bits, and one."""
+        weights = torch.cat((self.address_map.weight, self.address_map.bias[:, None]), dim=1)
+        bias = F.pad(self.key.bias[None], (0, 0, len(self.address_map.bias), 0))
+        of_key = (weights.T @ self.key.weight.T + bias) / sqrt(self.key.out_features)
+        of_state = self.query.weight @ self.state_map.weight
+        return of_key @ of_state, of_key @ F.linear(self.state_map.bias, self.query.weight, self.query.bias)
 
 
 class CosineScore(nn.Module):
@@ -46,11 +48,8 @@ class CosineScore(nn.Module):
         self.epsilon = epsilon
 
     def keys(self, a: Float[Tensor, "b n bits"]) -> Float[Tensor, "b n hidden"]:
-        y: Tensor = self.output(F.relu(self.hidden(a)))
-        return y
-
-    def forward(self, h: Float[Tensor, "b hidden"], keys: Float[Tensor, "b n hidden"]) -> Float[Tensor, "b n"]:
-        return F.cosine_similarity(h[:, None], keys, dim=-1, eps=self.epsilon)
+        """g(a) / |g(a)|"""
+        return F.normalize(self.output(F.relu(self.hidden(a))), dim=-1, eps=self.epsilon)
 
 
 class Pointer(nn.Module):
@@ -91,6 +90,7 @@ class PointerUnit(nn.Module):
             for _ in range(pointers)
         )
         self.starts = ("first", "last") if form == "code" else ("first", "last", "middle")
+        self.cosine = form != "code"
         self.scrambled = scrambled
         self.causal = causal
         self.hidden = hidden
@@ -136,25 +136,74 @@ class PointerUnit(nn.Module):
         if self.causal:
             seen = so_far(begin + steps, n, a.device)[None, begin:]
             seen = seen if mask_n is None else seen & mask_n[:, None]
-        walks = []
-        for index, pointer in enumerate(self.pointers):
-            assert isinstance(pointer, Pointer)
-            names = (f"p{index}", f"h{index}", f"keys{index}")
-            if begin:
-                p, h, keys = (kept[name] for name in names)
+        if not begin:
+            ends = [slots[self.starts[index % len(self.starts)]] for index in range(len(self.pointers))]
+            rows = torch.arange(b, device=a.device)
+            kept["p"] = torch.stack([a[rows, end] for end in ends])
+            kept["h"] = a.new_zeros(len(ends), b, self.hidden)
+        w, _, kept["p"], kept["h"] = self.walk(kept["p"], kept["h"], a, bank, steps, seen, mask_n)
+        return w
+
+    def walk(
+        self,
+        p: Float[Tensor, "k b bits"],
+        h: Float[Tensor, "k b hidden"],
+        a: Float[Tensor, "b n bits"],
+        bank: Float[Tensor, "b n bits"],
+        steps: int,
+        seen: Bool[Tensor, "_b t n"] | None,
+        mask_n: Bool[Tensor, "b n"] | None,
+    ) -> tuple[Float[Tensor, "b t k n"], Float[Tensor, "b t k hidden"], Float[Tensor, "k b bits"], Tensor]:
+        """w and h of so many steps of all pointers at once, and where they stand then; p is formed of `bank`."""
+        units = [pointer for pointer in self.pointers if isinstance(pointer, Pointer)]
+        asked = [unit.score.asked() for unit in units if isinstance(unit.score, DotScore)]
+        keys = [unit.score.keys(a) for unit in units if isinstance(unit.score, CosineScore)]
+        of_input, input_bias = _stacked([(unit.cell.weight_ih, unit.cell.bias_ih) for unit in units])
+        # The next gates and the score come from the same state, and so from one product.
+        of_state, state_bias = _stacked(
+            [
+                (torch.cat((unit.cell.weight_hh, of_h)), torch.cat((unit.cell.bias_hh, bias)))
+                for unit, (of_h, bias) in zip(units, asked, strict=True)
+            ]
+            if asked
+            else [(unit.cell.weight_hh, unit.cell.bias_hh) for unit in units]
+        )
+        gates = 3 * self.hidden
+        compared = torch.stack(keys) if keys else F.pad(a, (0, 1), value=1.0)
+        added = torch.baddbmm(state_bias, h, of_state)
+        looks, states = [], []
+        for step in range(steps):
+            h = gated(torch.baddbmm(input_bias, p, of_input), added[..., :gates], h)
+            added = torch.baddbmm(state_bias, h, of_state)
+            if keys:
+                scores = compared @ F.normalize(h, dim=-1, eps=1e-8)[..., None]
             else:
-                p = a[torch.arange(b, device=a.device), slots[self.starts[index % len(self.starts)]]]
-                h = a.new_zeros(b, self.hidden)
-                keys = pointer.score.keys(a)
-            walk = []
-            for step in range(steps):
-                h = pointer.cell(p, h)
-                w = over_slots(pointer.score(h, keys), seen[:, step] if seen is not None else mask_n)
-                p = (w[:, None] @ bank)[:, 0]
-                walk.append(w)
-            kept.update(zip(names, (p, h, keys), strict=True))
-            walks.append(torch.stack(walk, dim=1) if walk else a.new_zeros(b, 0, n))
-        return torch.stack(walks, dim=2)
+                scores = compared @ added[..., gates:, None]
+            there = seen[:, step] if seen is not None else mask_n
+            w = over_slots(scores[..., 0], None if there is None else there[None])
+            p = (w[..., None, :] @ bank)[..., 0, :]
+            looks.append(w)
+            states.append(h)
+        if not looks:
+            (k, b, _), n = p.shape, a.shape[1]
+            return p.new_zeros(b, 0, k, n), p.new_zeros(b, 0, k, self.hidden), p, h
+        return torch.stack(looks).permute(2, 0, 1, 3), torch.stack(states).permute(2, 0, 1, 3), p, h
+
+
+def _stacked(maps: Sequence[tuple[Tensor, Tensor]]) -> tuple[Float[Tensor, "k d c"], Float[Tensor, "k 1 c"]]:
+    """Several linear maps, side by side, for torch.baddbmm."""
+    weights, biases = zip(*maps, strict=True)
+    return torch.stack(weights).transpose(1, 2), torch.stack(biases)[:, None]
+
+
+def gated(
+    given: Float[Tensor, "*b _gates"], kept: Float[Tensor, "*b _gates"], h: Float[Tensor, "*b hidden"]
+) -> Float[Tensor, "*b hidden"]:
+    """The next state of a GRU, from what its input and its state add to reset gate, update gate and candidate."""
+    width = h.shape[-1]
+    r, z = torch.sigmoid(given[..., : 2 * width] + kept[..., : 2 * width]).chunk(2, dim=-1)
+    new = torch.tanh(given[..., 2 * width :] + r * kept[..., 2 * width :])
+    return torch.lerp(new, h, z)
 
 
 def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] | None) -> Float[Tensor, "b *t n"]:
