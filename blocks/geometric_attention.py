@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from math import sqrt
 from typing import Any
@@ -33,6 +33,57 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
     before = F.pad(left[..., :-1].cumsum(-1), (1, 0))
     return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
+
+
+class _NearestMatchOfShort(torch.autograd.Function):
+    """`nearest_match` of short sequences: the sums over nearer keys are matrix products with zeros and ones, one matrix
+    for each place of a query. Three passes and a product are all that there is, each way."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, nearer: Tensor) -> Tensor:  # Any: what torch keeps for the way back
+        n, m = logits.shape[-2:]
+        x = logits.reshape(-1, n, m)
+        closed = F.softplus(x, threshold=40.0)  # -ln(1 - P)
+        log = x - closed  # ln P
+        open_ = log.exp()
+        weights = log.sub_(_by_place(closed, nearer)).exp_()
+        ctx.save_for_backward(weights, open_, nearer)
+        return weights.view(logits.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # Any: as above
+        weights, open_, nearer = ctx.saved_tensors
+        own = weights * gradient.reshape(weights.shape)
+        # Each key closes itself, where it is open, and all that is farther.
+        closing = _by_place(own, nearer.transpose(1, 2)).add_(own).mul_(open_)
+        return own.sub_(closing).view(gradient.shape), None
+
+
+def _by_place(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m m"]) -> Float[Tensor, "k n m"]:
+    """values[:, i] @ maps[i] for each i"""
+    return torch.bmm(values.transpose(0, 1), maps).transpose(0, 1)
+
+
+@lru_cache(maxsize=64)
+def _nearer(n: int, m: int, offset: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "n m m"]:
+    """For each query a matrix: 1 at (k, j) where the key k is nearer than j, or as near and to the right."""
+    place = torch.arange(offset, offset + n, device=device)[:, None]
+    key = torch.arange(m, device=device)
+    rank = 2 * (key - place).abs() + (key < place)
+    return (rank[:, :, None] < rank[:, None, :]).to(dtype)
+
+
+# Up to this length it is the fastest form; its work grows with the third power of it.
+_SHORT = 64
+
+
+def nearest_match_of_short(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
+    """`nearest_match` of few keys. It has no second derivative."""
+    n, m = logits.shape[-2:]
+    nearer = _nearer(n, m, offset, logits.dtype, logits.device)
+    weights: Tensor = _NearestMatchOfShort.apply(logits, nearer)  # type: ignore[no-untyped-call]
+    return weights
 
 
 class _NearestMatch(torch.autograd.Function):
@@ -214,8 +265,12 @@ class GeometricAttention(nn.Module):
             hidden = hidden | ~mask_m[:, None, None, :]
         # The running sums want at least single precision.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
-        long = q.shape[1] == key.shape[2] >= _LONG and start == 0 and logits.device.type == "cpu"
-        weights = nearest_match_of_long(logits) if long else nearest_match(logits, start)
+        if logits.device.type == "cpu" and m <= _SHORT:
+            weights = nearest_match_of_short(logits, start)
+        elif logits.device.type == "cpu" and n == m >= _LONG and start == 0:
+            weights = nearest_match_of_long(logits)
+        else:
+            weights = nearest_match(logits, start)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
     def by_kernel(

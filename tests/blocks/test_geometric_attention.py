@@ -10,7 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks import geometric_attention
-from archlang.blocks.geometric_attention import GeometricAttention, nearest_match, nearest_match_of_long
+from archlang.blocks.geometric_attention import (
+    GeometricAttention,
+    nearest_match,
+    nearest_match_of_long,
+    nearest_match_of_short,
+)
 
 
 def geometric(
@@ -224,15 +229,18 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
     assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype
 
 
+@pytest.mark.parametrize("form", [nearest_match_of_long, nearest_match_of_short])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 33])
-def test_the_form_for_long_sequences_is_equal_in_weights_and_gradients(n: int, causal: bool) -> None:
+def test_the_fast_forms_are_equal_in_weights_and_gradients(
+    n: int, causal: bool, form: Callable[[Tensor], Tensor]
+) -> None:
     hidden = torch.ones(n, n, dtype=torch.bool).triu(0) if causal else torch.eye(n, dtype=torch.bool)
     padding = torch.arange(n) >= torch.tensor([n, max(1, n - 2)])[:, None]
     logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).masked_fill(hidden, -torch.inf)
     logits = logits.masked_fill(padding[:, None, None], -torch.inf).requires_grad_()
     probe = torch.randn(2, 3, n, n, dtype=torch.float64)
-    fast, plain = nearest_match_of_long(logits), nearest_match(logits)
+    fast, plain = form(logits), nearest_match(logits)
     torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
     gradients = [torch.autograd.grad((weights * probe).sum(), logits)[0] for weights in (fast, plain)]
     torch.testing.assert_close(*(one.nan_to_num() for one in gradients), atol=1e-10, rtol=0)
@@ -267,3 +275,14 @@ def test_the_form_for_long_sequences_keeps_its_digits_where_logits_are_extreme()
 def test_weights_of_long_sequences_hold_no_denormal_numbers() -> None:
     weights = nearest_match_of_long(torch.randn(1, 512, 512).masked_fill(torch.eye(512, dtype=torch.bool), -torch.inf))
     assert weights[weights != 0].min() > torch.finfo(torch.float32).tiny
+
+
+def test_the_form_for_short_sequences_takes_queries_that_stand_behind_keys() -> None:
+    logits = torch.randn(2, 3, 9, dtype=torch.float64)
+    torch.testing.assert_close(nearest_match_of_short(logits, 5), nearest_match(logits, 5), atol=1e-14, rtol=0)
+
+
+def test_the_form_for_short_sequences_keeps_its_digits_where_logits_are_extreme() -> None:
+    logits = (50 * torch.randn(20, 40, 40)).masked_fill(torch.eye(40, dtype=torch.bool), -torch.inf)
+    exact = nearest_match(logits.double())
+    assert (nearest_match_of_short(logits).double() - exact).abs().max() < 1e-5
