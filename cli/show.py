@@ -15,7 +15,11 @@ def show(
     tree: Annotated[bool, typer.Option("--tree", help="The tree of the text.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
     torch: Annotated[bool, typer.Option("--torch", help="The generated Python.")] = False,
-    passes: Annotated[bool, typer.Option("--passes/--no-passes", help="The graph after or before the passes.")] = True,
+    passes: Annotated[bool, typer.Option("--passes", help="The passes, and what each does to the graph.")] = False,
+    no_passes: Annotated[bool, typer.Option("--no-passes", help="The graph before the passes.")] = False,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="A pass to leave out, by its name; may be repeated.")
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
@@ -29,8 +33,14 @@ def show(
     from archlang import compile as compiler
     from archlang.cli.settings import parse_sets
 
-    if tree + graph + torch > 1:
-        console.fail("`--tree`, `--graph` and `--torch` are different stages", "choose one of them", code=2)
+    if tree + graph + torch + passes > 1:
+        console.fail("`--tree`, `--graph`, `--passes` and `--torch` are different stages", "choose one of them", code=2)
+    from archlang.passes.pipeline import NAMES, PASSES, optimize
+
+    left_out = tuple(without or ())
+    for name in left_out:
+        if name not in NAMES:
+            console.fail(f"no pass that can be left out is called `{name}`", f"they are {', '.join(NAMES)}", code=2)
     if tree:
         from rich.pretty import pretty_repr
 
@@ -47,12 +57,18 @@ def show(
         from archlang.backend.build import build
         from archlang.backend.text import print_torch
 
-        print(print_torch(build(found)))
+        print(print_torch(build(found, without=left_out)))
+        return
+    if passes:
+        for step in PASSES:
+            before = sum(1 for _ in found.region.walk())
+            found = found if step.name in left_out else step.run(found)
+            after = sum(1 for _ in found.region.walk())
+            done = "left out" if step.name in left_out else f"{before} nodes to {after}"
+            console.out.print(f"{step.name:<12}{step.says}: {done}", markup=False, highlight=False)
         return
     from archlang.graph.text import print_graph
 
-    if passes:
-        from archlang.passes.pipeline import optimize
-
-        found = optimize(found)
+    if not no_passes:
+        found = optimize(found, left_out)
     print(print_graph(found), end="")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torch import nn
 
 from archlang.backend import mistakes
@@ -17,14 +19,14 @@ from archlang.graph.graph import Graph, Node
 from archlang.passes import optimize
 
 
-def build(graph: Graph, *, plugins: bool = False) -> Architecture:
+def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ()) -> Architecture:
     """The module of a model. Only Python of `archlang.blocks` is imported, unless `plugins` allows all that the graph
-    names.
+    names. `without` names passes that are left out.
 
     Raises:
         BuildError: sizes are not known, or a block's Python is not allowed or not there."""
     _require_sizes(graph)
-    graph = optimize(graph)
+    graph = optimize(graph, without)
     program = lower(graph)
     architecture = Architecture(program)
     plant(architecture, graph, plugins=plugins)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
 from archlang.graph.verifier import verify
@@ -10,15 +11,40 @@ from archlang.passes.common import share_common
 from archlang.passes.dead import remove_dead
 from archlang.passes.fold import fold
 from archlang.passes.inline import inline
+from archlang.passes.invariants import leave_loops
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass by its name. One that is `needed` cannot be left out: what follows relies on it."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+    says: str
+    needed: bool = False
+
 
 # Blocks are dissolved first, so that the others see through them; what the others leave unused goes last.
-PASSES: tuple[Callable[[Graph], Graph], ...] = (inline, fold, share_common, remove_dead)
+PASSES: tuple[Pass, ...] = (
+    Pass("inline", inline, "dissolves applied blocks into what they are made of", needed=True),
+    Pass("fold", fold, "does arithmetic with literals, and drops what changes nothing"),
+    Pass("common", share_common, "computes once what is written twice"),
+    Pass("invariants", leave_loops, "moves out of a loop what is the same in each of its steps"),
+    Pass("dead", remove_dead, "removes what no result needs"),
+)
+NAMES = tuple(one.name for one in PASSES if not one.needed)
 
 
-def optimize(graph: Graph) -> Graph:
-    """The graph that the backend builds: it computes the same with less."""
+def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
+    """The graph that the backend builds: it computes the same with less. `without` names passes that are left out.
+
+    Raises:
+        ValueError: there is no such pass, or it is needed."""
+    if unknown := set(without) - set(NAMES):
+        raise ValueError(f"no pass that can be left out is called {', '.join(sorted(unknown))}")
     verify(graph)
     for step in PASSES:
-        graph = step(graph)
+        if step.name not in without:
+            graph = step.run(graph)
     verify(graph)
     return graph

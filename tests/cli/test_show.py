@@ -19,7 +19,7 @@ def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
 
 
 def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
-    for option in ("--passes", "--no-passes"):
+    for option in ("--graph", "--no-passes", "--without=fold"):
         said = archlang("show", "model.arch", option)
         assert said.code == 0
         assert "call @embed" in said.out
@@ -67,3 +67,18 @@ def test_what_cannot_be_shown_is_said(
     said = archlang("show", *arguments)
     assert (said.code, said.out) == (code, "")
     assert words in said.err
+
+
+def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Command, folder: Path) -> None:
+    said = archlang("show", "model.arch", "--passes", "--without", "dead")
+    lines = said.out.splitlines()
+    assert [line.split()[0] for line in lines] == ["inline", "fold", "common", "invariants", "dead"]
+    assert "3 nodes to 3" in lines[0]
+    assert lines[4].endswith("left out")
+
+
+def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:
+    for name in ("inline", "speed"):
+        said = archlang("show", "model.arch", "--without", name)
+        assert said.code == 2
+        assert f"no pass that can be left out is called `{name}`" in said.err

@@ -1,0 +1,134 @@
+"""Claims about what leaves a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import archlang
+from archlang.backend import Architecture
+from archlang.graph import Graph
+from archlang.passes.invariants import leave_loops
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+
+PROGRAMS = {
+    "repeat": "k = linear[d](h)\n repeat 5 { h <- norm(h + attention[heads = 2](h, norm(k) * 2)) }",
+    "halting": "k = linear[d](h)\n repeat 5 halting h by global_halt[0.9] {"
+    " h <- norm(h + attention[heads = 2](h, norm(k))) }",
+    "scan": "k = linear[d](h)\n y = scan c in chunks[size = 3](h) { emit c + attention[heads = 2](c, norm(k)) }",
+    "nested": "k = linear[d](h)\n repeat 3 { g = h\n repeat 2 { g <- norm(g + attention[heads = 2](g, norm(k))) }\n"
+    " h <- h + g }",
+}
+
+
+def test_what_is_the_same_in_each_step_is_computed_before_the_loop(becomes: Becomes) -> None:
+    becomes(
+        leave_loops,
+        """
+        graph g
+        instance @norm: norm axes () "archlang.blocks.norm:Norm"
+        instance @linear: linear axes () "archlang.blocks.linear:Linear"
+        input %1 x: vec[4]
+        input %2 m: vec[4]
+        %3: vec[4] = repeat[count = 5](%1, %2) {
+            input %4 h: vec[4]
+            input %5 m: vec[4]
+            %6: vec[4] = call @norm(%5)
+            %7: number = number[value = 2]()
+            %8: vec[4] = multiply(%6, %7)
+            %9: vec[4] = call @linear(%4)
+            %10: vec[4] = add(%9, %8)
+            return %10
+        }
+        return %3
+        """,
+        """
+        graph g
+        instance @norm: norm axes () "archlang.blocks.norm:Norm"
+        instance @linear: linear axes () "archlang.blocks.linear:Linear"
+        input %1 x: vec[4]
+        input %2 m: vec[4]
+        %11: vec[4] = call @norm(%2)
+        %12: number = number[value = 2]()
+        %13: vec[4] = multiply(%11, %12)
+        %3: vec[4] = repeat[count = 5](%1, %2, %13) {
+            input %4 h: vec[4]
+            input %5 m: vec[4]
+            input %14: vec[4]
+            %7: number = number[value = 2]()
+            %9: vec[4] = call @linear(%4)
+            %10: vec[4] = add(%9, %14)
+            return %10
+        }
+        return %3
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        'instance @drop: feedforward[dropout = 0.1] axes () "archlang.blocks.feedforward:Feedforward"',
+        'instance @drop: dropout[rate = 0.1] axes () "archlang.blocks.dropout:Dropout"',
+        'instance @drop: own axes () "mine:Own"',
+    ],
+)
+def test_what_may_draw_numbers_stays_in_each_step(instance: str) -> None:
+    from archlang.graph.text import parse_graph
+
+    graph = parse_graph(
+        f"""
+        graph g
+        {instance}
+        input %1 x: vec[4]
+        input %2 m: vec[4]
+        %3: vec[4] = repeat[count = 5](%1, %2) {{
+            input %4 h: vec[4]
+            input %5 m: vec[4]
+            %6: vec[4] = call @drop(%5)
+            %7: vec[4] = add(%4, %6)
+            return %7
+        }}
+        return %3
+        """
+    )
+    assert leave_loops(graph) == graph
+
+
+def test_steps_of_a_stack_have_weights_of_their_own_and_keep_them(tmp_path: Path) -> None:
+    text = "k = linear[d](h)\n stack 2 { h <- norm(h + attention[heads = 2](h, norm(k))) }"
+    module = load(tmp_path, text)
+    assert {name for name, _ in module.named_parameters() if "norm" in name} == {
+        f"stack.{step}.norm{which}.{kind}" for step in (0, 1) for which in ("", "_2") for kind in ("weight", "bias")
+    }
+
+
+def load(tmp_path: Path, text: str, without: tuple[str, ...] = ()) -> Architecture:
+    path = tmp_path / "m.arch"
+    last = "y" if " y = " in text else "h"
+    head = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n "
+    path.write_text(f"{head}{text}\n return linear[classes]({last})\n}}")
+    torch.manual_seed(0)
+    return archlang.load(path, vocab=11, classes=3, without_passes=without).double()
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_results_and_gradients_are_those_of_the_loop_as_it_was(tmp_path: Path, text: str) -> None:
+    x, lengths = torch.randint(0, 11, (3, 7)), torch.tensor([7, 4, 2])
+    found, calls = [], []
+    for without in ((), ("invariants",)):
+        module = load(tmp_path, text, without)
+        counted = [0]
+        norm = next(part for name, part in module.named_modules() if name == "norm")
+        norm.register_forward_hook(lambda *_, counted=counted: counted.__setitem__(0, counted[0] + 1))
+        logits = module(x, lengths=lengths)
+        logits.square().sum().backward()
+        found.append([logits, *(parameter.grad for parameter in module.parameters())])
+        calls.append(counted[0])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+    assert calls[0] <= calls[1]
