@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +10,26 @@ import typer
 
 from archlang.cli import console
 
+_BYTES = 4  # of a number
+
 
 def summary(
     file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples of a batch.")] = 1,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions of a sample.")] = None,
+    depth: Annotated[
+        list[int] | None,
+        typer.Option("--depth", min=0, help="Steps of loops with shared weights, up to their limits."),
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Count an architecture's parameters and the FLOPs of a batch, where every loop runs to its limit.
+    """Count an architecture's parameters, the FLOPs of a batch, and the values that training keeps of it.
+
+    Loops run to their limits, or as many steps as `--depth` says. FLOPs are those of matrix products, two for each
+    multiplication. Activations are the float32 values that blocks and arithmetic give; some blocks keep more.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
@@ -30,14 +38,26 @@ def summary(
     from archlang.view.summary import summarize
 
     graph = read(file, model, recipe, parse_sets(sets)).graph
-    found = [summarize(graph, one) for one in length or [64]]
+    depths: list[int | None] = [*depth] if depth else [None]
+    asked = [(one, steps) for one in length or [64] for steps in depths]
+    found = [(steps, summarize(graph, one, steps)) for one, steps in asked]
     if as_json:
-        print(json.dumps([{**asdict(one), "batch": batch, "flops": one.flops * batch} for one in found], indent=2))
+        told = [
+            {
+                "model": one.model, "length": one.length, "depth": steps, "batch": batch, "unique": one.unique,
+                "executed": one.executed, "flops": one.flops * batch, "activation_bytes": _BYTES * one.values * batch,
+                "unknown": one.unknown, "uncounted": one.uncounted,
+            }
+            for steps, one in found
+        ]  # fmt: skip
+        print(json.dumps(told, indent=2))
         return
-    first = found[0]
+    first = found[0][1]
     print(f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}")
-    for one in found:
-        print(f"length {one.length}, batch {batch}: {one.flops * batch:,} FLOPs")
+    for steps, one in found:
+        deep = "" if steps is None else f", depth {steps}"
+        size = _BYTES * one.values * batch / 1e6
+        print(f"length {one.length}{deep}, batch {batch}: {one.flops * batch:,} FLOPs, {size:,.1f} MB of activations")
     if first.unknown:
         console.say(f"the parameters of {', '.join(first.unknown)} are not known", "they are counted as none")
     if first.uncounted:

@@ -17,8 +17,14 @@ class Sizes:
     """The statics and features of an instance, as numbers and words."""
 
     instance: Instance
+    result: int | None = None
+    """the last size of what a call gives, where it is known"""
 
     def __getitem__(self, name: str) -> int:
+        if name == "result":
+            if self.result is None:
+                raise Unknown(name)
+            return self.result
         size = self.instance.features.get(name)
         value: StaticValue | None = size.constant if size is not None else self.instance.statics.get(name)
         if not isinstance(value, int):
@@ -166,16 +172,73 @@ _PARAMETERS: Mapping[str, Callable[[Sizes], int]] = {
     "relational_read": _related,
     "attentive_gru": _attentive,
     "dereference": lambda s: 2 * s["k"] * _linear(s["d"], s["d"]) if s.word("form") == "code" else 0,
+    # The table is the embedding's.
+    "unembed": lambda s: s["result"] if s.instance.statics["bias"] is True else 0,
 }
 
 
-def parameters(instance: Instance) -> int | None:
-    """The numbers that one set of weights of an instance has; None where that is not known."""
+def parameters(instance: Instance, result: int | None = None) -> int | None:
+    """The numbers that one set of weights of an instance has; None where that is not known. `result` is the last size
+    of what it gives."""
     count = _PARAMETERS.get(instance.block) if instance.python.startswith("archlang.blocks.") else None
     try:
-        return count(Sizes(instance)) if count is not None else None
+        return count(Sizes(instance, result)) if count is not None else None
     except Unknown:
         return None
+
+
+def _attending(s: Sizes, n: int, m: int) -> int:
+    return 4 * s.width * (n * s["d"] + m * s["e"] + n * m)
+
+
+def _distances(s: Sizes, n: int, m: int) -> int:
+    """Attention with keys for n + m distances."""
+    return _attending(s, n, m) + 2 * s.width * (n + m) * (s["d"] + n)
+
+
+def _walking(s: Sizes, slots: int, steps: int) -> int:
+    h, bits = s["hidden"], s["bits"]
+    moved = 6 * h * (bits + h) + 2 * slots * bits
+    if s.word("form") == "code":
+        return s["pointers"] * steps * (moved + 2 * (bits + 1) * (h + slots))
+    width = s["address_hidden"]
+    return s["pointers"] * (steps * (moved + 2 * slots * h) + 2 * slots * width * (bits + h))
+
+
+def _reading(s: Sizes, places: int, slots: int) -> int:
+    """`places` are the steps times the slots."""
+    steps, d, k = places // max(1, slots), s["d"], s["k"]
+    maps = 2 * d * d * (slots + steps) if s.word("form") == "code" else 0
+    return k * (2 * steps * slots * d + maps)
+
+
+def _relating(s: Sizes, steps: int, slots: int) -> int:
+    k, d, reads = s["k"], s["d"], s["reads"]
+    looked = 4 * steps * reads * slots * d
+    if s.word("form") == "code":
+        return looked + 2 * steps * reads * d * (k + 2 * d) + 4 * slots * d * d
+    return looked + 2 * steps * reads * s["hidden"] * (k + d)
+
+
+def _controlling(s: Sizes, steps: int, slots: int) -> int:
+    h, d, e = s["hidden"], s["d"], s["e"]
+    step = 2 * h * h + 2 * slots * h + 4 * slots * d + 6 * h * (e + d + h) + 2 * h * (h + d)
+    return 2 * slots * d * h + steps * step
+
+
+def _lstm_steps(s: Sizes, n: int) -> int:
+    h = s["hidden"]
+    return sum(8 * n * h * (into + h) for into in [s["d"]] + [h] * (s["layers"] - 1))
+
+
+def _bilstm_steps(s: Sizes, n: int) -> int:
+    h = s["hidden"]
+    return sum(8 * n * h * (into + h // 2) for into in [s["d"]] + [h] * (s["layers"] - 1))
+
+
+def _stack_steps(s: Sizes, n: int) -> int:
+    h, w = s["hidden"], s["width"]
+    return 2 * n * h * (s["d"] + h + 2 * w + 2)
 
 
 # n and m are the positions of the first and the second argument, of one sample.
@@ -184,10 +247,21 @@ _FLOPS: Mapping[str, Callable[[Sizes, int, int], int]] = {
         (*_FREE, "embed", "learned", "norm", "start_end"),
         lambda s, n, m: 0,
     ),
-    "attention": lambda s, n, m: 4 * s.width * (n * s["d"] + m * s["e"] + n * m),
-    "geometric_attention": lambda s, n, m: (
-        4 * s.width * (n * s["d"] + m * s["e"] + n * m) + 4 * n * s["d"] * s["heads"]
-    ),
+    "attention": _attending,
+    "relative_attention": _distances,
+    "absrel_attention": lambda s, n, m: _distances(s, n, m) + 2 * n * s["d"] * _gates(s),
+    "geometric_attention": lambda s, n, m: _attending(s, n, m) + 4 * n * s["d"] * s["heads"],
+    "unembed": lambda s, n, m: 2 * n * s["d"] * s["result"],
+    "lstm": lambda s, n, m: _lstm_steps(s, n),
+    "bilstm": lambda s, n, m: _bilstm_steps(s, n),
+    "bilstm_final": lambda s, n, m: _bilstm_steps(s, n),
+    "gru": lambda s, n, m: 6 * n * s["hidden"] * (s["d"] + s["hidden"]),
+    "gru_from_zero": lambda s, n, m: 6 * n * s["hidden"] * (s["d"] + s["hidden"]),
+    "stack_rnn": lambda s, n, m: _stack_steps(s, n),
+    "pointer_unit": _walking,
+    "dereference": _reading,
+    "relational_read": _relating,
+    "attentive_gru": _controlling,
     "linear": lambda s, n, m: 2 * n * s["d"] * s["out"],
     "feedforward": lambda s, n, m: 4 * n * s["d"] * s["ff"],
     "gate": lambda s, n, m: 4 * n * s["d"] * s["ff"],
@@ -198,10 +272,11 @@ _FLOPS: Mapping[str, Callable[[Sizes, int, int], int]] = {
 }
 
 
-def flops(instance: Instance, n: int, m: int) -> int | None:
-    """What one sample costs at one call; None where that is not known."""
+def flops(instance: Instance, n: int, m: int, result: int | None = None) -> int | None:
+    """What one sample costs at one call; None where that is not known. What a call computes from its weights alone,
+    whatever the batch, is counted for relative attention and left out for pointers."""
     count = _FLOPS.get(instance.block) if instance.python.startswith("archlang.blocks.") else None
     try:
-        return count(Sizes(instance), n, m) if count is not None else None
+        return count(Sizes(instance, result), n, m) if count is not None else None
     except Unknown:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archlang import compile as compiler
-from archlang.graph.graph import Graph
+from archlang.graph.graph import Graph, Node
 from archlang.view.costs import parameters
 from archlang.view.picture import Box, picture
 from archlang.view.summary import summarize
@@ -23,18 +23,33 @@ class Architecture:
 
     def picture(self) -> Box:
         """What is drawn of it, with the parameters of each set of weights and of the whole."""
+        whole = summarize(self.graph, LENGTH)
         notes: dict[str, tuple[str, ...]] = {}
         for node in self.graph.region.walk():
             path = node.attributes.get("instance")
-            count = parameters(self.graph.instances[path]) if isinstance(path, str) else None
-            if count:
-                notes[node.id] = (f"{count:,} parameters",)
-        whole = summarize(self.graph, LENGTH)
+            cost = whole.nodes.get(node.id)
+            if not isinstance(path, str) or cost is None:
+                continue
+            own = parameters(self.graph.instances[path], _width(node))
+            said = []
+            if own:
+                more = f", {cost.parameters:,} executed" if cost.parameters > own and not node.regions else ""
+                said.append(f"{own:,} parameters{more}")
+            if cost.flops:
+                said.append(f"{cost.flops:,} FLOPs")
+            if said:
+                notes[node.id] = tuple(said)
         notes[""] = (
             f"{'at least ' if whole.unknown else ''}{whole.unique:,} parameters, {whole.executed:,} executed",
             f"{'at least ' if whole.uncounted else ''}{whole.flops:,} FLOPs a sample of {LENGTH} positions",
         )
         return picture(self.graph, notes)
+
+
+def _width(node: Node) -> int | None:
+    """The last size of what a call gives."""
+    feature = node.type.feature if len(node.types) == 1 else None
+    return None if feature is None else feature.constant
 
 
 def read(path: Path, model: str | None, recipe: str | None, sets: Mapping[str, str]) -> Architecture:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
-from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
 from archlang.types import Dim, Type
 from archlang.view.costs import flops, parameters
 
@@ -14,7 +14,9 @@ from archlang.view.costs import flops, parameters
 @dataclass(frozen=True)
 class Summary:
     """`unique` counts each weight once, `executed` as often as it is used, where every loop runs to its limit. `flops`
-    are those of one sample. `unknown` are the blocks whose parameters, `uncounted` those whose FLOPs are not known."""
+    are those of one sample. `values` are the numbers that all steps of all blocks give for it: training keeps about
+    these until the way back, and what blocks keep for themselves. `unknown` are the blocks whose parameters are not
+    known, `uncounted` those whose FLOPs are not."""
 
     model: str
     length: int
@@ -23,6 +25,9 @@ class Summary:
     flops: int
     unknown: tuple[str, ...]
     uncounted: tuple[str, ...]
+    values: int
+    nodes: Mapping[str, Cost] = field(default_factory=dict, repr=False)
+    """by the id of a node, what it costs in all of its calls"""
 
 
 @dataclass(frozen=True)
@@ -31,19 +36,21 @@ class Cost:
 
     parameters: int = 0
     flops: int = 0
+    values: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.parameters + other.parameters, self.flops + other.flops)
+        return Cost(self.parameters + other.parameters, self.flops + other.flops, self.values + other.values)
 
     def times(self, count: int) -> Cost:
-        return Cost(self.parameters * count, self.flops * count)
+        return Cost(self.parameters * count, self.flops * count, self.values * count)
 
 
-def summarize(graph: Graph, length: int) -> Summary:
-    """The costs of a graph for samples that have `length` positions in every input."""
-    counter = _Counter(graph)
+def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
+    """The costs of a graph for samples that have `length` positions in every input. Loops with shared weights run to
+    their limits, or `depth` steps where that is less."""
+    counter = _Counter(graph, depth)
     cost = counter.region(graph.region, {name: length for one in graph.region.inputs for name in _names(one.type)})
-    unique = sum(copies * (parameters(graph.instances[path]) or 0) for path, copies in counter.copies.items())
+    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items())
     return Summary(
         graph.name,
         length,
@@ -52,12 +59,18 @@ def summarize(graph: Graph, length: int) -> Summary:
         cost.flops,
         tuple(sorted(counter.unknown)),
         tuple(sorted(counter.uncounted)),
+        cost.values,
+        counter.nodes,
     )
 
 
 class _Counter:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, depth: int | None) -> None:
         self.graph = graph
+        self.depth = depth
+        self.weights: dict[str, int] = {}
+        self.nodes: dict[str, Cost] = {}
+        self.around = 1  # how often what is being counted runs
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
         self.copies: dict[str, int] = {}
@@ -70,31 +83,41 @@ class _Counter:
         total = Cost()
         for node in region.nodes:
             given = [types[source] for source in node.inputs]
-            total += self.node(node, given, made, lengths)
+            cost = self.node(node, given, made, lengths)
+            self.nodes[node.id] = self.nodes.get(node.id, Cost()) + cost.times(self.around)
+            total += cost
         return total
 
     def node(self, node: Node, given: list[Type], made: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
         cost = Cost()
         limit = node.attributes.get("limit", node.attributes.get("count", 1))
         times = int(limit) if isinstance(limit, int) else 1
+        if node.op in ("repeat", "halting") and self.depth is not None:
+            times = min(times, self.depth)
+        if node.op in ("call", *ARITHMETIC):
+            cost = Cost(values=prod(_size(dim, lengths) for dim in node.type.dims if node.type.name != "number"))
         if node.op in ("call", "halting"):
-            cost = self.call(node, given[:1] if node.op == "halting" else given, lengths).times(
+            cost += self.call(node, given[:1] if node.op == "halting" else given, lengths).times(
                 times if node.op == "halting" else 1
             )
         if not node.regions:
             return cost
         (body,) = node.regions
         if node.op != "scan":
-            before = self.stacked
+            before = self.stacked, self.around
             self.stacked *= times if node.op == "stack" else 1
+            self.around *= times
             inner = self.region(body, lengths)
-            self.stacked = before
+            self.stacked, self.around = before
             return cost + inner.times(times)
         whole = _size(given[0].dims[0], lengths)
         size = self.chunk(made.get(node.inputs[0]), whole)
         name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(whole, size)
+        once = self.around
+        self.around = once * full
         cost += self.region(body, {**lengths, name: size}).times(full)
+        self.around = once
         return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
 
     def chunk(self, cut: Node | None, whole: int) -> int:
@@ -112,8 +135,11 @@ class _Counter:
         self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
         rows = [prod(_size(dim, lengths) for dim in kind.lengths) for kind in given]
         rows = [*rows, *[1, 1]][: max(2, len(rows))] if len(rows) != 1 else [rows[0], rows[0]]
-        count = parameters(instance)
-        work = flops(instance, rows[0], rows[1])
+        feature = node.type.feature if node.op == "call" else None
+        result = None if feature is None else feature.constant
+        count = parameters(instance, result)
+        work = flops(instance, rows[0], rows[1], result)
+        self.weights[instance.path] = count or 0
         if count is None:
             self.unknown.add(instance.block)
         if work is None:
