@@ -15,14 +15,26 @@ def diff(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the second, as in `model.d=128`.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A picture of both: .html, .svg, .png, .dot or .mmd.")
+    ] = None,
 ) -> None:
-    """Say what changed from one architecture to another.
+    """Say what changed from one architecture to another; with `-o`, in a picture of both.
 
-    Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline
+    The first file's first recipe is compared. `--recipe` and `--set` are for the second file.
+
+    Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
     from archlang.cli.settings import parse_sets
     from archlang.view.difference import differences
     from archlang.view.read import read
 
-    found = differences(read(before, None, None, {}).graph, read(after, None, recipe, parse_sets(sets)).graph)
-    print("\n".join(found) if found else "nothing changed")
+    one, other = read(before, None, None, {}), read(after, None, recipe, parse_sets(sets))
+    found = differences(one.graph, other.graph) or ("nothing changed",)
+    print("\n".join(found))
+    if out is not None:
+        from archlang.view.beside import beside
+        from archlang.view.write import write
+
+        write(beside(one.picture(), other.picture(), found), out)
+        print(out)

@@ -48,6 +48,8 @@ class Box:
     badge: int = 0
     boxes: tuple[Box, ...] = ()
     edges: tuple[Edge, ...] = ()
+    mark: str = ""
+    """new, gone or changed, where two pictures are held against each other"""
 
     def walk(self) -> Iterator[Box]:
         """This box and all in it, outer before inner."""

@@ -25,6 +25,9 @@ STYLE = """
 .picture .loop > rect { fill: var(--inner); stroke: var(--loop); stroke-width: 2; }
 .picture .state > rect, .picture .memory > rect, .picture .result > rect { stroke: var(--loop); stroke-dasharray: 4 3; }
 .picture .shared > rect { stroke: var(--gate); stroke-width: 2; }
+.picture .new > rect { stroke: var(--loop); stroke-width: 3; }
+.picture .gone > rect { stroke: var(--mark); stroke-width: 3; stroke-dasharray: 2 3; }
+.picture .changed > rect { stroke: var(--gate); stroke-width: 3; stroke-dasharray: 8 3; }
 .picture .apply > rect, .picture .model > rect { fill: var(--inner); }
 .picture path { fill: none; stroke: var(--line); stroke-width: 1.5; }
 .picture path.back { stroke: var(--loop); stroke-dasharray: 5 3; }
@@ -62,6 +65,8 @@ def _group(placed: Placed) -> Iterator[str]:
         classes.append("loop")
     if box.badge:
         classes.append("shared")
+    if box.mark:
+        classes.append(box.mark)
     opens = ' role="button" tabindex="0" aria-expanded="true"' if box.boxes and box.kind != "model" else ' role="group"'
     yield (
         f'<g class="{" ".join(classes)}" data-id="{escape(box.id)}"'
