@@ -17,8 +17,8 @@ def beside(before: Box, after: Box, sentences: Sequence[str]) -> Box:
     """A box with both pictures. In the first what is gone is marked, in the second what is new, in both what has other
     statics, sizes or counts."""
     old, new = Counter(_keys(before, ())), Counter(_keys(after, ()))
-    said = {key: box.notes for key, box in _keyed(before, ())}
-    other = {key: box.notes for key, box in _keyed(after, ())}
+    said = {key: _told(box) for key, box in _keyed(before, ())}
+    other = {key: _told(box) for key, box in _keyed(after, ())}
     pair = (
         _marked(before, (), new, other, "gone", "a:"),
         _marked(after, (), old, said, "new", "b:"),
@@ -30,6 +30,14 @@ def beside(before: Box, after: Box, sentences: Sequence[str]) -> Box:
 def _key(box: Box, outer: _Key) -> _Key:
     """What a box is called, and those around it; a loop is the same one with another count."""
     return (*outer, box.title.split(" ")[0] if box.kind in ("repeat", "stack", "halting") else box.title)
+
+
+def _told(box: Box) -> tuple[str, ...]:
+    """What a box says of itself. How often it runs is said of the loop around it."""
+    return (
+        box.title,
+        *(note.partition(", ")[0] if "executed" in note else note for note in box.notes if "FLOPs" not in note),
+    )
 
 
 def _keyed(box: Box, outer: _Key) -> Iterator[tuple[_Key, Box]]:
@@ -56,7 +64,7 @@ def _marked(
         found = ""
         if one is not box and one.kind in _MARKED:
             left[key] -= 1
-            found = mark if left[key] < 0 else "changed" if said[key] != one.notes and there[key] == 1 else ""
+            found = mark if left[key] < 0 else "changed" if said[key] != _told(one) and there[key] == 1 else ""
         inside = tuple(visit(part, key) for part in one.boxes)
         edges = tuple(replace(edge, source=side + edge.source, target=side + edge.target) for edge in one.edges)
         notes = (f"[{found}]", *one.notes) if found else one.notes
