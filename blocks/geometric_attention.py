@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from math import sqrt
@@ -35,18 +36,31 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
 
 
+def _match_short(logits: Float[Tensor, "k n m"], nearer: Float[Tensor, "n m m"]) -> tuple[Tensor, Tensor]:
+    """The weights, and P: the sums over nearer keys are matrix products with zeros and ones, one matrix for each place
+    of a query. It writes over the logits."""
+    closed = F.softplus(logits, threshold=40.0)  # -ln(1 - P)
+    log = logits.sub_(closed)  # ln P
+    open_ = log.exp()
+    return log.sub_(_by_place(closed, nearer)).exp_(), open_
+
+
+def _match_short_backward(
+    weights: Float[Tensor, "k n m"], open_: Float[Tensor, "k n m"], nearer: Float[Tensor, "n m m"], by: Tensor
+) -> Float[Tensor, "k n m"]:
+    """The gradient of the logits."""
+    own = weights * by.reshape(weights.shape)
+    # Each key closes itself, where it is open, and all that is farther.
+    closing = _by_place(own, nearer.transpose(1, 2)).add_(own).mul_(open_)
+    return own.sub_(closing)
+
+
 class _NearestMatchOfShort(torch.autograd.Function):
-    """`nearest_match` of short sequences: the sums over nearer keys are matrix products with zeros and ones, one matrix
-    for each place of a query. Three passes and a product are all that there is, each way."""
+    """`nearest_match` of short sequences: some passes and a product are all that there is, each way."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, nearer: Tensor) -> Tensor:  # Any: what torch keeps for the way back
-        n, m = logits.shape[-2:]
-        x = logits.reshape(-1, n, m)
-        closed = F.softplus(x, threshold=40.0)  # -ln(1 - P)
-        log = x - closed  # ln P
-        open_ = log.exp()
-        weights = log.sub_(_by_place(closed, nearer)).exp_()
+        weights, open_ = _match_short(logits.reshape(-1, *logits.shape[-2:]).clone(), nearer)
         ctx.save_for_backward(weights, open_, nearer)
         return weights.view(logits.shape)
 
@@ -54,24 +68,83 @@ class _NearestMatchOfShort(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # Any: as above
         weights, open_, nearer = ctx.saved_tensors
-        own = weights * gradient.reshape(weights.shape)
-        # Each key closes itself, where it is open, and all that is farther.
-        closing = _by_place(own, nearer.transpose(1, 2)).add_(own).mul_(open_)
-        return own.sub_(closing).view(gradient.shape), None
+        return _match_short_backward(weights, open_, nearer, gradient).view(gradient.shape), None
 
 
-def _by_place(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m m"]) -> Float[Tensor, "k n m"]:
+class _WeightsOfShort(torch.autograd.Function):
+    """The same from queries and keys on: the logits are q · k, and what is added of the query's own to the left and to
+    the right. They are made in one place."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # what torch keeps for the way back
+        query: Float[Tensor, "b h n c"],
+        key: Float[Tensor, "b h m c"],
+        sides: Float[Tensor, "b n _s"],
+        hidden: Bool[Tensor, "_b _1 n m"],
+        places: _Places,
+    ) -> Float[Tensor, "b h n m"]:
+        b, h, n, _ = query.shape
+        m = key.shape[2]
+        left, right = sides.transpose(1, 2)[..., None].chunk(2, dim=1)
+        q, k = query.reshape(b * h, n, -1), key.reshape(b * h, m, -1)
+        logits = query.new_empty(b, h, n, m)
+        torch.where(places.ahead, right, left, out=logits)
+        logits = logits.view(b * h, n, m).baddbmm_(q, k.transpose(1, 2))
+        logits.view(b, h, n, m).masked_fill_(hidden, -torch.inf)
+        weights, open_ = _match_short(logits, places.nearer)
+        ctx.save_for_backward(weights, open_, q, k)
+        ctx.places = places
+        return weights.view(b, h, n, m)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:  # Any: as above
+        weights, open_, q, k = ctx.saved_tensors
+        b, h, n, m = gradient.shape
+        found = _match_short_backward(weights, open_, ctx.places.nearer, gradient)
+        by_side = _by_place(found, ctx.places.sides).view(b, h, n, 2)
+        return (
+            torch.bmm(found, k).view(b, h, n, -1),
+            torch.bmm(found.transpose(1, 2), q).view(b, h, m, -1),
+            by_side.permute(0, 2, 3, 1).reshape(b, n, 2 * h),
+            None,
+            None,
+        )
+
+
+def _by_place(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m _l"]) -> Float[Tensor, "k n _l"]:
     """values[:, i] @ maps[i] for each i"""
     return torch.bmm(values.transpose(0, 1), maps).transpose(0, 1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """What depends on the places of queries and keys alone."""
+
+    ahead: Bool[Tensor, "n m"]
+    """the key is to the right of the query"""
+    unseen: Bool[Tensor, "n m"]
+    """the key is the query's own; or to the right of it, where the block is causal"""
+    nearer: Float[Tensor, "n m m"]
+    """for each query a matrix: 1 at (k, j) where the key k is nearer than j, or as near and to the right"""
+    sides: Float[Tensor, "n m 2"]
+    """for each query a matrix: 1 at (k, 0) where the key k is to the left, or its own, and at (k, 1) where it is to the
+    right"""
+
+
 @lru_cache(maxsize=64)
-def _nearer(n: int, m: int, offset: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "n m m"]:
-    """For each query a matrix: 1 at (k, j) where the key k is nearer than j, or as near and to the right."""
+def _places(n: int, m: int, offset: int, causal: bool, dtype: torch.dtype, device: torch.device) -> _Places:
     place = torch.arange(offset, offset + n, device=device)[:, None]
     key = torch.arange(m, device=device)
+    ahead = key > place
     rank = 2 * (key - place).abs() + (key < place)
-    return (rank[:, :, None] < rank[:, None, :]).to(dtype)
+    return _Places(
+        ahead,
+        key >= place if causal else key == place,
+        (rank[:, :, None] < rank[:, None, :]).to(dtype),
+        torch.stack([~ahead, ahead], -1).to(dtype),
+    )
 
 
 # Up to this length it is the fastest form; its work grows with the third power of it.
@@ -81,8 +154,26 @@ _SHORT = 64
 def nearest_match_of_short(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
     """`nearest_match` of few keys. It has no second derivative."""
     n, m = logits.shape[-2:]
-    nearer = _nearer(n, m, offset, logits.dtype, logits.device)
+    nearer = _places(n, m, offset, False, logits.dtype, logits.device).nearer
     weights: Tensor = _NearestMatchOfShort.apply(logits, nearer)  # type: ignore[no-untyped-call]
+    return weights
+
+
+def weights_of_short(
+    query: Float[Tensor, "b h n c"],
+    key: Float[Tensor, "b h m c"],
+    sides: Float[Tensor, "b n _s"],
+    mask_m: Bool[Tensor, "b m"] | None,
+    offset: int,
+    causal: bool,
+) -> Float[Tensor, "b h n m"]:
+    """`nearest_match` of the logits q · k + s, where s stands in `sides`: of each head for a key to the left, then of
+    each head for one to the right. It has no second derivative."""
+    places = _places(query.shape[2], key.shape[2], offset, causal, query.dtype, query.device)
+    hidden = places.unseen[None, None]
+    if mask_m is not None:
+        hidden = hidden | ~mask_m[:, None, None, :]
+    weights: Tensor = _WeightsOfShort.apply(query, key, sides, hidden, places)  # type: ignore[no-untyped-call]
     return weights
 
 
@@ -181,6 +272,12 @@ def nearest_match_of_long(logits: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b 
     return weights
 
 
+def _is_short(query: Float[Tensor, "b h n c"], m: int) -> bool:
+    """Whether the form for few keys is the fastest, and its numbers are of at least single precision."""
+    exact = query.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled("cpu")
+    return query.device.type == "cpu" and m <= _SHORT and exact
+
+
 @cache
 def has_kernel(dtype: torch.dtype) -> bool:
     """Whether there is a kernel for these numbers: Triton comes with torch for CUDA, and has no float64 here."""
@@ -253,6 +350,10 @@ class GeometricAttention(nn.Module):
         """A_ij of queries that stand at `start` and behind it"""
         n, m = q.shape[1], key.shape[2]
         query = split_heads(self.query(q), self.heads) + self.query_bias[:, None]
+        if _is_short(query, m):
+            sides = self.direction_scale * self.direction(q) + self.score_bias
+            weights = weights_of_short(self.content_scale * query, key, sides, mask_m, start, self.causal)
+            return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
         place = torch.arange(start, start + n, device=q.device)[:, None]
         other = torch.arange(m, device=q.device)
         left, right = self.direction(q).transpose(1, 2)[..., None].chunk(2, dim=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ def compiled(tmp_path: Path) -> Compiled:
         path = tmp_path / "program.arch"
         path.write_text(text)
         sizes: dict[str, object] = {"vocab": 11, "classes": 5, **statics}
-        known = {name: value for name, value in sizes.items() if value is not None}
+        known: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
         return load(path, model, None, plugins=plugins, **known)
 
     return make

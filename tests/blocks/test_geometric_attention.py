@@ -286,3 +286,41 @@ def test_the_form_for_short_sequences_keeps_its_digits_where_logits_are_extreme(
     logits = (50 * torch.randn(20, 40, 40)).masked_fill(torch.eye(40, dtype=torch.bool), -torch.inf)
     exact = nearest_match(logits.double())
     assert (nearest_match_of_short(logits).double() - exact).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_short_sequence_has_the_weights_and_gradients_of_the_plain_form(
+    normalised: bool, offset: int, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = geometric(heads=3, head_dim=4, normalised=normalised, offset=offset, causal=causal).double()
+    q, kv = (torch.randn(3, n, 8, dtype=torch.float64, requires_grad=True) for n in (6, 9))
+    mask = torch.arange(9) < torch.tensor([9, 5, 1])[:, None]
+    leaves = [q, kv, *(one for one in block.parameters() if one.requires_grad)]
+    probe = torch.randn(3, 3, 6, 9, dtype=torch.float64)
+    made = []
+    for most in (64, 0):
+        monkeypatch.setattr(geometric_attention, "_SHORT", most)
+        weights = block.weights(q, kv, mask_m=mask)
+        gradients = torch.autograd.grad((weights * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
+        made.append((weights, *gradients))
+    assert type(made[0][0].grad_fn) is not type(made[1][0].grad_fn) or normalised
+    for fast, plain in zip(*made, strict=True):
+        torch.testing.assert_close(fast, plain, atol=1e-10, rtol=0)
+
+
+def test_a_short_sequence_keeps_its_digits_in_single_precision() -> None:
+    block = geometric(heads=2)
+    x = torch.randn(4, 40, 8)
+    found = block.weights(x, x)
+    assert (found.double() - block.double().weights(x.double(), x.double())).abs().max() < 1e-5
+
+
+def test_half_precision_on_a_processor_keeps_single_precision_sums_for_short_sequences() -> None:
+    block = geometric()
+    x = torch.randn(2, 7, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        weights = block.weights(x, x)
+    assert weights.dtype == torch.float32
+    torch.testing.assert_close(weights, block.weights(x, x), atol=0.05, rtol=0)
