@@ -262,8 +262,8 @@ class _Workspace:
         return self._wide[2][:count, :, : self._n] + self._wide[3][:count, :, : self._n].flip(-1)
 
 
-# From this length on it is the faster form.
-_LONG = 192
+# From this length on it is faster than sorting.
+_LONG = _SHORT + 1
 
 
 def nearest_match_of_long(logits: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
