@@ -26,10 +26,11 @@ def summary(
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Count an architecture's parameters, the FLOPs of a batch, and the values that training keeps of it.
+    """Count an architecture's parameters, the FLOPs of a batch, and the activations that its blocks give.
 
     Loops run to their limits, or as many steps as `--depth` says. FLOPs are those of matrix products, two for each
-    multiplication. Activations are the float32 values that blocks and arithmetic give; some blocks keep more.
+    multiplication. Activations are an estimate from below: the float32 values that blocks and arithmetic give. With
+    what blocks keep for themselves, training keeps 1.5 to 3.5 times as much.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """

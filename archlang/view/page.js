@@ -124,11 +124,15 @@
     show();
   };
   const begin = () => {
-    // As wide as the picture, from its top; never more than twice its own size.
+    // As wide as the picture, from its top; where letters would be too small to read, as much as can be read around its
+    // first box. The rest is reached by dragging.
     whole();
     const room = view.getBoundingClientRect();
-    const wide = Math.max(window_[2], room.width / 1.5);
-    window_ = [window_[0] - (wide - window_[2]) / 2, window_[1], wide, (wide * room.height) / Math.max(1, room.width)];
+    const [edge, top, all] = window_;
+    const wide = Math.max(Math.min(all, room.width / 0.6), room.width / 1.5);
+    const first = root.inside ? root.inside[0] : root;
+    const around = Math.min(Math.max(first.x + first.w / 2 - wide / 2, edge), edge + all - wide);
+    window_ = [wide < all ? around : edge - (wide - all) / 2, top, wide, (wide * room.height) / Math.max(1, room.width)];
     show();
   };
   const zoom = (factor, x, y) => {

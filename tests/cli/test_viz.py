@@ -63,6 +63,21 @@ def test_an_unknown_kind_of_picture_is_refused() -> None:
     assert ".svg" in done.output
 
 
+def test_dot_and_mermaid_are_balanced_and_name_every_block(tmp_path: Path) -> None:
+    for kind in ("dot", "mmd"):
+        out = tmp_path / f"gutlb.{kind}"
+        run("viz", GUTLB, "-o", str(out))
+        text = out.read_text()
+        bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+        if kind == "dot":
+            assert bare.count("{") == bare.count("}") > 1
+        else:
+            assert len(re.findall(r"^ *subgraph", text, re.M)) == len(re.findall(r"^ *end$", text, re.M)) > 1
+        assert '"' not in bare
+        for block in ("embed", "attention", "norm", "feedforward", "copy_gate", "global_halt", "linear"):
+            assert block in text
+
+
 def test_png(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py", reason="the extra `view` is not installed")
     out = tmp_path / "gutlb.png"

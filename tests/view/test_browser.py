@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import archlang
+from archlang.view.arrange import Placed, arrange
 from archlang.view.page import print_page
 from archlang.view.read import read
 from tests.report.test_browser import browser, open_page  # noqa: F401 # fixtures
@@ -37,6 +39,42 @@ def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme:
     for element in view.locator("h1, button, .help").all():
         box = element.bounding_box()
         assert box is None or box["x"] + box["width"] <= width + 1
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> None:  # noqa: F811
+    drawing = read(RECIPES / file, None, None, {}).picture()
+    view = open_page(print_page(drawing))
+    view.locator("#unfold").click()
+
+    def placed(one: Placed) -> Iterator[tuple[str, list[float]]]:
+        yield one.box.id, [one.x, one.y, one.width, one.height]
+        for inner in one.inside:
+            yield from placed(inner)
+
+    found = view.evaluate(
+        """[...document.querySelectorAll("svg.picture g[data-id]")].map((g) => {
+            const at = g.transform.baseVal.consolidate().matrix, own = g.querySelector(":scope > rect");
+            return [g.dataset.id, [at.e, at.f, own.width.baseVal.value, own.height.baseVal.value]];
+        })"""
+    )
+    wanted = dict(placed(arrange(drawing)))
+    assert {id for id, _ in found} == wanted.keys()
+    for id, place in found:
+        assert place == pytest.approx(wanted[id], abs=0.1), id
+
+
+@pytest.mark.parametrize("page", FILES, indirect=True)
+@pytest.mark.parametrize("width", [1280, 400])
+def test_it_opens_on_its_first_box_in_letters_that_can_be_read(open_page: Any, page: str, width: int) -> None:  # noqa: F811
+    view = open_page(page, width)
+    first = view.locator("svg.picture g[data-id=model] > g.inside > g[data-id]").first
+    box = first.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    # A letter is 12 px high where the picture has its own size.
+    scale = box["width"] / first.evaluate("box => box.getBBox().width")
+    assert scale >= 0.55
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)

@@ -19,6 +19,11 @@ from archlang.view.summary import summarize
 
 ROOT = Path(archlang.__file__).parent
 RECIPES = sorted((ROOT / "recipes").rglob("*.arch"))
+MODELS = [
+    (file, model)
+    for file in sorted((ROOT / "blocks" / "models").glob("*.arch"))
+    for model in re.findall(r"^model (\w+)", file.read_text(), re.M)
+]
 LIBRARY = re.findall(
     r"^extern block (\w+)", "\n".join(file.read_text() for file in sorted((ROOT / "blocks").glob("*.arch"))), re.M
 )
@@ -38,6 +43,15 @@ def test_parameters_are_those_of_the_module(file: Path) -> None:
         assert not found.unknown
         assert not found.uncounted
         assert found.unique == sum(one.numel() for one in build(graph).parameters())
+
+
+@pytest.mark.parametrize(("file", "model"), MODELS, ids=[model for _, model in MODELS])
+def test_parameters_of_every_model_of_the_library_are_those_of_the_module(file: Path, model: str) -> None:
+    graph = compiler.graph(file, model, {"vocab": 11, "words": 13, "classes": 3})
+    found = summarize(graph, 16)
+    assert not found.unknown
+    assert not found.uncounted
+    assert found.unique == sum(one.numel() for one in build(graph).parameters())
 
 
 PROGRAM = """
@@ -111,6 +125,26 @@ def test_activations_are_the_values_that_blocks_and_arithmetic_give(tmp_path: Pa
     )
     graph = compiler.graph(file, None, {"vocab": 7, "classes": 2})
     assert summarize(graph, 5).values == 5 * 8 + 3 * 3 * 5 * 8 + 8 + 2
+
+
+@pytest.mark.parametrize("name", ["ndr", "gut", "gutlb", "tlb"])
+@pytest.mark.parametrize("length", [16, 64])
+def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activations(name: str, length: int) -> None:
+    graph = compiler.plan(ROOT / "recipes" / f"{name}.arch").graph
+    module = build(graph)
+    weights = {one.untyped_storage().data_ptr() for one in module.parameters()}
+    kept: dict[int, torch.Tensor] = {}  # by storage, which stays alive so that its place is not taken again
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.untyped_storage().data_ptr() not in weights:
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = module(torch.zeros(2, length, dtype=torch.int64))
+    assert result.requires_grad
+    saved = sum(one.untyped_storage().nbytes() for one in kept.values()) / 4 / 2
+    assert 1.5 < saved / summarize(graph, length).values < 3.5
 
 
 def test_the_costs_of_nodes_are_those_of_the_whole(tmp_path: Path) -> None:
