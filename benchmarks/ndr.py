@@ -45,8 +45,8 @@ class Size:
     length: int
 
 
-CTL = Size("NDR, table lookup", vocab=21, classes=8, d=256, heads=1, ff=512, steps=14, batch=32, length=12)
-LISTOPS = Size("NDR, ListOps", vocab=17, classes=10, d=512, heads=16, ff=1024, steps=20, batch=16, length=40)
+CTL = Size("NDR, table lookup", vocab=21, classes=8, d=256, heads=1, ff=512, steps=14, batch=512, length=12)
+LISTOPS = Size("NDR, ListOps", vocab=17, classes=10, d=512, heads=16, ff=1024, steps=20, batch=64, length=40)
 
 
 def pair(size: Size) -> tuple[nn.Module, Ndr]:

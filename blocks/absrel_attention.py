@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.blocks.relative_attention import RelativeAttention
+from archlang.kernels.linear import Linear
 
 
 class AbsrelAttention(RelativeAttention):
@@ -45,7 +46,7 @@ class AbsrelAttention(RelativeAttention):
             d=d,
             e=e,
         )
-        self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
+        self.relative_gate = Linear(d, heads if gates == "per_head" else 1)
 
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int

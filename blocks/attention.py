@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.past import Past
 from archlang.blocks.positions import counted, sinusoid
+from archlang.kernels.linear import Linear
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
@@ -95,10 +96,10 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         width = heads * (head_dim or d // heads)
-        self.query = nn.Linear(d, width, bias=False)
-        self.key = nn.Linear(e, width, bias=False)
-        self.value = nn.Linear(e, width, bias=False)
-        self.output = nn.Linear(width, d, bias=False)
+        self.query = Linear(d, width, bias=False)
+        self.key = Linear(e, width, bias=False)
+        self.value = Linear(e, width, bias=False)
+        self.output = Linear(width, d, bias=False)
         self.heads = heads
         self.position = position
         self.causal = causal

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.past import Past
 from archlang.blocks.pointer_unit import gated, over_slots
+from archlang.kernels.linear import Linear
 
 
 class AttentiveGru(nn.Module):
@@ -24,10 +25,10 @@ class AttentiveGru(nn.Module):
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
-        self.attention = nn.Linear(hidden + d, hidden)
+        self.attention = Linear(hidden + d, hidden)
         self.score = nn.Parameter(torch.empty(hidden).uniform_(-1 / sqrt(hidden), 1 / sqrt(hidden)))
         self.cell = nn.GRUCell(e + d, hidden)
-        self.output = nn.Linear(hidden + d, hidden)
+        self.output = Linear(hidden + d, hidden)
 
     def forward(
         self,

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.kernels.linear import Linear
+
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -42,8 +44,8 @@ class Feedforward(nn.Module):
         tiny: float = 1e-6,
     ) -> None:
         super().__init__()
-        self.hidden = nn.Linear(d, ff)
-        self.output = nn.Linear(ff, d)
+        self.hidden = Linear(d, ff)
+        self.output = Linear(ff, d)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
         self.output_dropout = output_dropout

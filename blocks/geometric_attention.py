@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, split_heads
+from archlang.kernels.linear import Linear
 
 
 def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
@@ -314,15 +315,15 @@ class GeometricAttention(nn.Module):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = nn.Linear(d, heads * c, bias=False)
-        self.key = nn.Linear(e, heads * c, bias=False)
-        self.value = nn.Linear(e, heads * c, bias=False)
-        self.output = nn.Linear(heads * c, d, bias=False)
+        self.query = Linear(d, heads * c, bias=False)
+        self.key = Linear(e, heads * c, bias=False)
+        self.value = Linear(e, heads * c, bias=False)
+        self.output = Linear(heads * c, d, bias=False)
         for projection, width in ((self.query, d), (self.key, e), (self.value, e), (self.output, d)):
             bound = sqrt(6 / (width + c))
             nn.init.uniform_(projection.weight, -bound, bound)
         self.query_bias = nn.Parameter(torch.zeros(heads, c))
-        self.direction = nn.Linear(d, 2 * heads)  # all heads' left, then all heads' right
+        self.direction = Linear(d, 2 * heads)  # all heads' left, then all heads' right
         self.content_scale = nn.Parameter(torch.full((1,), 1 / sqrt(c)))
         self.direction_scale = nn.Parameter(torch.ones(1))
         self.score_bias = nn.Parameter(torch.zeros(1))

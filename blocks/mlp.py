@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.blocks.feedforward import ACTIVATIONS
+from archlang.kernels.linear import Linear
 
 
 class Mlp(nn.Module):
@@ -16,8 +17,8 @@ class Mlp(nn.Module):
 
     def __init__(self, *, hidden: int, out: int, activation: str, dropout: float, d: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(d, hidden)
-        self.output = nn.Linear(hidden, out)
+        self.hidden = Linear(d, hidden)
+        self.output = Linear(hidden, out)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
 

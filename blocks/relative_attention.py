@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
+from archlang.kernels.linear import Linear
 
 
 def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
@@ -54,11 +55,11 @@ class RelativeAttention(nn.Module):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = nn.Linear(d, heads * c, bias=False)
-        self.key = nn.Linear(e, heads * c, bias=False)
-        self.value = nn.Linear(e, heads * c, bias=False)
-        self.position = nn.Linear(d, heads * c, bias=False)
-        self.output = nn.Linear(heads * c, d, bias=False)
+        self.query = Linear(d, heads * c, bias=False)
+        self.key = Linear(e, heads * c, bias=False)
+        self.value = Linear(e, heads * c, bias=False)
+        self.position = Linear(d, heads * c, bias=False)
+        self.output = Linear(heads * c, d, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(heads, c))
         self.position_bias = nn.Parameter(torch.zeros(heads, c))
         if scale == "learned":

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
+from archlang.kernels.linear import Linear
 
 
 class StackRnn(nn.Module):
@@ -23,9 +24,9 @@ class StackRnn(nn.Module):
     def __init__(self, *, hidden: int, slots: int, width: int, d: int) -> None:
         super().__init__()
         self.cell = nn.RNNCell(d, hidden)
-        self.top = nn.Linear(width, hidden)
-        self.action = nn.Linear(hidden, 2)
-        self.element = nn.Linear(hidden, width)
+        self.top = Linear(width, hidden)
+        self.action = Linear(hidden, 2)
+        self.element = Linear(hidden, width)
         self.slots = slots
         self.width = width
 

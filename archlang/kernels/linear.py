@@ -1,0 +1,111 @@
+"""Linear maps where torch's own matrix products leave half of a processor idle.
+
+On the CPU torch gives products of float32 to MKL, which uses the AVX-512 units of AMD's processors by halves. oneDNN,
+which torch carries as well, uses them whole."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+# Multiplications from which on oneDNN is faster: below, to call it costs more than it spares.
+_LEAST = 1 << 23
+# What torch derives from these has ways of its own: fake tensors, those of several devices.
+_PLAIN = (Tensor, nn.Parameter)
+
+
+def linear(
+    x: Float[Tensor, "*b d"], weight: Float[Tensor, "k d"], bias: Float[Tensor, " k"] | None = None
+) -> Float[Tensor, "*b k"]:
+    """x Wᵀ + b, as `torch.nn.functional.linear`, by whichever library is the fastest one here for numbers of this kind
+    and so many of them. The choice depends on the machine and on the sizes, never on how long something took."""
+    # A compiler looks through what is torch's own alone.
+    if torch.compiler.is_compiling() or not _is_for_onednn(x, weight):
+        return F.linear(x, weight, bias)
+    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
+        result: Tensor = _Linear.apply(x, weight, bias)
+        return result
+    return _product(x, weight, bias)
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` by `linear`."""
+
+    def forward(self, input: Float[Tensor, "*b d"]) -> Float[Tensor, "*b k"]:
+        return linear(input, self.weight, self.bias)
+
+
+def _is_for_onednn(x: Tensor, weight: Tensor) -> bool:
+    return (
+        x.numel() * len(weight) >= _LEAST
+        and has_slow_products()
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and type(x) in _PLAIN
+        and type(weight) in _PLAIN
+        and not torch.is_autocast_enabled("cpu")
+        and not torch._C._are_functorch_transforms_active()
+    )
+
+
+@cache
+def has_slow_products() -> bool:
+    """Whether torch's products of float32 are slow on this processor, and it can do them with oneDNN."""
+    try:
+        maker = "AuthenticAMD" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        schema = str(torch.ops.mkldnn._linear_pointwise.default._schema)
+    except (OSError, AttributeError, RuntimeError):
+        return False
+    # The operation is torch's own affair, and may change.
+    known = "(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor" in schema
+    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return maker and wide and known and torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return result
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # Any: what torch keeps
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, by: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # Any: as above
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        rows = by.reshape(-1, by.shape[-1])
+        inputs = x.reshape(-1, x.shape[-1])
+        return (
+            _times(by, weight) if of_x else None,
+            _weight_gradient(rows, inputs) if of_weight else None,
+            rows.sum(0) if of_bias else None,
+        )
+
+
+def _times(by: Tensor, weight: Tensor) -> Tensor:
+    # Where a second derivative is asked for, what torch can differentiate.
+    return by @ weight if torch.is_grad_enabled() else _product(by, weight.t(), None)
+
+
+def _weight_gradient(by: Float[Tensor, "r k"], x: Float[Tensor, "r d"]) -> Float[Tensor, "k d"]:
+    """byᵀ x: to oneDNN the gradient of a convolution of one pixel, with the rows as the pixels of one picture."""
+    if torch.is_grad_enabled():
+        return by.t() @ x
+    (k, d), pixels = (by.shape[1], x.shape[1]), len(x)
+    found: Tensor = torch.ops.aten.convolution_backward(
+        by.view(1, pixels, 1, k).permute(0, 3, 1, 2),
+        x.view(1, pixels, 1, d).permute(0, 3, 1, 2),
+        x.new_empty(k, d, 1, 1),
+        None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False],
+    )[1]  # fmt: skip
+    return found.view(k, d)
