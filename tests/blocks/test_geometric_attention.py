@@ -9,13 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks import geometric_attention
-from archlang.blocks.geometric_attention import (
-    GeometricAttention,
-    nearest_match,
-    nearest_match_of_long,
-    nearest_match_of_short,
-)
+from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
+from archlang.kernels import nearest_match as kernel
 
 
 def geometric(
@@ -229,85 +224,29 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
     assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype
 
 
-@pytest.mark.parametrize("form", [nearest_match_of_long, nearest_match_of_short])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 33])
-def test_the_fast_forms_are_equal_in_weights_and_gradients(
-    n: int, causal: bool, form: Callable[[Tensor], Tensor]
-) -> None:
-    hidden = torch.ones(n, n, dtype=torch.bool).triu(0) if causal else torch.eye(n, dtype=torch.bool)
-    padding = torch.arange(n) >= torch.tensor([n, max(1, n - 2)])[:, None]
-    logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).masked_fill(hidden, -torch.inf)
-    logits = logits.masked_fill(padding[:, None, None], -torch.inf).requires_grad_()
-    probe = torch.randn(2, 3, n, n, dtype=torch.float64)
-    fast, plain = form(logits), nearest_match(logits)
-    torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
-    gradients = [torch.autograd.grad((weights * probe).sum(), logits)[0] for weights in (fast, plain)]
-    torch.testing.assert_close(*(one.nan_to_num() for one in gradients), atol=1e-10, rtol=0)
-
-
-def test_a_long_sequence_has_the_weights_and_gradients_of_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = geometric(d=8, e=8).double()
-    x = torch.randn(1, 200, 8, dtype=torch.float64, requires_grad=True)
-    mask = torch.arange(200)[None] < 190
-    found = block.weights(x, x, mask_m=mask)
-    with monkeypatch.context() as patch:
-        patch.setattr(geometric_attention, "_LONG", 1000)
-        expected = block.weights(x, x, mask_m=mask)
-    assert type(found.grad_fn) is not type(expected.grad_fn)
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
-    probe = torch.randn_like(found)
-    leaves = [x, *(one for one in block.parameters() if one.requires_grad)]
-    ours, theirs = (
-        torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for one in (found, expected)
-    )
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
-
-
-def test_the_form_for_long_sequences_keeps_its_digits_where_logits_are_extreme() -> None:
-    logits = (50 * torch.randn(1, 512, 512)).masked_fill(torch.eye(512, dtype=torch.bool), -torch.inf)
-    exact = nearest_match(logits.double())
-    assert (nearest_match_of_long(logits).double() - exact).abs().max() < 1e-6
-
-
-def test_weights_of_long_sequences_hold_no_denormal_numbers() -> None:
-    weights = nearest_match_of_long(torch.randn(1, 512, 512).masked_fill(torch.eye(512, dtype=torch.bool), -torch.inf))
-    assert weights[weights != 0].min() > torch.finfo(torch.float32).tiny
-
-
-def test_the_form_for_short_sequences_takes_queries_that_stand_behind_keys() -> None:
-    logits = torch.randn(2, 3, 9, dtype=torch.float64)
-    torch.testing.assert_close(nearest_match_of_short(logits, 5), nearest_match(logits, 5), atol=1e-14, rtol=0)
-
-
-def test_the_form_for_short_sequences_keeps_its_digits_where_logits_are_extreme() -> None:
-    logits = (50 * torch.randn(20, 40, 40)).masked_fill(torch.eye(40, dtype=torch.bool), -torch.inf)
-    exact = nearest_match(logits.double())
-    assert (nearest_match_of_short(logits).double() - exact).abs().max() < 1e-5
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("offset", [0, 3])
 @pytest.mark.parametrize("normalised", [False, True])
-def test_a_short_sequence_has_the_weights_and_gradients_of_the_plain_form(
-    normalised: bool, offset: int, causal: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("n", "m", "offset"), [(6, 9, 0), (6, 9, 3), (70, 70, 0)])
+def test_a_processor_gives_the_weights_and_gradients_of_the_plain_form(
+    n: int, m: int, offset: int, normalised: bool, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = geometric(heads=3, head_dim=4, normalised=normalised, offset=offset, causal=causal).double()
-    q, kv = (torch.randn(3, n, 8, dtype=torch.float64, requires_grad=True) for n in (6, 9))
-    mask = torch.arange(9) < torch.tensor([9, 5, 1])[:, None]
+    q, kv = (torch.randn(3, size, 8, dtype=torch.float64, requires_grad=True) for size in (n, m))
+    mask = torch.arange(m) < torch.tensor([m, 5, 1])[:, None]
     leaves = [q, kv, *(one for one in block.parameters() if one.requires_grad)]
-    probe = torch.randn(3, 3, 6, 9, dtype=torch.float64)
+    probe = torch.randn(3, 3, n, m, dtype=torch.float64)
+    plain = block._weights_plainly
     made = []
-    for most in (64, 0):
-        monkeypatch.setattr(geometric_attention, "_SHORT", most)
+    for fast in (True, False):
+        if not fast:
+            for form in ("weights_of_short", "weights_of_long"):
+                monkeypatch.setattr(kernel, form, lambda *given: plain(given[0], given[1], given[2], given[3], offset))
         weights = block.weights(q, kv, mask_m=mask)
         gradients = torch.autograd.grad((weights * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
         made.append((weights, *gradients))
     assert type(made[0][0].grad_fn) is not type(made[1][0].grad_fn) or normalised
-    for fast, plain in zip(*made, strict=True):
-        torch.testing.assert_close(fast, plain, atol=1e-10, rtol=0)
+    for found, expected in zip(*made, strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
 def test_a_short_sequence_keeps_its_digits_in_single_precision() -> None:
