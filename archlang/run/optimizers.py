@@ -10,23 +10,25 @@ from archlang.run import mistakes
 from archlang.run.settings import Settings
 
 
-def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module) -> Optimizer:
-    """The optimizer that a recipe names, over everything in the module that learns.
+def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module, precision: str = "32") -> Optimizer:
+    """The optimizer that a recipe names, over everything in the module that learns. One pass takes all weights a step
+    on, where torch has such a form; gradients that are scaled, those of 16 bits, could not be clipped in it.
 
     Raises:
         RunError: it is none of archlang's."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     betas = (settings.beta1, settings.beta2)
     lr, decay, epsilon = settings.lr, settings.weight_decay, settings.epsilon
+    fused = precision != "16"
     match chosen.python:
         case "torch.optim:AdamW":
-            return AdamW(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay)
+            return AdamW(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay, fused=fused)
         case "torch.optim:Adam":
-            return Adam(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay)
+            return Adam(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay, fused=fused)
         case "torch.optim:RMSprop":
             return RMSprop(
                 weights, lr=lr, alpha=settings.alpha, eps=epsilon, weight_decay=decay, momentum=settings.momentum
             )
         case "torch.optim:SGD":
-            return SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay)
+            return SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay, fused=fused)
     raise mistakes.foreign_optimizer(chosen.name)

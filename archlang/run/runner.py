@@ -98,7 +98,7 @@ def train(
     tested = None if plan.at_test is plan.graph else build(plan.at_test)
     fabric.seed_everything(plan.seed, verbose=False)
     module = build(plan.graph)
-    optimizer = make_optimizer(plan.train, settings, module)
+    optimizer = make_optimizer(plan.train, settings, module, precision)
     data = {name: describe_split(split) for name, split in splits.items()}
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()

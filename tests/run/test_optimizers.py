@@ -73,3 +73,25 @@ def test_weights_that_do_not_learn_are_left_alone() -> None:
 def test_an_optimizer_of_someone_else_is_refused() -> None:
     with pytest.raises(RunError, match="`lion` is not one of archlang's"):
         make_optimizer(Chosen("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
+def test_one_pass_over_all_weights_moves_them_as_one_after_another(name: str) -> None:
+    statics = dict(adamw="torch.optim:AdamW", adam="torch.optim:Adam", sgd="torch.optim:SGD")
+    settings = Settings(lr=0.1, batch=1, steps=1, epochs=0, weight_decay=0.01)
+    torch.manual_seed(0)
+    layers = [nn.Linear(5, 7, dtype=torch.float64) for _ in range(2)]
+    layers[1].load_state_dict(layers[0].state_dict())
+    # Scaled gradients, those of 16 bits, must be seen before the step, so that it is not one pass.
+    made = [
+        make_optimizer(Chosen(name, statics[name], {}), settings, layer, precision)
+        for layer, precision in zip(layers, ("32", "16"), strict=True)
+    ]
+    assert [one.defaults["fused"] for one in made] == [True, False]
+    for _ in range(20):
+        for layer, optimizer in zip(layers, made, strict=True):
+            optimizer.zero_grad()
+            layer(torch.linspace(-1, 1, 5, dtype=torch.float64)).pow(2).sum().backward()
+            optimizer.step()
+    for one, other in zip(layers[0].parameters(), layers[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
