@@ -110,9 +110,11 @@ class GeometricAttention(nn.Module):
         sides = (
             self.direction_scale * self.direction(q) + self.score_bias
         )  # of all heads to the left, then to the right
-        if q.device.type == "cpu" and m <= kernel.SHORT:
+        # A compiler is given what it can see through.
+        by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling()
+        if by_hand and m <= kernel.SHORT:
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif q.device.type == "cpu" and n == m and start == 0:
+        elif by_hand and n == m and start == 0:
             weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
         else:
             weights = self._weights_plainly(query, key, sides, mask_m, start)

@@ -62,6 +62,10 @@ def train(
         int | None, typer.Option("--devices", min=1, help="Processes on this machine, one for each device.")
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Machines; start the command on each.")] = None,
+    compiled: Annotated[
+        bool,
+        typer.Option("--compile", help="Have torch compile the bodies of loops: a slow start, and on the CPU no gain."),
+    ] = False,
     track: Annotated[
         list[str] | None, typer.Option("--track", help="wandb, mlflow or trackio, beside TensorBoard; may be repeated.")
     ] = None,
@@ -110,7 +114,7 @@ def train(
         outcome = runner.train(
             plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
             nodes=nodes or _started("GROUP_WORLD_SIZE"),
-            track=track or (), console=shown,
+            track=track or (), compiled=compiled, console=shown,
         )  # fmt: skip
     if not _leads():
         return

@@ -68,3 +68,14 @@ def enough_memory(device: torch.device, batch: int) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         raise mistakes.out_of_memory(str(device), batch) from error
+
+
+@contextmanager
+def compiler_told() -> Iterator[None]:
+    """Says what to do where torch's compiler has failed."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+            raise
+        raise mistakes.not_compiled(str(error).strip().partition("\n")[0]) from error

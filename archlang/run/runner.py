@@ -15,13 +15,14 @@ from rich.console import Console
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
+from archlang.backend.compiled import compile_bodies
 from archlang.graph.plan import Plan
 from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints, Saved
 from archlang.run.claims import Comparison, compare
 from archlang.run.data import Data
 from archlang.run.decoding import MOST, add_written
-from archlang.run.devices import enough_memory, make_fabric
+from archlang.run.devices import compiler_told, enough_memory, make_fabric
 from archlang.run.loop import Training
 from archlang.run.optimizers import make_optimizer
 from archlang.run.progress import Display, Silent, measuring
@@ -68,12 +69,13 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     track: Sequence[str] = (),
+    compiled: bool = False,
     console: Console | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds. With several
     `devices` or `nodes` the program is started once for each, and the first of them writes. `track` names services that
-    are told of the curves.
+    are told of the curves. With `compiled`, torch compiles the bodies of loops.
 
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
@@ -99,6 +101,8 @@ def train(
     fabric.seed_everything(plan.seed, verbose=False)
     module = build(plan.graph)
     optimizer = make_optimizer(plan.train, settings, module, precision)
+    if compiled:
+        compile_bodies(module)
     data = {name: describe_split(split) for name, split in splits.items()}
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
@@ -106,7 +110,7 @@ def train(
         taken_up = record.begin(plan, precision, data, fabric.device) if fabric.is_global_zero else True
         fabric.barrier()
         record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
-        with enough_memory(fabric.device, settings.batch), stop.listening():
+        with enough_memory(fabric.device, settings.batch), compiler_told(), stop.listening():
             training = Training(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
                 display or Silent(),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archlang.run.devices import PRECISIONS, enough_memory, make_fabric
+from archlang.run.devices import PRECISIONS, compiler_told, enough_memory, make_fabric
 from archlang.run.mistakes import RunError
 
 
@@ -53,3 +53,12 @@ def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(RuntimeError, match="shapes"), enough_memory(torch.device("cpu"), 512):
         raise RuntimeError("shapes")
+
+
+def test_a_compiler_that_fails_is_told_in_one_line() -> None:
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    with pytest.raises(RunError, match="^torch's compiler has failed: No working C\\+\\+ compiler"), compiler_told():
+        raise InvalidCxxCompiler
+    with pytest.raises(ZeroDivisionError), compiler_told():
+        raise ZeroDivisionError
