@@ -2,4 +2,4 @@
 
 from benchmarks import attention, halting, ndr, panm
 
-CASES = (ndr.cases, attention.cases, halting.cases, panm.cases)
+GROUPS = (ndr.GROUP, attention.GROUP, halting.GROUP, panm.GROUP)

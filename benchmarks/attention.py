@@ -1,4 +1,4 @@
-"""Geometric attention beside torch's softmax attention, forward and backward, over lengths."""
+"""The forms of geometric attention's weights beside torch's softmax attention, over lengths."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.blocks.geometric_attention import nearest_match, nearest_match_of_long
-from benchmarks.measure import Case
+from benchmarks.measure import Case, Group, Setting, Sides
 
 LENGTHS = (128, 512, 1024)
 BATCH, HEADS, WIDTH = 2, 4, 64
 Weigh = Callable[[Tensor], Tensor]
+FORMS: dict[str, Weigh] = {"sorted": nearest_match, "by distance": nearest_match_of_long}
 
 
-def _softmax(q: Tensor, k: Tensor, v: Tensor) -> None:
+def softmax(q: Tensor, k: Tensor, v: Tensor) -> None:
     _back(F.scaled_dot_product_attention(q, k, v))
 
 
-def _geometric(weigh: Weigh, own: Tensor, q: Tensor, k: Tensor, v: Tensor) -> None:
+def geometric(weigh: Weigh, own: Tensor, q: Tensor, k: Tensor, v: Tensor) -> None:
     logits = (q @ k.transpose(-1, -2) / WIDTH**0.5).masked_fill(own, -torch.inf)
     _back(weigh(logits) @ v)
 
@@ -30,12 +31,17 @@ def _back(result: Tensor) -> None:
     result.sum().backward()  # type: ignore[no-untyped-call]
 
 
-def cases() -> Iterator[Case]:
-    for n in LENGTHS:
-        q, k, v = (torch.randn(BATCH, HEADS, n, WIDTH, requires_grad=True) for _ in range(3))
-        own = torch.eye(n, dtype=torch.bool)
-        softmax = partial(_softmax, q, k, v)
-        forms: dict[str, Weigh] = {"sorted": nearest_match, "by distance": nearest_match_of_long}
-        for name, weigh in forms.items():
-            mine = partial(_geometric, weigh, own, q, k, v)
-            yield Case(f"geometric attention, {name}, N = {n}", mine, softmax, "torch's softmax attention")
+def _sides(weigh: Weigh, n: int, device: torch.device) -> Sides:
+    q, k, v = (torch.randn(BATCH, HEADS, n, WIDTH, device=device, requires_grad=True) for _ in range(3))
+    own = torch.eye(n, dtype=torch.bool, device=device)
+    return Sides(partial(geometric, weigh, own, q, k, v), partial(softmax, q, k, v))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for n in (7,) if setting.tiny else LENGTHS:
+        for name, weigh in FORMS.items():
+            build = partial(_sides, weigh, n, setting.device)
+            yield Case(f"weights of geometric attention, {name}, N = {n}", "torch's softmax attention", build)
+
+
+GROUP = Group("attention", f"Batch {BATCH}, {HEADS} heads of width {WIDTH}, forward and backward.", _cases)
