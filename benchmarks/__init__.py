@@ -1,5 +1,13 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, dynamic_halt, halting, ndr, panm
+from benchmarks import attention, dynamic_halt, halting, ndr, operators, panm, seq2seq
 
-GROUPS = (ndr.GROUP, dynamic_halt.GROUP, panm.GROUP, attention.GROUP, halting.GROUP)
+GROUPS = (
+    ndr.GROUP,
+    dynamic_halt.GROUP,
+    seq2seq.GROUP,
+    panm.GROUP,
+    operators.GROUP,
+    attention.GROUP,
+    halting.GROUP,
+)

@@ -190,8 +190,8 @@ class Universal(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """The classifier of TLB, whose layers have weights of their own; or of GUTLB, with one gated layer that is applied to
-    a chunk until it halts. Both read the mean of the last memory."""
+    """The classifier of TLB, each of whose layers has its weights; or of GUTLB, whose one gated layer is applied to a
+    chunk until it halts. Both read the mean of the last memory."""
 
     def __init__(
         self, vocab: int, classes: int, d: int, heads: int, ff: int, depth: int, size: int, slots: int, gated: bool

@@ -25,7 +25,7 @@ class GeometricAttention(nn.Module):
         self.direction_scale = nn.Parameter(torch.ones(1))
         self.score_bias = nn.Parameter(torch.zeros(1))
 
-    def forward(self, x: Tensor, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
         b, n, d = x.shape
         shape = (b, n, self.heads, d // self.heads)
         q = (self.query(x).view(shape) + self.query_bias).transpose(1, 2)
@@ -36,7 +36,8 @@ class GeometricAttention(nn.Module):
         ahead = place[None, :] > place[:, None]
         direction = torch.where(ahead, right[..., None], left[..., None])
         logits = self.content_scale * (q @ k.transpose(2, 3)) + self.direction_scale * direction + self.score_bias
-        logits = logits.masked_fill(hidden, -torch.inf)
+        if hidden is not None:
+            logits = logits.masked_fill(hidden, -torch.inf)
         result: Tensor = self.output((self.weights(logits) @ v).transpose(1, 2).reshape(b, n, d))
         return result
 

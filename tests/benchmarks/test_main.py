@@ -82,6 +82,6 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch: pytest.M
         command.main(["--device", "cuda"])
 
 
-def test_no_two_cases_have_the_same_name() -> None:
-    names = [case.name for group in GROUPS for case in group.cases(Setting(torch.device("cpu")))]
+def test_no_two_cases_compare_the_same() -> None:
+    names = [(case.name, case.beside) for group in GROUPS for case in group.cases(Setting(torch.device("cpu")))]
     assert len(names) == len(set(names))
