@@ -1,6 +1,6 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, dynamic_halt, halting, ndr, operators, panm, seq2seq
+from benchmarks import attention, dynamic_halt, halting, memory, ndr, operators, panm, seq2seq
 
 GROUPS = (
     ndr.GROUP,
@@ -10,4 +10,5 @@ GROUPS = (
     operators.GROUP,
     attention.GROUP,
     halting.GROUP,
+    memory.GROUP,
 )
