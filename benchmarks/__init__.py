@@ -1,6 +1,6 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, dynamic_halt, halting, memory, ndr, operators, panm, seq2seq
+from benchmarks import attention, dynamic_halt, halting, loading, memory, ndr, operators, panm, seq2seq
 
 GROUPS = (
     ndr.GROUP,
@@ -11,4 +11,5 @@ GROUPS = (
     attention.GROUP,
     halting.GROUP,
     memory.GROUP,
+    loading.GROUP,
 )
