@@ -1,6 +1,6 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, dynamic_halt, halting, loading, memory, ndr, operators, panm, seq2seq
+from benchmarks import attention, dynamic_halt, halting, loading, memory, ndr, operators, panm, seq2seq, startup
 
 GROUPS = (
     ndr.GROUP,
@@ -12,4 +12,5 @@ GROUPS = (
     halting.GROUP,
     memory.GROUP,
     loading.GROUP,
+    startup.GROUP,
 )

@@ -58,6 +58,7 @@ def _told(call: Call) -> float:
 MS = Unit("ms", _milliseconds)
 BATCHES = Unit("batches/s, more is better", _rate)  # a call says how many it made
 PROCESS = Unit("ms, whole process", _milliseconds, warm=1)
+PHASE = Unit("ms", _told, warm=1)
 MIB = Unit("MiB", _told, warm=0, most=2)
 MATRICES = Unit("score matrices", _told, warm=0, most=1)
 
