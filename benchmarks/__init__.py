@@ -1,6 +1,18 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, dynamic_halt, halting, loading, memory, ndr, operators, panm, seq2seq, startup
+from benchmarks import (
+    attention,
+    dynamic_halt,
+    growth,
+    halting,
+    loading,
+    memory,
+    ndr,
+    operators,
+    panm,
+    seq2seq,
+    startup,
+)
 
 GROUPS = (
     ndr.GROUP,
@@ -13,4 +25,5 @@ GROUPS = (
     memory.GROUP,
     loading.GROUP,
     startup.GROUP,
+    growth.GROUP,
 )

@@ -16,7 +16,7 @@ from archlang.blocks.geometric_attention import GeometricAttention, nearest_matc
 from benchmarks import children, dynamic_halt, ndr, panm, seq2seq
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand
 from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
-from benchmarks.trial import Trial, Trials, train
+from benchmarks.trial import Trials, training_step
 
 MODELS: Trials = {**ndr.TRIALS, **dynamic_halt.TRIALS, **seq2seq.TRIALS, **panm.TRIALS}
 LENGTHS = (256, 1024, 4096)
@@ -56,13 +56,6 @@ def _most() -> float:
     except (OSError, StopIteration):
         unit = 2**20 if sys.platform == "darwin" else 2**10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def _training_step(build: Callable[[Setting], Trial], setting: Setting) -> Sides:
-    trial = build(setting)
-    return Sides(
-        *(partial(train, module.to(setting.device).train(), trial.loss) for module in (trial.ours, trial.theirs))
-    )
 
 
 class _Sorted(GeometricAttention):
@@ -135,7 +128,7 @@ def kept(forward: Callable[[], Tensor], n: int) -> float:
 
 # By name, what a process of its own may be asked for.
 STEPS: Mapping[str, Callable[[Setting], Sides]] = {
-    **{name: partial(_training_step, build) for name, build in MODELS.items()},
+    **{name: partial(training_step, build) for name, build in MODELS.items()},
     **{f"{form}, {n}": partial(_both_ways, form, n) for form in (BY_HAND, SORTED) for n in LENGTHS},
 }
 

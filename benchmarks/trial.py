@@ -47,16 +47,22 @@ def evaluate(module: nn.Module, loss: Callable[[nn.Module], Tensor]) -> None:
     loss(module)
 
 
+def training_step(build: Callable[[Setting], Trial], setting: Setting) -> Sides:
+    """Forward and backward."""
+    trial = build(setting)
+    modules = (trial.ours, trial.theirs)
+    return Sides(*(partial(train, module.to(setting.device).train(), trial.loss) for module in modules))
+
+
+def evaluation(build: Callable[[Setting], Trial], setting: Setting) -> Sides:
+    """Forward, without dropout."""
+    trial = build(setting)
+    modules = (trial.ours, trial.theirs)
+    return Sides(*(partial(evaluate, module.to(setting.device).eval(), trial.loss) for module in modules))
+
+
 def cases_of(trials: Trials, setting: Setting, beside: str) -> Iterator[Case]:
     """A training step and an evaluation of each."""
     for name, build in trials.items():
-        for what, step, training in (("forward and backward", train, True), ("forward", evaluate, False)):
-            yield Case(f"{name}, {what}", beside, partial(_sides, build, setting, step, training))
-
-
-def _sides(build: Callable[[Setting], Trial], setting: Setting, step: Callable[..., None], training: bool) -> Sides:
-    trial = build(setting)
-    ours, theirs = (
-        partial(step, module.to(setting.device).train(training), trial.loss) for module in (trial.ours, trial.theirs)
-    )
-    return Sides(ours, theirs)
+        yield Case(f"{name}, forward and backward", beside, partial(training_step, build, setting))
+        yield Case(f"{name}, forward", beside, partial(evaluation, build, setting))
