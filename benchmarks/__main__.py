@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import GROUPS
 from benchmarks.measure import Case, Group, Result, Setting, measure
-from benchmarks.told import as_json, machine, markdown
+from benchmarks.told import Results, as_json, machine, markdown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,13 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for group, case in chosen:
         result = measure(case, given.seconds, given.rounds)
         results.setdefault(group, []).append(result)
+        _write(results, given.markdown, given.json)  # after each case: what was measured stays, whatever comes
         print(f"{case.name}: {result.left_out or f'{result.ratio:.3f} of {case.beside}'}", flush=True)
-    table = markdown(results)
-    print(f"\n{table}", end="")
-    if given.markdown:
-        given.markdown.write_text(f"{machine()}\n\n{table}", encoding="utf-8")
-    if given.json:
-        given.json.write_text(json.dumps(as_json(results), indent=2) + "\n", encoding="utf-8")
+    print(f"\n{markdown(results)}", end="")
+
+
+def _write(results: Results, markdown_file: Path | None, json_file: Path | None) -> None:
+    if markdown_file:
+        markdown_file.write_text(f"{machine()}\n\n{markdown(results)}", encoding="utf-8")
+    if json_file:
+        json_file.write_text(json.dumps(as_json(results), indent=2) + "\n", encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -91,7 +91,7 @@ class CrossAttention(nn.Module):
         self.value = nn.Linear(d, d, bias=False)
         self.output = nn.Linear(d, d, bias=False)
 
-    def forward(self, x: Tensor, memory: Tensor, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, hidden: Tensor | None) -> Tensor:
         q, k, v = (split(part, self.heads) for part in (self.query(x), self.key(memory), self.value(memory)))
         logits = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
         result: Tensor = self.output(attend(logits, v, hidden, self.dropout if self.training else 0.0))

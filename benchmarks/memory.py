@@ -15,6 +15,7 @@ from torch import Tensor
 from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
 from benchmarks import children, dynamic_halt, ndr, panm, seq2seq
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand
+from benchmarks.handwritten_seq2seq import CrossAttention
 from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
 from benchmarks.trial import Trials, training_step
 
@@ -77,8 +78,13 @@ class _Sorted(GeometricAttention):
         return y
 
 
-def _attentions(form: str, n: int, setting: Setting) -> tuple[Sides, Tensor]:
-    """Forward passes of geometric attention: the block's, and another form's; and what they read."""
+BY_HAND, SORTED = "the form of NDR's program, by hand", "the form that sorts"
+SOFTMAX = "softmax attention, written plainly"
+FORMS = (BY_HAND, SORTED, SOFTMAX)
+
+
+def _attentions(form: str, n: int, setting: Setting) -> Sides:
+    """Forward passes of geometric attention: the block's, and another form's."""
     d = HEADS * WIDTH
     statics = {
         "heads": HEADS, "normalised": False, "key_dropout": 0.0, "output_dropout": 0.0, "head_dim": 0, "causal": False,
@@ -88,16 +94,16 @@ def _attentions(form: str, n: int, setting: Setting) -> tuple[Sides, Tensor]:
     x = torch.randn(1, n, d, device=setting.device, requires_grad=True)
     if form == BY_HAND:
         hand = ByHand(d, HEADS).to(setting.device)
-        return Sides(lambda: ours(x, x), lambda: hand(x, None)), x
+        return Sides(lambda: ours(x, x), lambda: hand(x, None))
+    if form == SOFTMAX:
+        softmax = CrossAttention(d, HEADS, 0.0).to(setting.device)
+        return Sides(lambda: ours(x, x), lambda: softmax(x, x, None))
     other = _Sorted(**statics).to(setting.device)  # type: ignore[arg-type]  # as above
-    return Sides(lambda: ours(x, x), lambda: other(x, x)), x
-
-
-BY_HAND, SORTED = "the form of NDR's program, by hand", "the form that sorts"
+    return Sides(lambda: ours(x, x), lambda: other(x, x))
 
 
 def _both_ways(form: str, n: int, setting: Setting) -> Sides:
-    forward, _ = _attentions(form, 7 if setting.tiny else n, setting)
+    forward = _attentions(form, 7 if setting.tiny else n, setting)
     return Sides(*(partial(_and_back, side) for side in forward))
 
 
@@ -129,7 +135,7 @@ def kept(forward: Callable[[], Tensor], n: int) -> float:
 # By name, what a process of its own may be asked for.
 STEPS: Mapping[str, Callable[[Setting], Sides]] = {
     **{name: partial(training_step, build) for name, build in MODELS.items()},
-    **{f"{form}, {n}": partial(_both_ways, form, n) for form in (BY_HAND, SORTED) for n in LENGTHS},
+    **{f"{form}, {n}": partial(_both_ways, form, n) for form in FORMS for n in LENGTHS},
 }
 
 
@@ -145,7 +151,7 @@ def _peaks(name: str, setting: Setting, unit: float = 1.0) -> Sides:
 
 
 def _counts(form: str, n: int, setting: Setting) -> Sides:
-    forward, _ = _attentions(form, n, setting)
+    forward = _attentions(form, n, setting)
     return Sides(*(partial(kept, side, n) for side in forward))
 
 
@@ -154,7 +160,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
     for name in list(MODELS)[:few]:
         yield Case(f"{name}, peak of a training step", "plain torch, by hand", partial(_peaks, name, setting), MIB)
     for n in LENGTHS[:few]:
-        for form in (BY_HAND, SORTED)[:few]:
+        for form in FORMS[:few]:
             start = f"geometric attention, N = {n}"
             yield Case(f"{start}, kept for the way back", form, partial(_counts, form, n, setting), MATRICES)
             build = partial(_peaks, f"{form}, {n}", setting, matrix(n))
