@@ -1,5 +1,29 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
-from benchmarks import attention, halting, ndr, panm
+from benchmarks import (
+    attention,
+    dynamic_halt,
+    growth,
+    halting,
+    loading,
+    memory,
+    ndr,
+    operators,
+    panm,
+    seq2seq,
+    startup,
+)
 
-CASES = (ndr.cases, attention.cases, halting.cases, panm.cases)
+GROUPS = (
+    ndr.GROUP,
+    dynamic_halt.GROUP,
+    seq2seq.GROUP,
+    panm.GROUP,
+    operators.GROUP,
+    attention.GROUP,
+    halting.GROUP,
+    memory.GROUP,
+    loading.GROUP,
+    startup.GROUP,
+    growth.GROUP,
+)

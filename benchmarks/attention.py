@@ -1,4 +1,4 @@
-"""Geometric attention beside torch's softmax attention, forward and backward, over lengths."""
+"""The forms of geometric attention's weights beside torch's softmax attention, over lengths."""
 
 from __future__ import annotations
 
@@ -11,39 +11,50 @@ from torch import Tensor
 
 from archlang.blocks.geometric_attention import nearest_match
 from archlang.kernels.nearest_match import weights_of_long
-from benchmarks.measure import Case
+from benchmarks.measure import Case, Group, Setting, Sides
 
 LENGTHS = (128, 512, 1024)
 BATCH, HEADS, WIDTH = 2, 4, 64
 Weigh = Callable[[Tensor, Tensor], Tensor]
 
 
-def _softmax(q: Tensor, k: Tensor, v: Tensor) -> None:
+def softmax(q: Tensor, k: Tensor, v: Tensor) -> None:
     _back(F.scaled_dot_product_attention(q, k, v))
 
 
-def _geometric(weigh: Weigh, q: Tensor, k: Tensor, v: Tensor) -> None:
+def geometric(weigh: Weigh, q: Tensor, k: Tensor, v: Tensor) -> None:
     _back(weigh(q, k) @ v)
-
-
-def _sorted(q: Tensor, k: Tensor) -> Tensor:
-    own = torch.eye(q.shape[2], dtype=torch.bool)
-    return nearest_match((q @ k.transpose(-1, -2) / WIDTH**0.5).masked_fill(own, -torch.inf))
-
-
-def _by_mirror(q: Tensor, k: Tensor) -> Tensor:
-    return weights_of_long(q / WIDTH**0.5, k, q.new_zeros(BATCH, q.shape[2], 2 * HEADS))
 
 
 def _back(result: Tensor) -> None:
     result.sum().backward()  # type: ignore[no-untyped-call]
 
 
-def cases() -> Iterator[Case]:
-    for n in LENGTHS:
-        q, k, v = (torch.randn(BATCH, HEADS, n, WIDTH, requires_grad=True) for _ in range(3))
-        softmax = partial(_softmax, q, k, v)
-        forms: dict[str, Weigh] = {"sorted": _sorted, "running sums": _by_mirror}
-        for name, weigh in forms.items():
-            mine = partial(_geometric, weigh, q, k, v)
-            yield Case(f"geometric attention, {name}, N = {n}", mine, softmax, "torch's softmax attention")
+def sort(q: Tensor, k: Tensor) -> Tensor:
+    """The plain form: each query's keys in the order of nearness."""
+    own = torch.eye(q.shape[2], dtype=torch.bool, device=q.device)
+    return nearest_match((q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(own, -torch.inf))
+
+
+def run_sums(q: Tensor, k: Tensor) -> Tensor:
+    """What the block does on a processor with many keys."""
+    b, h, n, c = q.shape
+    return weights_of_long(q / c**0.5, k, q.new_zeros(b, n, 2 * h))
+
+
+FORMS: dict[str, Weigh] = {"sorted": sort, "running sums": run_sums}
+
+
+def _sides(weigh: Weigh, n: int, device: torch.device) -> Sides:
+    q, k, v = (torch.randn(BATCH, HEADS, n, WIDTH, device=device, requires_grad=True) for _ in range(3))
+    return Sides(partial(geometric, weigh, q, k, v), partial(softmax, q, k, v))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for n in (7,) if setting.tiny else LENGTHS:
+        for name, weigh in FORMS.items():
+            build = partial(_sides, weigh, n, setting.device)
+            yield Case(f"weights of geometric attention, {name}, N = {n}", "torch's softmax attention", build)
+
+
+GROUP = Group("attention", f"Batch {BATCH}, {HEADS} heads of width {WIDTH}, forward and backward.", _cases)

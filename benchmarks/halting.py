@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,50 +12,67 @@ from torch import Tensor
 
 import archlang
 from archlang.backend import Architecture, halting_loops
-from benchmarks.measure import Case
+from benchmarks.measure import Case, Group, Setting, Sides
 
 _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "dynamic_halt.arch"
 LIMIT, MEAN = 20, 8.0
 BATCH, LENGTH = 32, 100
 # So much do the halting logits of untrained samples have to be told apart, to halt at different depths.
 _CONTRAST = 60.0
+_PRECISE = 1e-2
 
 
-def gut(mean: float) -> tuple[Architecture, Tensor]:
-    """The model of ListOps with a batch, whose samples halt after `mean` steps on average: the bias of the halting map
-    is searched for. With `mean` at the limit, nobody halts."""
+def gut(
+    mean: float, d: int = 128, ff: int = 512, batch: int = BATCH, length: int = LENGTH
+) -> tuple[Architecture, Tensor]:
+    """The model of ListOps with a batch, whose samples halt after `mean` steps on average. With `mean` at the limit,
+    nobody halts."""
     torch.manual_seed(0)
     module = archlang.load(
-        _FILE, "gated_universal_transformer", vocab=17, classes=10, d=128, heads=8, ff=512, depth=LIMIT, dropout=0.0
+        _FILE, "gated_universal_transformer", vocab=17, classes=10, d=d, heads=8, ff=ff, depth=LIMIT, dropout=0.0
     ).eval()
-    tokens = torch.randint(0, 17, (BATCH, LENGTH))
+    tokens = torch.randint(0, 17, (batch, length))
+    spread_depths(module, mean, LIMIT, lambda: module(tokens))
+    return module, tokens
+
+
+def spread_depths(module: Architecture, mean: float, limit: int, run: Callable[[], object]) -> None:
+    """Makes the samples of a batch, which `run` runs, halt at different depths, `mean` on average: the bias of the
+    halting map is searched for. With `mean` at the limit, nobody halts."""
     (loop,) = halting_loops(module)
     output = loop.block.get_submodule("output")
     weight, bias = output.get_parameter("weight"), output.get_parameter("bias")
     low, high = -80.0, 40.0
     with torch.no_grad():
+        if mean >= limit:
+            bias.fill_(-1e4)
+            return
         weight.mul_(_CONTRAST)
-        while mean < LIMIT and high - low > 1e-3:
+        while high - low > _PRECISE:
             bias.fill_((low + high) / 2)
-            module(tokens)
+            run()
             assert module.mean_depth is not None
             low, high = (float(bias), high) if float(module.mean_depth) > mean else (low, float(bias))
-        if mean >= LIMIT:
-            bias.fill_(-1e4)
-    return module, tokens
 
 
-def cases() -> Iterator[Case]:
-    for mean, what in ((MEAN, f"mean depth {MEAN:g} of {LIMIT}"), (LIMIT, "nobody halts")):
-        module, tokens = gut(mean)
+def _sides(mean: float, step: Callable[[Architecture, Tensor, bool], None], setting: Setting) -> Sides:
+    size = {"d": 16, "ff": 16, "batch": 3, "length": 5} if setting.tiny else {}
+    module, tokens = gut(mean, **size)
+    module, tokens = module.to(setting.device), tokens.to(setting.device)
+    return Sides(*(partial(step, module, tokens, compact) for compact in (True, False)))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for mean, what in ((MEAN, f"mean depth {MEAN:g} of {LIMIT}"), (float(LIMIT), "nobody halts")):
         for name, step in (("forward and backward", _train), ("forward", _evaluate)):
-            ours, theirs = (partial(step, module, tokens, compact) for compact in (True, False))
-            yield Case(f"GUT, {what}, {name}", ours, theirs, "the whole batch, masked")
+            build = partial(_sides, mean, step, setting)
+            yield Case(f"GUT, {what}, {name}", "the whole batch, masked", build)
 
 
 def _train(module: Architecture, tokens: Tensor, compact: bool) -> None:
     module.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(_run(module, tokens, compact), torch.zeros(len(tokens), dtype=torch.int64))
+    answers = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
+    loss = F.cross_entropy(_run(module, tokens, compact), answers)
     (loss + 0.1 * module.ponder).backward()  # type: ignore[no-untyped-call]
 
 
@@ -69,3 +86,11 @@ def _run(module: Architecture, tokens: Tensor, compact: bool) -> Tensor:
         loop.compact = compact
     result: Tensor = module(tokens)
     return result
+
+
+GROUP = Group(
+    "halting",
+    f"Samples that have halted leave the batch. Batch {BATCH}, length {LENGTH}, d 128, 8 heads, at most {LIMIT} steps; "
+    f"the bias of the halting map is set so that samples halt after {MEAN:g} steps on average, or never.",
+    _cases,
+)

@@ -25,18 +25,19 @@ class GeometricAttention(nn.Module):
         self.direction_scale = nn.Parameter(torch.ones(1))
         self.score_bias = nn.Parameter(torch.zeros(1))
 
-    def forward(self, x: Tensor, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
         b, n, d = x.shape
         shape = (b, n, self.heads, d // self.heads)
         q = (self.query(x).view(shape) + self.query_bias).transpose(1, 2)
         k = self.key(x).view(shape).transpose(1, 2)
         v = self.value(x).view(shape).transpose(1, 2)
         left, right = self.direction(x).transpose(1, 2).chunk(2, dim=1)
-        place = torch.arange(n)
+        place = torch.arange(n, device=x.device)
         ahead = place[None, :] > place[:, None]
         direction = torch.where(ahead, right[..., None], left[..., None])
         logits = self.content_scale * (q @ k.transpose(2, 3)) + self.direction_scale * direction + self.score_bias
-        logits = logits.masked_fill(hidden, -torch.inf)
+        if hidden is not None:
+            logits = logits.masked_fill(hidden, -torch.inf)
         result: Tensor = self.output((self.weights(logits) @ v).transpose(1, 2).reshape(b, n, d))
         return result
 
@@ -44,8 +45,8 @@ class GeometricAttention(nn.Module):
     def weights(logits: Tensor) -> Tensor:
         """log A_ij = log P_ij + Σ log(1 - P_ik) over the keys k that are nearer to i than j."""
         n = logits.shape[-1]
-        place = torch.arange(n)
-        own = torch.eye(n, dtype=torch.bool)
+        place = torch.arange(n, device=logits.device)
+        own = torch.eye(n, dtype=torch.bool, device=logits.device)
         closed = -F.softplus(logits).masked_fill(own, 0.0)
         running = F.pad(closed.cumsum(-1), (1, 0))
         i, j = place[:, None], place[None, :]
@@ -74,12 +75,13 @@ class Ndr(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         h = self.embed(tokens)
-        hidden = (torch.arange(tokens.shape[1]) >= lengths[:, None])[:, None, None, :]
+        place = torch.arange(tokens.shape[1], device=tokens.device)
+        hidden = (place >= lengths[:, None])[:, None, None, :]
         for _ in range(self.steps):
             a = self.norm(h + self.attention(h, hidden))
             u = self.update_norm(self.update(F.relu(self.hidden(a))))
             g = torch.sigmoid(self.gate(F.relu(self.gate_hidden(a))))
             h = g * u + (1 - g) * h
-        last = h[torch.arange(len(h)), lengths - 1]
+        last = h[torch.arange(len(h), device=h.device), lengths - 1]
         result: Tensor = self.classify(last)
         return result

@@ -65,10 +65,13 @@ class Panm(nn.Module):
         ahead = self.ahead(x)[0]
         memory = ahead + self.back(x.flip(1))[0].flip(1)
         b, n, _ = memory.shape
-        base = torch.randint(2**self.bits, (b,))
-        bank = ((base[:, None] + torch.arange(n))[..., None] >> torch.arange(self.bits) & 1).float()
+        device = memory.device
+        base = torch.randint(2**self.bits, (b,), device=device)
+        places = base[:, None] + torch.arange(n, device=device)
+        bank = (places[..., None] >> torch.arange(self.bits, device=device) & 1).float()
         state = ahead[:, -1]
-        walks = [(bank[:, 0], torch.zeros(b, self.width)), (bank[:, -1], torch.zeros(b, self.width))]
+        zeros = torch.zeros(b, self.width, device=device)
+        walks = [(bank[:, 0], zeros), (bank[:, -1], zeros)]
         logits = []
         for _ in range(target.shape[1]):
             reads = []
@@ -81,7 +84,7 @@ class Panm(nn.Module):
             related, _ = self.related(self.pointed(brought), memory, memory, 0.5)
             both = torch.cat((state[:, None].expand(-1, n, -1), memory), -1)
             context = ((F.relu(self.attention(both)) @ self.score).softmax(-1)[:, None] @ memory)[:, 0]
-            blank = torch.zeros(b, self.vocab)
+            blank = torch.zeros(b, self.vocab, device=device)
             state = self.cell(torch.cat((blank, brought, context), -1), state)
             made = self.output(torch.cat((state, context), -1))
             logits.append(self.classify(torch.cat((made, brought, related), -1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,20 +13,21 @@ from torch import Tensor, nn
 
 import archlang
 from benchmarks.handwritten_ndr import Ndr
-from benchmarks.measure import Case
+from benchmarks.measure import Case, Group, Setting
+from benchmarks.trial import Trial, cases_of, share_weights
 
 _FILE = Path(__file__).parent / "ndr.arch"
-# By hand, and as archlang names them.
+# By archlang's names, and by hand.
 NAMES = {
-    "embed": "embed",
-    "attention": "geometric_attention",
-    "norm": "norm",
-    "hidden": "feedforward.hidden",
-    "update": "feedforward.output",
-    "update_norm": "norm_2",
-    "gate_hidden": "feedforward_2.hidden",
-    "gate": "feedforward_2.output",
-    "classify": "linear",
+    "embed.": "embed.",
+    "geometric_attention.": "attention.",
+    "norm.": "norm.",
+    "feedforward.hidden.": "hidden.",
+    "feedforward.output.": "update.",
+    "norm_2.": "update_norm.",
+    "feedforward_2.hidden.": "gate_hidden.",
+    "feedforward_2.output.": "gate.",
+    "linear.": "classify.",
 }
 
 
@@ -34,7 +35,6 @@ NAMES = {
 class Size:
     """What is measured: a model, and a batch."""
 
-    name: str
     vocab: int
     classes: int
     d: int
@@ -45,8 +45,9 @@ class Size:
     length: int
 
 
-CTL = Size("NDR, table lookup", vocab=21, classes=8, d=256, heads=1, ff=512, steps=14, batch=512, length=12)
-LISTOPS = Size("NDR, ListOps", vocab=17, classes=10, d=512, heads=16, ff=1024, steps=20, batch=64, length=40)
+CTL = Size(vocab=21, classes=8, d=256, heads=1, ff=512, steps=14, batch=512, length=12)
+LISTOPS = Size(vocab=17, classes=10, d=512, heads=16, ff=1024, steps=20, batch=64, length=40)
+_TINY = {"d": 16, "heads": 2, "ff": 24, "steps": 2, "batch": 3, "length": 7}
 
 
 def pair(size: Size) -> tuple[nn.Module, Ndr]:
@@ -56,16 +57,8 @@ def pair(size: Size) -> tuple[nn.Module, Ndr]:
     ours = archlang.load(
         _FILE, vocab=size.vocab, classes=size.classes, d=size.d, heads=size.heads, ff=size.ff, steps=size.steps
     )
-    weights = dict(theirs.named_parameters())
-    for name, parameter in ours.named_parameters():
-        parameter.data.copy_(weights[_by_hand(name)].data.view_as(parameter))
+    share_weights(ours, theirs, NAMES)
     return ours, theirs
-
-
-def _by_hand(name: str) -> str:
-    head = max((ours for ours in NAMES.values() if name.startswith(f"{ours}.")), key=len)
-    mine = next(hand for hand, ours in NAMES.items() if ours == head)
-    return f"{mine}{name.removeprefix(head)}"
 
 
 def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
@@ -77,23 +70,24 @@ def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
     return tokens, lengths, torch.randint(0, size.classes, (size.batch,))
 
 
-def cases() -> Iterator[Case]:
-    for size in (CTL, LISTOPS):
-        ours, theirs = pair(size)
-        tokens, lengths, answers = batch(size)
-
-        beside = "plain torch, by hand"
-        for name, step in (("forward and backward", _train), ("forward", _evaluate)):
-            mine = partial(step, ours, tokens, lengths, answers)
-            yield Case(f"{size.name}, {name}", mine, partial(step, theirs, tokens, lengths, answers), beside)
+def trial(size: Size, setting: Setting) -> Trial:
+    tokens, lengths, answers = (one.to(setting.device) for one in batch(size))
+    return Trial(*pair(size), lambda module: F.cross_entropy(module(tokens, lengths=lengths), answers))
 
 
-def _train(module: nn.Module, tokens: Tensor, lengths: Tensor, answers: Tensor) -> None:
-    module.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(module(tokens, lengths=lengths), answers)
-    loss.backward()  # type: ignore[no-untyped-call]
+def _trial(size: Size, setting: Setting) -> Trial:
+    return trial(replace(size, **_TINY) if setting.tiny else size, setting)
 
 
-@torch.no_grad()
-def _evaluate(module: nn.Module, tokens: Tensor, lengths: Tensor, _answers: Tensor) -> None:
-    module(tokens, lengths=lengths)
+TRIALS = {"NDR, table lookup": partial(_trial, CTL), "NDR, ListOps": partial(_trial, LISTOPS)}
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    return cases_of(TRIALS, setting, "plain torch, by hand")
+
+
+GROUP = Group(
+    "ndr",
+    "Table lookup: batch 32, length 12, d 256, 14 steps; ListOps: batch 16, length 40, d 512, 16 heads, 20 steps.",
+    _cases,
+)

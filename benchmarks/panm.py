@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -12,10 +11,12 @@ from torch import Tensor, nn
 
 import archlang
 from benchmarks.handwritten_panm import Panm
-from benchmarks.measure import Case
+from benchmarks.measure import Case, Group, Setting
+from benchmarks.trial import Trial, cases_of, share_weights
 
 _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "panm.arch"
 VOCAB, BATCH, LENGTH = 12, 128, 9
+_TINY_BATCH = 2
 _MEMORY = "recurrent_panm.pointer_memory."
 # By archlang's names, and by hand.
 NAMES = {
@@ -45,35 +46,28 @@ def pair() -> tuple[nn.Module, Panm]:
     torch.manual_seed(0)
     theirs = Panm(VOCAB)
     ours = archlang.load(_FILE, "panm_bigru", vocab=VOCAB)
-    weights = dict(theirs.named_parameters())
-    for name, parameter in ours.named_parameters():
-        head = max((one for one in NAMES if name.startswith(one)), key=len)
-        parameter.data.copy_(weights[NAMES[head] + name.removeprefix(head)].data)
+    share_weights(ours, theirs, NAMES)
     return ours, theirs
 
 
-def batch(length: int = LENGTH) -> tuple[Tensor, Tensor]:
+def batch(length: int = LENGTH, size: int = BATCH) -> tuple[Tensor, Tensor]:
     """A batch of copy: what is read, and what is to be written."""
     torch.manual_seed(1)
-    symbols = torch.randint(0, 10, (BATCH, length))
-    ends = torch.full((BATCH, 1), 1)
+    symbols = torch.randint(0, 10, (size, length))
+    ends = torch.full((size, 1), 1)
     return torch.cat((11 * ends, symbols, 10 * ends), 1), symbols
 
 
-def cases() -> Iterator[Case]:
-    ours, theirs = pair()
-    source, target = batch()
-    for name, step in (("forward and backward", _train), ("forward", _evaluate)):
-        mine, beside = partial(step, ours, source, target), partial(step, theirs, source, target)
-        yield Case(f"PANM, copy, {name}", mine, beside, "step by step, by hand")
+def _trial(setting: Setting) -> Trial:
+    source, target = (one.to(setting.device) for one in batch(size=_TINY_BATCH if setting.tiny else BATCH))
+    return Trial(*pair(), lambda module: F.cross_entropy(module(source, target).flatten(0, 1), target.flatten()))
 
 
-def _train(module: nn.Module, source: Tensor, target: Tensor) -> None:
-    module.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(module(source, target).flatten(0, 1), target.flatten())
-    loss.backward()  # type: ignore[no-untyped-call]
+TRIALS = {"PANM, copy": _trial}
 
 
-@torch.no_grad()
-def _evaluate(module: nn.Module, source: Tensor, target: Tensor) -> None:
-    module(source, target)
+def _cases(setting: Setting) -> Iterator[Case]:
+    return cases_of(TRIALS, setting, "step by step, by hand")
+
+
+GROUP = Group("panm", f"Batch {BATCH}, {LENGTH} symbols, width 128, 2 pointers.", _cases)

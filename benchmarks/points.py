@@ -12,7 +12,7 @@ from archlang import compile as compiler
 from archlang.run.engines import make_engine
 from archlang.run.points import Done
 from archlang.run.table import TableRuns
-from benchmarks.measure import machine
+from benchmarks.told import machine
 
 PROGRAM = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {{

@@ -23,7 +23,7 @@ from archlang.run.data import Data, Sampler
 from archlang.run.schedules import learning_rate
 from archlang.run.settings import Settings
 from archlang.tasks.make import make_task
-from benchmarks.measure import machine
+from benchmarks.told import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
 _CPU = torch.device("cpu")

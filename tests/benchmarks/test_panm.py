@@ -21,5 +21,5 @@ def test_the_model_by_hand_has_the_results_and_gradients_of_the_page() -> None:
     gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     for name, parameter in ours.named_parameters():
         head = max((one for one in NAMES if name.startswith(one)), key=len)
-        assert_close(parameter.grad, gradients.pop(NAMES[head] + name.removeprefix(head)), atol=3e-6, rtol=1e-4)
+        assert_close(parameter.grad, gradients.pop(NAMES[head] + name.removeprefix(head)), atol=5e-6, rtol=1e-4)
     assert not gradients

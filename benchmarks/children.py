@@ -1,0 +1,26 @@
+"""What is measured in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+_ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: str, **environment: str) -> str:
+    """What a Python prints, which finds archlang and this folder, and has as many threads as this one.
+
+    Raises:
+        SystemExit: it failed."""
+    threads = str(torch.get_num_threads())
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    given = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **environment}
+    done = subprocess.run([sys.executable, *arguments], env=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout

@@ -1,0 +1,57 @@
+"""How a training step of NDR and of GUTLB grows with length, depth and batch, beside the same by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from benchmarks import dynamic_halt, ndr
+from benchmarks.measure import Case, Group, Setting
+from benchmarks.trial import Trial, training_step
+
+NDR = ndr.Size(vocab=21, classes=8, d=256, heads=1, ff=512, steps=8, batch=4, length=64)
+GUTLB = replace(dynamic_halt.SIZES["GUTLB"], mean=5, d=256, ff=512, batch=4)
+# By field of a size, and by what it is called.
+Sweeps = Mapping[tuple[str, str], tuple[int, ...]]
+NDR_SWEEPS: Sweeps = {
+    ("length", "length"): (12, 64, 256, 1024),
+    ("steps", "depth"): (2, 8, 32),
+    ("batch", "batch"): (1, 4, 16, 64),
+}
+GUTLB_SWEEPS: Sweeps = {
+    ("length", "length"): (20, 100, 400, 1600),
+    ("depth", "depth"): (2, 5, 20),
+    ("batch", "batch"): (1, 4, 16, 64),
+}
+_TINY = {"d": 16, "ff": 24, "batch": 2, "length": 7}
+
+
+def _deeper(size: dynamic_halt.Size, setting: Setting) -> Trial:
+    """Nobody halts, so that depth is the number of steps."""
+    return dynamic_halt.trial(replace(size, mean=size.depth), setting)
+
+
+MODELS: tuple[tuple[str, Any, Sweeps, Callable[[Any, Setting], Trial]], ...] = (  # Any: a size of either kind
+    ("NDR", NDR, NDR_SWEEPS, ndr.trial),
+    ("GUTLB", GUTLB, GUTLB_SWEEPS, _deeper),
+)
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for model, base, sweeps, trial in MODELS:
+        for (field, word), values in sweeps.items():
+            smaller = _TINY if setting.tiny else {}
+            for value in values[:1] if setting.tiny else values:
+                size = replace(base, **{**smaller, field: value})
+                build = partial(training_step, partial(trial, size), setting)
+                yield Case(f"{model}, {word} {value}", "plain torch, by hand", build)
+
+
+GROUP = Group(
+    "growth",
+    "Forward and backward. But for what a row says: NDR: batch 4, length 64, 8 steps, d 256, ff 512, 1 head; GUTLB: "
+    "batch 4, length 100, 5 steps (nobody halts), d 256, ff 512, 8 heads, chunks of 20, 20 slots.",
+    _cases,
+)

@@ -1,0 +1,96 @@
+"""Batches of the tasks beside a plain `DataLoader`, whose collate function pads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+from archlang import compile as compiler
+from archlang.run.data import Data, Sampler
+from archlang.tasks.base import Split
+from archlang.tasks.make import make_task
+from benchmarks.measure import BATCHES, Case, Group, Setting, Sides
+
+COUNT = 50  # batches a call
+# As a recipe names them, and how many items a batch has.
+TASKS = {
+    "table lookup": ("ctl", 512),
+    "ListOps": ("listops[source = original, pool = 5_000, iid_size = 100, valid_size = 100, test_size = 1]", 32),
+    "flip-flop": ("flipflop[train_size = 5_000, iid_size = 100, valid_size = 100, test_size = 100]", 16),
+    "SCAN": ("scan[split = length, cutoff = 26, joint = false]", 256),
+}
+SMALL = {
+    "table lookup": ("ctl[train = 1..2, valid = 3..3, test = 4..4, train_size = 600, iid_size = 4, reserved = 0]", 16),
+    "SCAN": ("scan[split = length, cutoff = 3, joint = false]", 16),
+}
+
+
+def split_of(task: str) -> Split:
+    chosen = compiler.task(task)
+    return make_task(chosen.name, chosen.python, chosen.statics).generate("train", seed=0)
+
+
+def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
+    """Batches without end: fields, their lengths, and targets."""
+    data = Data(split, device)
+    sampler = Sampler(np.asarray(data.lengths), size, seed=0)
+    while True:
+        batch = data.batch(sampler.next())
+        yield *batch.fields, *batch.lengths.values(), batch.targets
+
+
+def theirs(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
+    """The same by a loader over a list of items, each of which is a tensor for each field and one for its targets."""
+    columns = [list(map(_whole, ragged)) for ragged in split.inputs.values()]
+    targets = split.targets
+    columns.append([_whole(one) for one in targets])
+    loader: DataLoader[Any] = DataLoader(  # Any: an item is a tuple of tensors
+        list(zip(*columns, strict=True)), size, shuffle=True, drop_last=True, collate_fn=_padded
+    )
+    while True:
+        for batch in loader:
+            yield tuple(one.to(device) for one in batch)
+
+
+def _whole(values: object) -> Tensor:
+    return torch.from_numpy(np.asarray(values, dtype=np.int64))
+
+
+def _padded(items: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    *fields, targets = zip(*items, strict=True)
+    padded = [pad_sequence(field, batch_first=True) for field in fields]
+    lengths = [torch.tensor([len(one) for one in field]) for field in fields]
+    answers = pad_sequence(targets, batch_first=True) if targets[0].dim() else torch.stack(targets)
+    return *padded, *lengths, answers
+
+
+def _take(batches: Iterator[tuple[Tensor, ...]], count: int) -> int:
+    for _ in range(count):
+        next(batches)
+    return count
+
+
+def _sides(task: str, size: int, setting: Setting) -> Sides:
+    split = split_of(task)
+    count = 2 if setting.tiny else COUNT
+    return Sides(*(partial(_take, batches(split, size, setting.device), count) for batches in (ours, theirs)))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for name, (task, size) in (SMALL if setting.tiny else TASKS).items():
+        yield Case(f"batches of {size}, {name}", "DataLoader, padding", partial(_sides, task, size, setting), BATCHES)
+
+
+GROUP = Group(
+    "data loading",
+    f"{COUNT} batches a round, in this process. Ours are of like length; DataLoader's are as they come, and so padded "
+    "more.",
+    _cases,
+)

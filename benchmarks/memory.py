@@ -1,0 +1,193 @@
+"""Peak memory, each side in a fresh process; and what geometric attention keeps, in score matrices."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
+from benchmarks import children, dynamic_halt, ndr, panm, seq2seq
+from benchmarks.handwritten_ndr import GeometricAttention as ByHand
+from benchmarks.handwritten_seq2seq import CrossAttention
+from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
+from benchmarks.trial import Trials, training_step
+
+MODELS: Trials = {**ndr.TRIALS, **dynamic_halt.TRIALS, **seq2seq.TRIALS, **panm.TRIALS}
+LENGTHS = (256, 1024, 4096)
+HEADS, WIDTH = 4, 16
+# By glibc's environment: what is freed goes back to the system at once, so that a peak is what was held.
+_EAGER = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+_PAGE = 2**-8  # MiB
+
+
+def above(step: Callable[[], object]) -> float:
+    """MiB that a step takes at most, above what there was before it."""
+    if torch.cuda.is_initialized():
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step()
+        torch.cuda.synchronize()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    _forget()
+    most = _most()
+    step()
+    return max(_most() - most, _PAGE)
+
+
+def _forget() -> None:
+    """Linux can count anew from here on; elsewhere what was the most so far is what the step is held against."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return
+
+
+def _most() -> float:
+    """MiB that this process has held at most."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 2**10
+    except (OSError, StopIteration):
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+class _Sorted(GeometricAttention):
+    """Geometric attention by the form that sorts keys by nearness."""
+
+    def forward(self, q: Tensor, kv: Tensor) -> Tensor:
+        b, n, d = q.shape
+        query, key, value = (
+            projection(q).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for projection in (self.query, self.key, self.value)
+        )
+        left, right = self.direction(q).transpose(1, 2)[..., None].chunk(2, dim=1)
+        place = torch.arange(n, device=q.device)
+        ahead = place > place[:, None]
+        logits = self.content_scale * ((query + self.query_bias[:, None]) @ key.transpose(-1, -2))
+        logits = logits + self.direction_scale * torch.where(ahead, right, left) + self.score_bias
+        weights = nearest_match(logits.masked_fill(place == place[:, None], -torch.inf))
+        y: Tensor = self.output((weights @ value).transpose(1, 2).reshape(b, n, d))
+        return y
+
+
+BY_HAND, SORTED = "the form of NDR's program, by hand", "the form that sorts"
+SOFTMAX = "softmax attention, written plainly"
+FORMS = (BY_HAND, SORTED, SOFTMAX)
+
+
+def _attentions(form: str, n: int, setting: Setting) -> Sides:
+    """Forward passes of geometric attention: the block's, and another form's."""
+    d = HEADS * WIDTH
+    statics = {
+        "heads": HEADS, "normalised": False, "key_dropout": 0.0, "output_dropout": 0.0, "head_dim": 0, "causal": False,
+        "offset": 0, "d": d, "e": d,
+    }  # fmt: skip
+    ours = GeometricAttention(**statics).to(setting.device)  # type: ignore[arg-type]  # values of several kinds
+    x = torch.randn(1, n, d, device=setting.device, requires_grad=True)
+    if form == BY_HAND:
+        hand = ByHand(d, HEADS).to(setting.device)
+        return Sides(lambda: ours(x, x), lambda: hand(x, None))
+    if form == SOFTMAX:
+        softmax = CrossAttention(d, HEADS, 0.0).to(setting.device)
+        return Sides(lambda: ours(x, x), lambda: softmax(x, x, None))
+    other = _Sorted(**statics).to(setting.device)  # type: ignore[arg-type]  # as above
+    return Sides(lambda: ours(x, x), lambda: other(x, x))
+
+
+def _both_ways(form: str, n: int, setting: Setting) -> Sides:
+    forward = _attentions(form, 7 if setting.tiny else n, setting)
+    return Sides(*(partial(_and_back, side) for side in forward))
+
+
+def _and_back(forward: Callable[[], Tensor]) -> None:
+    forward().sum().backward()  # type: ignore[no-untyped-call]
+
+
+def matrix(n: int) -> float:
+    """MiB of the score matrices of all heads, of one sequence."""
+    return 4 * HEADS * n**2 / 2**20
+
+
+def kept(forward: Callable[[], Tensor], n: int) -> float:
+    """How many score matrices of all heads a forward pass keeps for the way back: what is as large as one head's."""
+    found: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.untyped_storage().nbytes() >= 4 * n**2:
+            found[tensor.untyped_storage().data_ptr()] = tensor  # held here, so that no other takes its place
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = forward()
+    total = sum(tensor.untyped_storage().nbytes() for tensor in found.values())
+    del result
+    return total / 2**20 / matrix(n)
+
+
+# By name, what a process of its own may be asked for.
+STEPS: Mapping[str, Callable[[Setting], Sides]] = {
+    **{name: partial(training_step, build) for name, build in MODELS.items()},
+    **{f"{form}, {n}": partial(_both_ways, form, n) for form in FORMS for n in LENGTHS},
+}
+
+
+def _in_child(name: str, side: str, setting: Setting) -> float:
+    tiny = ["--tiny"] if setting.tiny else []
+    told = children.run("-m", "benchmarks.memory", name, side, "--device", setting.device.type, *tiny, **_EAGER)
+    return float(told)
+
+
+def _peaks(name: str, setting: Setting, unit: float = 1.0) -> Sides:
+    ours, theirs = (partial(_in_child, name, side, setting) for side in Sides._fields)
+    return Sides(lambda: ours() / unit, lambda: theirs() / unit)
+
+
+def _counts(form: str, n: int, setting: Setting) -> Sides:
+    forward = _attentions(form, n, setting)
+    return Sides(*(partial(kept, side, n) for side in forward))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    few = 1 if setting.tiny else None
+    for name in list(MODELS)[:few]:
+        yield Case(f"{name}, peak of a training step", "plain torch, by hand", partial(_peaks, name, setting), MIB)
+    for n in LENGTHS[:few]:
+        for form in FORMS[:few]:
+            start = f"geometric attention, N = {n}"
+            yield Case(f"{start}, kept for the way back", form, partial(_counts, form, n, setting), MATRICES)
+            build = partial(_peaks, f"{form}, {n}", setting, matrix(n))
+            yield Case(f"{start}, peak of both ways", form, build, MATRICES)
+
+
+GROUP = Group(
+    "memory",
+    "Peaks above what a fresh process held before the step. A score matrix is that of all heads: one sequence, 4 heads "
+    "of width 16.",
+    _cases,
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("name", choices=STEPS)
+    parser.add_argument("side", choices=Sides._fields)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tiny", action="store_true")
+    given = parser.parse_args()
+    device, build = torch.device(given.device), STEPS[given.name]
+    # What torch sets up at its first step is no part of the next.
+    getattr(build(Setting(device, tiny=True)), given.side)()
+    sides = build(Setting(device, given.tiny))
+    print(above(getattr(sides, given.side)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""Operators over lengths, forward and backward: beside torch's own attention, and beside their plain written form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.absrel_attention import AbsrelAttention
+from archlang.blocks.attention import Attention
+from archlang.blocks.copy_gate import CopyGate
+from archlang.blocks.geometric_attention import GeometricAttention
+from archlang.blocks.halting import GlobalHalt, TokenHalt
+from archlang.blocks.relative_attention import RelativeAttention
+from benchmarks import dynamic_halt, handwritten_halt, handwritten_ndr, handwritten_seq2seq
+from benchmarks.measure import Case, Group, Setting, Sides
+from benchmarks.trial import share_weights
+
+LENGTHS = (12, 64, 256, 1024, 4096)
+STEPS = 4  # of a halting loop
+_FIXED = {"causal": False, "dropout": 0.0, "output_dropout": 0.0, "head_dim": 0}
+
+
+@dataclass(frozen=True)
+class Size:
+    length: int
+    positions: int = 4096
+    """of a batch"""
+    d: int = 256
+    heads: int = 4
+
+    @property
+    def batch(self) -> int:
+        return max(1, self.positions // self.length)
+
+    def matrices(self, count: int) -> float:
+        """GiB of so many score matrices."""
+        return 4 * count * self.batch * self.heads * self.length**2 / 2**30
+
+
+# A module, and how it is called.
+Operator = tuple[nn.Module, Callable[..., Tensor]]
+
+
+def _softmax(size: Size) -> Operator:
+    module = handwritten_halt.Attention(size.d, size.heads, xpos=False)
+    return module, lambda x: module(x, x, None, None)
+
+
+def _xpos_by_hand(size: Size) -> Operator:
+    module = handwritten_halt.Attention(size.d, size.heads, xpos=True)
+    return module, lambda x: module(x, x, None, None)
+
+
+def _attention(position: str, size: Size) -> Operator:
+    module = Attention(
+        heads=size.heads, position=position, causal_rule="always", padded="zero", init="xavier", d=size.d, e=size.d,
+        **_FIXED,  # type: ignore[arg-type]  # values of several kinds
+    )  # fmt: skip
+    return module, lambda x: module(x, x)
+
+
+def _geometric(size: Size) -> Operator:
+    module = GeometricAttention(
+        heads=size.heads, normalised=False, key_dropout=0.0, output_dropout=0.0, head_dim=0, causal=False, offset=0,
+        d=size.d, e=size.d,
+    )  # fmt: skip
+    return module, lambda x: module(x, x)
+
+
+def _geometric_by_hand(size: Size) -> Operator:
+    module = handwritten_ndr.GeometricAttention(size.d, size.heads)
+    return module, lambda x: module(x, None)
+
+
+def _relative(size: Size) -> Operator:
+    module = RelativeAttention(
+        heads=size.heads, scale="fixed", key_dropout=0.0, init="torch", d=size.d, e=size.d,
+        **_FIXED,  # type: ignore[arg-type]  # values of several kinds
+    )  # fmt: skip
+    return module, lambda x: module(x, x)
+
+
+def _relative_by_hand(size: Size) -> Operator:
+    module = handwritten_seq2seq.RelativeAttention(size.d, size.heads, 0.0)
+    return module, lambda x: module(x, x, None)
+
+
+def _absrel(size: Size) -> Operator:
+    module = AbsrelAttention(
+        heads=size.heads, gates="per_head", scale="fixed", key_dropout=0.0, init="torch", d=size.d, e=size.d,
+        **_FIXED,  # type: ignore[arg-type]  # values of several kinds
+    )  # fmt: skip
+    return module, lambda x: module(x, x)
+
+
+def _absrel_by_hand(size: Size) -> Operator:
+    module = handwritten_seq2seq.AbsrelAttention(size.d, size.heads, 0.0)
+    return module, lambda x: module(x, x, None)
+
+
+def _copy_gate(size: Size) -> Operator:
+    module = CopyGate(column_dropout=0.0, d=size.d)
+    return module, lambda x: module(*_gated(x))
+
+
+def _copy_gate_by_hand(_size: Size) -> Operator:
+    def update(x: Tensor) -> Tensor:
+        g, u, h = _gated(x)
+        return g * u + (1 - g) * h
+
+    return nn.Identity(), update
+
+
+def _gated(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A gate, an update and a state."""
+    return torch.sigmoid(x), -x, x
+
+
+def _halting(whole: bool, size: Size) -> Operator:
+    block: GlobalHalt | TokenHalt
+    if whole:
+        block = GlobalHalt(threshold=0.999, transition=True, causal=False, length_cap=True, ponder="code", d=size.d)
+    else:
+        block = TokenHalt(threshold=0.999, transition=True, length_cap=True, ponder="code", d=size.d)
+
+    def loop(x: Tensor) -> Tensor:
+        mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        tally = block.start(x, mask)
+        for _ in range(STEPS):
+            tally = block.advance(tally, tally.state + 1, mask)
+            if not tally.live.any():
+                break
+        return tally.mixture + tally.ponder[:, None, None]
+
+    return block, loop
+
+
+def _halting_by_hand(whole: bool, size: Size) -> Operator:
+    halt = handwritten_halt.Halt(size.d, whole=whole, transition=True)
+
+    def loop(x: Tensor) -> Tensor:
+        mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        mixture, cost = halt(_Add(), x, mask, STEPS)
+        return mixture + cost[:, None, None]
+
+    return halt, loop
+
+
+class _Add(nn.Module):
+    def forward(self, h: Tensor, _s: Tensor, _mask: Tensor) -> Tensor:
+        return h + 1
+
+
+def _chunks(size: Size) -> tuple[Operator, Operator]:
+    model = dynamic_halt.Size(
+        "temporal_latent_bottleneck", depth=1, mean=0, chunk=20, d=size.d, heads=size.heads, ff=2 * size.d
+    )
+    lengths = torch.full((size.batch,), size.length)
+
+    def run(module: nn.Module, x: Tensor) -> Tensor:
+        tokens = (x[..., 0] > 0).long()
+        result: Tensor = module(tokens, lengths=lengths.to(x.device))
+        return result
+
+    ours, theirs = dynamic_halt.pair(model)
+    return (ours, partial(run, ours)), (theirs, partial(run, theirs))
+
+
+def _together(ours: Callable[[Size], Operator], theirs: Callable[[Size], Operator], size: Size) -> tuple[Operator, ...]:
+    return ours(size), theirs(size)
+
+
+_TORCH = "torch's own attention"
+_HAND = "plain torch, by hand"
+# By name: what it is measured beside, both, and how many score matrices they take at most, about.
+OPERATORS: dict[tuple[str, str], tuple[Callable[[Size], tuple[Operator, ...]], int]] = {
+    ("geometric attention", _HAND): (partial(_together, _geometric, _geometric_by_hand), 20),
+    ("geometric attention", _TORCH): (partial(_together, _geometric, _softmax), 10),
+    ("relative attention", _HAND): (partial(_together, _relative, _relative_by_hand), 12),
+    ("relative attention", _TORCH): (partial(_together, _relative, _softmax), 12),
+    ("absolute/relative attention", _HAND): (partial(_together, _absrel, _absrel_by_hand), 18),
+    ("absolute/relative attention", _TORCH): (partial(_together, _absrel, _softmax), 18),
+    ("rotary attention", _TORCH): (partial(_together, partial(_attention, "rotary"), _softmax), 0),
+    ("xPos attention", _HAND): (partial(_together, partial(_attention, "xpos"), _xpos_by_hand), 0),
+    ("xPos attention", _TORCH): (partial(_together, partial(_attention, "xpos"), _softmax), 0),
+    ("copy gate", _HAND): (partial(_together, _copy_gate, _copy_gate_by_hand), 0),
+    (f"halting of samples, {STEPS} steps", _HAND): (
+        partial(_together, partial(_halting, True), partial(_halting_by_hand, True)), 0,
+    ),
+    (f"halting of positions, {STEPS} steps", _HAND): (
+        partial(_together, partial(_halting, False), partial(_halting_by_hand, False)), 0,
+    ),
+    ("chunk recurrence", _HAND): (_chunks, 0),
+}  # fmt: skip
+# Of halting and of gates, by archlang's names, and by hand.
+NAMES = {"": "", "hidden.": "map.0.", "relative_gate.": "gate."}
+_HALT_OUTPUT = {"output.": "map.2."}
+
+
+def pair(name: str, beside: str, size: Size) -> tuple[Operator, ...]:
+    """Both operators; by hand, with the same weights."""
+    torch.manual_seed(0)
+    ours, theirs = OPERATORS[name, beside][0](size)
+    if beside == _HAND and name != "chunk recurrence":
+        names = {**NAMES, **_HALT_OUTPUT} if name.startswith("halting") else NAMES
+        share_weights(ours[0], theirs[0], names)
+    return ours, theirs
+
+
+def given(size: Size) -> Tensor:
+    torch.manual_seed(1)
+    return torch.randn(size.batch, size.length, size.d)
+
+
+def _sides(name: str, beside: str, size: Size, device: torch.device) -> Sides:
+    x = given(size).to(device).requires_grad_()
+    return Sides(*(partial(_both_ways, module.to(device), call, x) for module, call in pair(name, beside, size)))
+
+
+def _both_ways(module: nn.Module, call: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    module.zero_grad(set_to_none=True)
+    x.grad = None
+    call(x).sum().backward()  # type: ignore[no-untyped-call]
+
+
+TINY = Size(7, positions=14, d=16, heads=2)
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    for (name, beside), (_, matrices) in OPERATORS.items():
+        for size in (TINY,) if setting.tiny else map(Size, LENGTHS):
+            build = partial(_sides, name, beside, size, setting.device)
+            yield Case(f"{name}, N = {size.length}", beside, build, memory=size.matrices(matrices))
+
+
+GROUP = Group(
+    "operators",
+    "Forward and backward, 4096 positions a batch at every length (341 sequences of 12, 1 of 4096), d 256, 4 heads; "
+    "projections are part of an attention.",
+    _cases,
+)

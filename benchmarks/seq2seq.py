@@ -1,0 +1,126 @@
+"""The universal relative Transformer on SCAN, compiled from the library's page, beside the same written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import archlang
+from archlang.backend import Architecture
+from archlang.names.library import module_file
+from benchmarks.handwritten_seq2seq import Seq2seq
+from benchmarks.measure import Case, Group, Setting, Sides
+from benchmarks.trial import Trial, cases_of, share_weights
+
+_SHARED = {"relative_attention.": "attention.", "feedforward.hidden.": "hidden.", "feedforward.output.": "output."}
+_ENCODER = {**_SHARED, "norm.": "norms.0.", "norm_2.": "norms.1."}
+_DECODER = {**_ENCODER, "attention.": "cross.", "norm_3.": "norms.2."}
+# By archlang's names, and by hand.
+NAMES = {
+    "read.": "read.",
+    "table.": "table.",
+    "unembed.bias": "bias",
+    **{f"encoder.encoder_layer.{ours}": f"encoder.{hand}" for ours, hand in _ENCODER.items()},
+    **{f"decoder.decoder_layer.{ours}": f"decoder.{hand}" for ours, hand in _DECODER.items()},
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is measured: a model, and the most that a batch has."""
+
+    d: int = 128
+    heads: int = 8
+    ff: int = 256
+    layers: int = 3
+    words: int = 15
+    vocab: int = 7
+    batch: int = 256
+    source: int = 11
+    target: int = 27
+    dropout: float = 0.1
+
+
+SCAN = Size()
+TINY = Size(d=16, heads=2, ff=24, layers=2, batch=3, source=5, target=6)
+# The sign of the actions that is both their begin and their end.
+_MARK = 6
+
+
+def pair(size: Size) -> tuple[Architecture, Seq2seq]:
+    """Both modules with the same weights."""
+    torch.manual_seed(0)
+    theirs = Seq2seq(size.words, size.vocab, size.d, size.heads, size.ff, size.layers, size.dropout)
+    page = module_file("archlang.models.seq2seq")
+    assert page is not None
+    statics = {name: getattr(size, name) for name in ("d", "heads", "ff", "layers", "words", "vocab", "dropout")}
+    ours = archlang.load(page, "seq2seq", universal=True, relative=True, **statics)
+    share_weights(ours, theirs, NAMES)
+    return ours, theirs
+
+
+def batch(size: Size) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+    """Commands, what the decoder has seen, their lengths, and the answers; -100 stands behind an answer."""
+    torch.manual_seed(1)
+    longest = {"source": size.source, "target": size.target}
+    lengths = {name: torch.randint(3, most + 1, (size.batch,)) for name, most in longest.items()}
+    for name, most in longest.items():
+        lengths[name][0] = most
+    source = torch.randint(0, size.words, (size.batch, size.source))
+    target = torch.randint(0, _MARK, (size.batch, size.target))
+    ends = torch.full((size.batch, 1), _MARK)
+    seen, answers = torch.cat((ends, target[:, :-1]), 1), target.clone()
+    answers.scatter_(1, lengths["target"][:, None] - 1, ends)
+    answers[torch.arange(size.target) >= lengths["target"][:, None]] = -100
+    return source, seen, lengths, answers
+
+
+def _moved(size: Size, setting: Setting) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+    source, seen, lengths, answers = batch(size)
+    device = setting.device
+    lengths = {name: one.to(device) for name, one in lengths.items()}
+    return source.to(device), seen.to(device), lengths, answers.to(device)
+
+
+def _trial(setting: Setting) -> Trial:
+    size = TINY if setting.tiny else SCAN
+    source, seen, lengths, answers = _moved(size, setting)
+
+    def loss(module: nn.Module) -> Tensor:
+        return F.cross_entropy(module(source, seen, lengths=lengths).flatten(0, 1), answers.flatten())
+
+    return Trial(*pair(size), loss)
+
+
+TRIALS = {"universal relative seq2seq, SCAN": _trial}
+
+
+def decoders(size: Size, setting: Setting) -> Sides:
+    """Both write answers over the length of the batch's longest one and its end, as the authors' program does."""
+    source, _, lengths, _ = _moved(size, setting)
+    ours, theirs = (module.to(setting.device).eval() for module in pair(size))
+    known, steps = lengths["target"] - 1, size.target
+
+    def write() -> Tensor:
+        found = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=known)
+        return found.choices
+
+    return Sides(write, partial(theirs.decode, source, lengths["source"], _MARK, steps))
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    yield from cases_of(TRIALS, setting, "plain torch, by hand")
+    build = partial(decoders, TINY if setting.tiny else SCAN, setting)
+    yield Case("universal relative seq2seq, SCAN, greedy decoding", "by hand, layer inputs kept", build)
+
+
+GROUP = Group(
+    "seq2seq",
+    "Batch 256, commands of 3 to 11 words, answers of 3 to 27 actions, d 128, 8 heads, ff 256, 3 steps, dropout 0.1.",
+    _cases,
+)

@@ -1,0 +1,99 @@
+"""What comes before the first step: whole commands as processes, and the compiler's phases inside one; beside importing
+torch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from archlang import compile as compiler
+from archlang.backend.build import build
+from archlang.backend.lower import lower
+from archlang.passes import optimize
+from archlang.source import Source
+from archlang.syntax.parser import parse
+from benchmarks import children
+from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+_IMPORT = "import time; begun = time.perf_counter(); import torch; print(1000 * (time.perf_counter() - begun))"
+# A run ends with every split; of these, little is left.
+_FEW = ("task.test_size=40", "task.valid_size=20")
+
+
+def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
+    """What is started, by the name of its case. `train` finds its data in the cache, but for the first time."""
+    train = ("train", str(file), "--steps", "1", "--device", "cpu", "--out", str(folder / "run"))
+    return {
+        "archlang train --steps 1, few items": (*train, *(word for one in _FEW for word in ("--set", one))),
+        "archlang train --steps 1": train,
+        "archlang check": ("check", str(file)),
+        "archlang viz": ("viz", str(file), "--out", str(folder / "page.html")),
+        "archlang --help": ("--help",),
+    }
+
+
+def _process(name: str, file: Path) -> Sides:
+    return Sides(partial(_command, name, file), partial(children.run, "-c", "import torch"))
+
+
+def _command(name: str, file: Path) -> None:
+    with TemporaryDirectory() as folder:
+        children.run("-m", "archlang", *_commands(file, Path(folder))[name])
+
+
+def _phases(file: Path) -> dict[str, Callable[[], object]]:
+    """Each phase on what those before it give; `build` has the passes and the lowering in it."""
+    source = Source(str(file), file.read_text(encoding="utf-8"))
+    graph = compiler.plan(file).graph
+    passed = optimize(graph)
+    return {
+        "parse": lambda: parse(source),
+        "check": lambda: compiler.check(file),
+        "plan": lambda: compiler.plan(file),
+        "passes": lambda: optimize(graph),
+        "lowering": lambda: lower(passed),
+        "build": lambda: build(graph),
+    }
+
+
+def _phase(name: str, file: Path) -> Sides:
+    return Sides(partial(_milliseconds, _phases(file)[name]), _import_torch)
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - begun)
+
+
+def _import_torch() -> float:
+    """Milliseconds of the import alone, in a fresh process."""
+    return float(children.run("-c", _IMPORT))
+
+
+PHASES = ("parse", "check", "plan", "passes", "lowering", "build")
+
+
+def _cases(setting: Setting) -> Iterator[Case]:
+    few = 1 if setting.tiny else None
+    quick, large = RECIPES / "ndr.arch", RECIPES / "papers" / "dynamic_halt" / "listops.arch"
+    for name in list(_commands(quick, Path()))[:few]:
+        beside = "a process that imports torch"
+        yield Case(f"{name}, ndr.arch", beside, partial(_process, name, quick), PROCESS)
+    for file in (quick, large)[:few]:
+        for name in PHASES[:few]:
+            yield Case(f"{name}, {file.name}", "importing torch", partial(_phase, name, file), PHASE)
+
+
+GROUP = Group(
+    "start-up",
+    "Whole processes; and phases in a process that has loaded everything: ndr.arch is a quick recipe, listops.arch the "
+    "page of Dynamic Halt's table of eight. `check` includes parsing, `plan` parsing and types, `build` passes and "
+    "lowering.",
+    _cases,
+    devices=("cpu",),
+)

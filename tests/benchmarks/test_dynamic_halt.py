@@ -1,0 +1,46 @@
+"""What is measured side by side computes the same, and its samples halt at different depths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from benchmarks.dynamic_halt import NAMES, SIZES, batch, pair, tiny
+from benchmarks.trial import hand_name
+
+
+@pytest.mark.parametrize(("name", "chunk"), [("UT", 0), ("GUT", 0), ("TLB", 4), ("TLB", 6), ("GUTLB", 4), ("GUTLB", 6)])
+def test_the_module_by_hand_has_the_outputs_costs_and_gradients_of_the_page(name: str, chunk: int) -> None:
+    size = replace(tiny(SIZES[name]), chunk=chunk)
+    modules = [module.double() for module in pair(size)]
+    tokens, lengths, answers = batch(size)
+    lengths[1], lengths[2] = 2, 5  # some chunks have no real position
+    gradients = []
+    results = []
+    for module in modules:
+        logits = module(tokens, lengths=lengths)
+        assert isinstance(module.ponder, torch.Tensor)
+        results.append(torch.cat((logits.flatten(), module.ponder[None])))
+        (F.cross_entropy(logits, answers) + 0.1 * module.ponder).backward()  # type: ignore[no-untyped-call]
+        gradients.append({name: parameter.grad for name, parameter in module.named_parameters()})
+    assert_close(*results, rtol=1e-10, atol=1e-10)
+    for own, gradient in gradients[0].items():
+        hand = gradients[1].pop(hand_name(own, NAMES))
+        assert_close(gradient, hand, rtol=1e-8, atol=1e-10, msg=partial("{}: {}".format, own))
+    assert not gradients[1]
+
+
+@pytest.mark.parametrize("name", ["UT", "GUT", "GUTLB"])
+def test_samples_halt_at_different_depths(name: str) -> None:
+    size = tiny(SIZES[name])
+    ours, _ = pair(size)
+    tokens, lengths, _ = batch(size)
+    ours(tokens, lengths=lengths)
+    assert ours.sample_depth is not None
+    assert len(set(ours.sample_depth.tolist())) > 1
+    assert 0 < float(ours.sample_depth.mean()) < size.depth

@@ -1,0 +1,17 @@
+"""Every case of every group runs, at sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks import GROUPS
+from benchmarks.measure import Group, Setting
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=[group.name for group in GROUPS])
+def test_every_case_runs_on_both_sides(group: Group) -> None:
+    for case in group.cases(Setting(torch.device("cpu"), tiny=True)):
+        sides = case.build()
+        for call in sides:
+            assert case.unit.read(call) > 0, case.name

@@ -1,0 +1,28 @@
+"""What is loaded side by side are the same items."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from benchmarks.loading import SMALL, ours, split_of, theirs
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_both_give_every_item_once_an_epoch(name: str) -> None:
+    task, _ = SMALL[name]
+    split = split_of(task)
+    size = next(size for size in range(2, len(split) + 1) if len(split) % size == 0)
+    found = []
+    for batches in (ours, theirs):
+        rows = []
+        for *fields, targets in itertools.islice(batches(split, size, torch.device("cpu")), len(split) // size):
+            tokens, lengths = fields[0], fields[len(fields) // 2]
+            for row, length, target in zip(tokens.tolist(), lengths.tolist(), targets.tolist(), strict=True):
+                assert not any(row[length:])
+                rows.append((row[:length], [one for one in target if one] if isinstance(target, list) else target))
+        found.append(sorted(rows, key=repr))
+    assert found[0] == found[1]
+    assert len(found[0]) == len(split)
