@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,7 +93,8 @@ def pair(size: Size) -> tuple[Architecture, nn.Module]:
     torch.manual_seed(0)
     gated = size.model.startswith("gated")
     theirs: nn.Module
-    statics: dict[str, object] = {"d": size.d, "heads": size.heads, "ff": size.ff, "dropout": 0.0}
+    # Any: values of several kinds
+    statics: dict[str, Any] = {"d": size.d, "heads": size.heads, "ff": size.ff, "dropout": 0.0}
     if size.chunk:
         statics |= {"size": size.chunk, "slots": size.chunk, "balanced": True, "slot_init": "normal"}
         theirs = Bottleneck(_VOCAB, _CLASSES, size.d, size.heads, size.ff, size.depth, size.chunk, size.chunk, gated)
@@ -132,7 +134,11 @@ def trial(size: Size, setting: Setting) -> Trial:
 
     def loss(module: nn.Module) -> Tensor:
         found = F.cross_entropy(module(tokens, lengths=lengths), answers)
-        return found + 0.1 * module.ponder if size.mean else found
+        if not size.mean:
+            return found
+        ponder = module.ponder
+        assert isinstance(ponder, Tensor)
+        return found + 0.1 * ponder
 
     return Trial(*pair(size), loss)
 

@@ -36,7 +36,7 @@ class Attention(nn.Module):
         return result if queries is None else result.masked_fill(~queries[..., None], 0.0)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
     @staticmethod
     def _place(x: Tensor, sign: int, base: float = 10_000.0, scale: float = 512.0, floor: float = 0.4) -> Tensor:

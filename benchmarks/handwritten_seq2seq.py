@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def split(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(2, (heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
 def attend(logits: Tensor, v: Tensor, hidden: Tensor | None, dropout: float) -> Tensor:
@@ -37,7 +37,8 @@ def shift(scores: Tensor) -> Tensor:
     the last key. Rows that are one longer, read as if they were not, move by one each."""
     n, r = scores.shape[-2:]
     wide = F.pad(scores, (0, 1, 0, 1)).flatten(-2)
-    return wide.narrow(-1, n - 1, n * r).unflatten(-1, (n, r))[..., : (r + 1) // 2]
+    moved = wide.narrow(-1, n - 1, n * r)
+    return moved.reshape(*moved.shape[:-1], n, r)[..., : (r + 1) // 2]
 
 
 class RelativeAttention(nn.Module):

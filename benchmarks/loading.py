@@ -48,12 +48,11 @@ def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor
 
 def theirs(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
     """The same by a loader over a list of items, each of which is a tensor for each field and one for its targets."""
-    columns = [list(map(_whole, ragged)) for ragged in split.inputs.values()]
-    targets = split.targets
-    columns.append([_whole(one) for one in targets])
-    loader: DataLoader[Any] = DataLoader(  # Any: an item is a tuple of tensors
-        list(zip(*columns, strict=True)), size, shuffle=True, drop_last=True, collate_fn=_padded
-    )
+    columns = [
+        [_whole(values[item]) for item in range(len(split))] for values in (*split.inputs.values(), split.targets)
+    ]
+    items: Any = list(zip(*columns, strict=True))  # Any: to a loader a list is a set of data
+    loader: DataLoader[Any] = DataLoader(items, size, shuffle=True, drop_last=True, collate_fn=_padded)
     while True:
         for batch in loader:
             yield tuple(one.to(device) for one in batch)
@@ -65,9 +64,9 @@ def _whole(values: object) -> Tensor:
 
 def _padded(items: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     *fields, targets = zip(*items, strict=True)
-    padded = [pad_sequence(field, batch_first=True) for field in fields]
+    padded = [pad_sequence(list(field), batch_first=True) for field in fields]
     lengths = [torch.tensor([len(one) for one in field]) for field in fields]
-    answers = pad_sequence(targets, batch_first=True) if targets[0].dim() else torch.stack(targets)
+    answers = pad_sequence(list(targets), batch_first=True) if targets[0].dim() else torch.stack(targets)
     return *padded, *lengths, answers
 
 

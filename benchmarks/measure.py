@@ -38,7 +38,7 @@ def _seconds(call: Call) -> tuple[float, Any]:  # Any: as above
 
 def _wait() -> None:
     """A GPU may still be at work when a call is over."""
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
@@ -135,7 +135,7 @@ def measure(case: Case, seconds: float, least: int = 5) -> Result:
         return _measured(case, case.build(), seconds, least)
     finally:
         gc.collect()
-        if torch.cuda.is_initialized():
+        if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 

@@ -29,7 +29,7 @@ _PAGE = 2**-8  # MiB
 
 def above(step: Callable[[], object]) -> float:
     """MiB that a step takes at most, above what there was before it."""
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         step()
@@ -62,7 +62,7 @@ def _most() -> float:
 class _Sorted(GeometricAttention):
     """Geometric attention by the form that sorts keys by nearness."""
 
-    def forward(self, q: Tensor, kv: Tensor) -> Tensor:
+    def forward(self, q: Tensor, kv: Tensor, **masks: Tensor | None) -> Tensor:
         b, n, d = q.shape
         query, key, value = (
             projection(q).unflatten(2, (self.heads, -1)).transpose(1, 2)

@@ -145,7 +145,8 @@ def _halting_by_hand(whole: bool, size: Size) -> Operator:
     def loop(x: Tensor) -> Tensor:
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         mixture, cost = halt(_Add(), x, mask, STEPS)
-        return mixture + cost[:, None, None]
+        result: Tensor = mixture + cost[:, None, None]
+        return result
 
     return halt, loop
 

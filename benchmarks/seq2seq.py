@@ -103,7 +103,9 @@ TRIALS = {"universal relative seq2seq, SCAN": _trial}
 def decoders(size: Size, setting: Setting) -> Sides:
     """Both write answers over the length of the batch's longest one and its end, as the authors' program does."""
     source, _, lengths, _ = _moved(size, setting)
-    ours, theirs = (module.to(setting.device).eval() for module in pair(size))
+    ours, theirs = pair(size)
+    for module in (ours, theirs):
+        module.to(setting.device).eval()
     known, steps = lengths["target"] - 1, size.target
 
     def write() -> Tensor:
