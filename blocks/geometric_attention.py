@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from archlang.backend.past import Past
+from archlang.backend.together import in_one_batch
 from archlang.blocks.attention import join_heads, split_heads
 
 
@@ -155,7 +156,12 @@ def nearest_match_of_short(logits: Float[Tensor, "*b n m"], offset: int = 0) -> 
     """`nearest_match` of few keys. It has no second derivative."""
     n, m = logits.shape[-2:]
     nearer = _places(n, m, offset, False, logits.dtype, logits.device).nearer
-    weights: Tensor = _NearestMatchOfShort.apply(logits, nearer)  # type: ignore[no-untyped-call]
+
+    def of_batch(logits: Tensor) -> Tensor:
+        found: Tensor = _NearestMatchOfShort.apply(logits, nearer)  # type: ignore[no-untyped-call]
+        return found
+
+    weights: Tensor = in_one_batch(of_batch, logits)
     return weights
 
 
@@ -170,10 +176,14 @@ def weights_of_short(
     """`nearest_match` of the logits q · k + s, where s stands in `sides`: of each head for a key to the left, then of
     each head for one to the right. It has no second derivative."""
     places = _places(query.shape[2], key.shape[2], offset, causal, query.dtype, query.device)
-    hidden = places.unseen[None, None]
-    if mask_m is not None:
-        hidden = hidden | ~mask_m[:, None, None, :]
-    weights: Tensor = _WeightsOfShort.apply(query, key, sides, hidden, places)  # type: ignore[no-untyped-call]
+    unseen = places.unseen[None, None]
+    masks = () if mask_m is None else (unseen | ~mask_m[:, None, None, :],)
+
+    def of_batch(query: Tensor, key: Tensor, sides: Tensor, hidden: Tensor = unseen) -> Tensor:
+        found: Tensor = _WeightsOfShort.apply(query, key, sides, hidden, places)  # type: ignore[no-untyped-call]
+        return found
+
+    weights: Tensor = in_one_batch(of_batch, query, key, sides, *masks)
     return weights
 
 
@@ -268,7 +278,7 @@ _LONG = _SHORT + 1
 
 def nearest_match_of_long(logits: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
     """`nearest_match` for queries at the places of the keys, whose own keys are hidden. It has no second derivative."""
-    weights: Tensor = _NearestMatch.apply(logits)  # type: ignore[no-untyped-call]
+    weights: Tensor = in_one_batch(_NearestMatch.apply, logits)
     return weights
 
 

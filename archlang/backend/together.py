@@ -1,0 +1,86 @@
+"""Models of one architecture that are computed as one, by `torch.func.vmap` over their stacked weights: what code that
+vmap cannot see through must do then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+_together = False
+
+
+@contextmanager
+def as_one() -> Iterator[None]:
+    """Inside, models are computed together."""
+    global _together
+    before, _together = _together, True
+    try:
+        yield
+    finally:
+        _together = before
+
+
+def is_together() -> bool:
+    return _together
+
+
+def anywhere(mark: Bool[Tensor, "*_"]) -> Bool[Tensor, "*_"]:
+    """What is marked in any of the models, as a value of them all: code may depend on it."""
+    if not _together:
+        return mark
+    found: Tensor = _Anywhere.apply(mark)  # type: ignore[no-untyped-call]
+    return found
+
+
+def in_one_batch(function: Callable[..., Any], *values: Tensor) -> Any:  # Any: a tensor or several
+    """`function(*values)`, whose tensors all have the batch as their first axis; together, it is called once, with the
+    batches of all models behind each other."""
+    return _InOneBatch.apply(function, *values) if _together else function(*values)  # type: ignore[no-untyped-call]
+
+
+class _Anywhere(torch.autograd.Function):
+    """As vmap rules see the values of all models, it is one; alone, a mark is as it is."""
+
+    @staticmethod
+    def forward(mark: Tensor) -> Tensor:
+        return mark.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # Any: torch's own
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], mark: Tensor) -> tuple[Tensor, None]:  # Any: torch's own
+        (axis,) = in_dims
+        return (mark if axis is None else mark.any(axis)), None
+
+
+class _InOneBatch(torch.autograd.Function):
+    """Its gradients are those of the function itself, which is called outside of vmap."""
+
+    @staticmethod
+    def forward(function: Callable[..., Any], *values: Tensor) -> Any:
+        raise AssertionError("models are together, but not in vmap")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Any], *values: Tensor
+    ) -> tuple[Any, Any]:  # Any: torch's own, and as the function
+        models = info.batch_size
+        whole = [
+            value[None].expand(models, *value.shape) if axis is None else value.movedim(axis, 0)
+            for value, axis in zip(values, in_dims[1:], strict=True)
+        ]
+        found = function(*(value.flatten(0, 1) for value in whole))
+        if isinstance(found, tuple):
+            return tuple(one.unflatten(0, (models, -1)) for one in found), (0,) * len(found)
+        return found.unflatten(0, (models, -1)), 0
