@@ -162,29 +162,29 @@ class Together:
             except Interrupted:
                 pass  # by the stop; what was not measured is measured when the run goes on
             except NotTogether:
-                self._each(lambda member: member.leave())
+                self._each(lambda index, member: member.leave())
                 raise
-            self._each(lambda member: member.leave())
+            self._each(lambda index, member: member.leave())
         return [self._ended[index] for index in range(len(self._members))]
 
     def _train(self, stop: Stop) -> None:
         while not stop.asked and (going := self._going()):
             step = going[0].progress.step
-            self._each(lambda member: member.look_if_due(stop))
+            self._each(lambda index, member: member.look_if_due(stop))
             if step >= self._first.total:
-                self._each(lambda member: Trained(member.progress.step, stopped=False))
+                self._each(lambda index, member: Trained(member.progress.step, stopped=False))
             elif self._going():
                 self._advance(step)
 
     def _going(self) -> list[Training]:
         return [member for index, member in enumerate(self._members) if index not in self._ended]
 
-    def _each(self, act: Callable[[Training], Trained | None]) -> None:
+    def _each(self, act: Callable[[int, Training], Trained | None]) -> None:
         """Does something with every run that still goes on. It ends with what is given, or with what goes wrong."""
         for index, member in enumerate(self._members):
             if index not in self._ended:
                 try:
-                    found: Trained | RunError | None = act(member)
+                    found: Trained | RunError | None = act(index, member)
                 except RunError as error:
                     found = error
                 if found is not None:
@@ -201,13 +201,9 @@ class Together:
         for loops in self._loops[1:]:
             for mine, counted in zip(loops, self._loops[0], strict=True):
                 mine.computed, mine.masked = counted.computed, counted.masked
-        places = {id(member): index for index, member in enumerate(self._members)}
-
-        def note(member: Training) -> None:
-            index = places[id(member)]
-            member.advanced(begun, values[index], None if norms is None else norms[index], rate)
-
-        self._each(note)
+        self._each(
+            lambda index, member: member.advanced(begun, values[index], None if norms is None else norms[index], rate)
+        )
 
     def _gradients(self, items: np.ndarray) -> Tensor:
         """The gradients of all runs, each for its row of items, and their losses. Where the memory does not suffice,
@@ -294,11 +290,11 @@ class Together:
             rows["scored"] = batch.scored
         rows = tree_map(lambda value: value.unflatten(0, items.shape), rows)
 
-        def one(weights: Mapping[str, Tensor], rows: dict[str, Any]) -> dict[str, Tensor]:  # Any: as the batch
+        def one(weights: dict[str, Tensor], rows: dict[str, Any]) -> dict[str, Tensor]:  # Any: as the batch
             mine = replace(batch, **rows)
 
             def model(*fields: Tensor, lengths: Any) -> Tensor:  # Any: as the model's
-                found: Tensor = functional_call(module, dict(weights), fields, {"lengths": lengths})
+                found: Tensor = functional_call(module, weights, fields, {"lengths": lengths})
                 return found
 
             value = loss(forward(model, mine), mine, training.rule, training.settings.label_smoothing)
@@ -327,11 +323,11 @@ class Together:
             torch.nn.utils.clip_grad_value_(self._weights.values(), settings.clip_value)
         if not settings.clip:
             return None
-        parts = [gradient.reshape(len(gradient), -1) for gradient in gradients]
-        norms: Tensor = torch.stack([part.norm(dim=1) for part in parts]).norm(dim=0)
+        parts = [gradient.reshape(len(gradient), -1).norm(dim=1) for gradient in gradients]
+        norms: Tensor = torch.stack(parts).norm(dim=0)
         by = (settings.clip / (norms + 1e-6)).clamp(max=1.0)
-        for part in parts:
-            part.mul_(by[:, None])
+        for gradient in gradients:
+            gradient.mul_(by.view(-1, *[1] * (gradient.dim() - 1)))
         return norms
 
     # Whether it can be
