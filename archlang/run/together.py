@@ -228,7 +228,7 @@ class Together:
                 said = self._halve(size)
             else:
                 if before is not None:
-                    self._draws = not _same(before, random_state(device))
+                    self._draws = _has_drawn(before, random_state(device))
                     if self._draws:
                         warnings.warn(_DRAWS, TogetherWarning, stacklevel=2)
                 return values
@@ -333,29 +333,21 @@ class Together:
     # Whether it can be
 
     def _compare(self) -> None:
-        """Holds the gradients of a few items against those of each model alone: some runs have short items, others long
-        ones, so that what depends on how far a batch is padded is seen.
+        """Holds the gradients of a few items against those of each model alone.
 
         Raises:
             NotTogether: they differ by more than rounding, or cannot be computed."""
-        data, device = self._first.trained_on, self._first.fabric.device
-        order = np.argsort(data.lengths, kind="stable")
-        ends = (order[-_TRIED:], order[:_TRIED])
-        items = np.stack([ends[index % 2] for index in range(len(self._members))])
-        learning = [name for name, weight in self._weights.items() if weight.requires_grad]
+        order = np.argsort(self._first.trained_on.lengths, kind="stable")
+        short, long = order[:_TRIED], order[-_TRIED:]
+        count = len(self._members)
         for module in self._modules:
             module.eval()
         try:
-            with always_the_same(device):
-                found = self._compute(slice(0, len(items)), items, "same")
-                whole = found["loss"] + self._first.settings.ponder * found["ponder"]
-                together = _gradients(whole.sum(), [self._weights[name] for name in learning])
-            for index, (module, mine) in enumerate(zip(self._modules, items, strict=True)):
-                with always_the_same(device):
-                    alone = self._alone(module, mine, learning)
-                differences = [one[index] - other for one, other in zip(together, alone, strict=True)]
-                if not _norm(differences) <= _ROUNDING * _norm(alone):
-                    raise NotTogether("as one, its gradients are not those that it has alone")
+            if not self._agrees(np.stack([long] * count)):
+                raise NotTogether("as one, its gradients are not those that it has alone")
+            # Every other run has short items, padded to the long ones.
+            if not self._agrees(np.stack([(long, short)[index % 2] for index in range(count)])):
+                raise NotTogether("what it computes depends on how far a batch is padded")
         except NotTogether:
             raise
         except Exception as error:
@@ -364,12 +356,27 @@ class Together:
             for module in self._modules:
                 module.train()
 
-    def _alone(self, module: Architecture, items: np.ndarray, learning: Sequence[str]) -> list[Tensor]:
+    def _agrees(self, items: np.ndarray) -> bool:
+        device = self._first.fabric.device
+        names = [name for name, weight in self._weights.items() if weight.requires_grad]
+        with always_the_same(device):
+            found = self._compute(slice(0, len(items)), items, "same")
+            whole = found["loss"] + self._first.settings.ponder * found["ponder"]
+            together = _gradients(whole.sum(), [self._weights[name] for name in names])
+        for index, (module, mine) in enumerate(zip(self._modules, items, strict=True)):
+            with always_the_same(device):
+                alone = self._alone(module, mine, names)
+            differences = [one[index] - other for one, other in zip(together, alone, strict=True)]
+            if not _norm(differences) <= _ROUNDING * _norm(alone):
+                return False
+        return True
+
+    def _alone(self, module: Architecture, items: np.ndarray, names: Sequence[str]) -> list[Tensor]:
         training = self._first
         batch = training.trained_on.batch(items)
         value = loss(forward(module, batch), batch, training.rule, training.settings.label_smoothing)
         whole = value + training.settings.ponder * module.ponder.to(value.device)
-        return _gradients(whole, [module.get_parameter(name) for name in learning])
+        return _gradients(whole, [module.get_parameter(name) for name in names])
 
 
 def _stacked(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -397,10 +404,9 @@ def _norm(values: Sequence[Tensor]) -> float:
     return float(torch.stack([value.norm() for value in values]).norm())
 
 
-def _same(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
-    return all(
-        torch.equal(one, after[name]) if isinstance(one, Tensor) else one == after[name] for name, one in before.items()
-    )
+def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
+    """Whether torch has drawn numbers."""
+    return any(isinstance(one, Tensor) and not torch.equal(one, after[name]) for name, one in before.items())
 
 
 def _reason(error: Exception) -> str:
