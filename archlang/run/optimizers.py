@@ -11,7 +11,8 @@ from archlang.run.settings import Settings
 
 
 def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module) -> Optimizer:
-    """The optimizer that a recipe names, over everything in the module that learns.
+    """The optimizer that a recipe names, over everything in the module that learns. Each of them treats every number by
+    itself, so that weights of several seeds may stand in one tensor; one that does not must not train them together.
 
     Raises:
         RunError: it is none of archlang's."""

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.loops import halting_loops
@@ -285,10 +284,17 @@ class Together:
         The batch of each run is padded to the widest of them."""
         module, training = self._modules[0], self._first
         batch = training.trained_on.batch(items.reshape(-1))
-        rows = {"fields": batch.fields, "lengths": batch.lengths, "targets": batch.targets}
+
+        def apart(value: Tensor) -> Tensor:
+            return value.reshape(*items.shape, *value.shape[1:])
+
+        rows = {
+            "fields": tuple(apart(one) for one in batch.fields),
+            "lengths": {name: apart(one) for name, one in batch.lengths.items()},
+            "targets": apart(batch.targets),
+        }
         if batch.scored is not None:
-            rows["scored"] = batch.scored
-        rows = tree_map(lambda value: value.unflatten(0, items.shape), rows)
+            rows["scored"] = apart(batch.scored)
 
         def one(weights: dict[str, Tensor], rows: dict[str, Any]) -> dict[str, Tensor]:  # Any: as the batch
             mine = replace(batch, **rows)

@@ -136,8 +136,8 @@ def as_one(plans: list[Plan], root: Path, stop: Stop | None = None) -> list[runn
     return outcomes
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  # Any: JSON
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
 def assert_same_curves(one: Path, other: Path) -> None:
@@ -149,6 +149,8 @@ def assert_same_curves(one: Path, other: Path) -> None:
 def assert_alike(one: Path, other: Path) -> None:
     """Two runs left the same, but for rounding."""
     assert files(one) == files(other)
+    keys = [[line.keys() for line in lines(folder, "timings.jsonl")] for folder in (one, other)]
+    assert keys[0] == keys[1]
     assert_same_curves(one, other)
     for name in ("run.json", "data.json", "graph.txt", "recipe.arch"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
@@ -267,6 +269,32 @@ def test_what_was_stopped_together_goes_on_alone_and_the_other_way_round(program
     for name in ("first", "then"):
         for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / name), strict=True):
             assert_same_curves(whole, parts)
+
+
+class Killed(BaseException):
+    """What nothing in a run catches."""
+
+
+def test_killed_between_the_checkpoints_of_two_seeds_they_go_on_from_the_step_that_both_have(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = program.plans(model="plain")
+    as_one(plans, tmp_path / "whole")
+    save = Checkpoints.save
+
+    def dying(self: Checkpoints, step: int, *others: Any) -> None:  # Any: as it has
+        if step == 10 and self.folder.parent.name == "seed5":
+            raise Killed
+        save(self, step, *others)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "save", dying)
+        with pytest.raises(Killed):
+            as_one(plans, tmp_path / "parts")
+    assert [Checkpoints(of / "checkpoints").steps() for of in folders(tmp_path / "parts")] == [[5, 10], [5]]
+    as_one(plans, tmp_path / "parts")
+    for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / "parts"), strict=True):
+        assert (whole / "metrics.jsonl").read_bytes() == (parts / "metrics.jsonl").read_bytes()
 
 
 def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: Program, tmp_path: Path) -> None:
