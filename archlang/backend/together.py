@@ -43,6 +43,14 @@ def in_one_batch(function: Callable[..., Any], *values: Tensor) -> Any:  # Any: 
     return _InOneBatch.apply(function, *values) if _together else function(*values)  # type: ignore[no-untyped-call]
 
 
+def one_by_one(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
+    """`function(*values)`; together, it is called for one model after another, as torch computes no stacked ones."""
+    if not _together:
+        return function(*values)
+    found: Tensor = _OneByOne.apply(function, *values)  # type: ignore[no-untyped-call]
+    return found
+
+
 class _Anywhere(torch.autograd.Function):
     """As vmap rules see the values of all models, it is one; alone, a mark is as it is."""
 
@@ -60,8 +68,8 @@ class _Anywhere(torch.autograd.Function):
         return (mark if axis is None else mark.any(axis)), None
 
 
-class _InOneBatch(torch.autograd.Function):
-    """Its gradients are those of the function itself, which is called outside of vmap."""
+class _Outside(torch.autograd.Function):
+    """Calls a function outside of vmap; its gradients are those of the function itself."""
 
     @staticmethod
     def forward(function: Callable[..., Any], *values: Tensor) -> Any:
@@ -71,6 +79,8 @@ class _InOneBatch(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         pass
 
+
+class _InOneBatch(_Outside):
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Any], *values: Tensor
@@ -84,3 +94,18 @@ class _InOneBatch(torch.autograd.Function):
         if isinstance(found, tuple):
             return tuple(one.unflatten(0, (models, -1)) for one in found), (0,) * len(found)
         return found.unflatten(0, (models, -1)), 0
+
+
+class _OneByOne(_Outside):
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Tensor], *values: Tensor
+    ) -> tuple[Tensor, int]:  # Any: torch's own
+        each = [
+            [
+                value if axis is None else value.select(axis, model)
+                for value, axis in zip(values, in_dims[1:], strict=True)
+            ]
+            for model in range(info.batch_size)
+        ]
+        return torch.stack([function(*own) for own in each]), 0

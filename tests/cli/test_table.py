@@ -94,16 +94,16 @@ def test_seeds_train_together_and_what_cannot_is_told_in_a_line_beside_the_table
     archlang: Command, folder: Path
 ) -> None:
     tiny = PROGRAM[: PROGRAM.index("table small")]
-    recurrent = tiny.replace("recipe tiny", "recipe recurrent").replace("model tiny", "model recurrent")
-    rows = PROGRAM[PROGRAM.index("table small") :].replace("tiny at model.d = 4", "recurrent")
-    (folder / "tiny.arch").write_text(tiny + recurrent.replace("|> mean", "|> lstm[8] |> mean") + rows)
+    packed = "recipe packed" + tiny.partition("recipe tiny")[2].replace("batch = 8", "batch = 8, batch_of = tokens")
+    rows = PROGRAM[PROGRAM.index("table small") :].replace("tiny at model.d = 4", "packed")
+    (folder / "tiny.arch").write_text(tiny + packed + rows)
     said = table(archlang, "--seeds", "2", "--together", "--json")
     assert said.code == 0
     assert [cell["seeds"] for cell in json.loads(said.out)["cells"]] == [2, 2, 2, 2, 0, 0]
     warning, *done = sorted(said.err.splitlines(), key=lambda line: not line.startswith("warning"))
     assert warning == (
-        "warning: Tinier, by half, Longer, seed 1: `recurrent` cannot train together: torch computes no stacked models "
-        "of `lstm`; its seeds train one after another"
+        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: its batches hold so many tokens, and "
+        "not the same number of items for every seed; its seeds train one after another"
     )
     assert [line.partition(", Longer, ")[2][:6] for line in done] == ["seed 1", "seed 2"] * 2
     again = table(archlang, "--seeds", "2", "--json")

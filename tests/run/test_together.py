@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 import torch
 
 from archlang import compile as compiler
+from archlang.backend.together import is_together
+from archlang.blocks.pooling import Mean
 from archlang.graph.plan import Plan
 from archlang.run import runner
 from archlang.run.checkpoint import Checkpoints
@@ -95,6 +98,7 @@ ALIKE = [
     ("lookup", {}),
     ("lookup", {"model": "transformer", "train.label_smoothing": "0.1", "train.schedule": "onecycle"}),
     ("lookup", {"model": "adaptive", "train.ponder": "0.1"}),
+    ("lookup", {"model": "recurrent", "train.schedule": "cosine"}),
     ("bits", {}),
     ("sets", {}),
 ]
@@ -311,7 +315,6 @@ def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: P
 @pytest.mark.parametrize(
     ("sets", "why"),
     [
-        ({"model": "recurrent"}, "torch computes no stacked models of `lstm`"),
         ({"model": "adaptive[ponder = code]", "train.ponder": "0.1"}, "depends on how far a batch is padded"),
         ({"model": "plain", "train.batch_of": "tokens"}, "so many tokens"),
     ],
@@ -327,22 +330,40 @@ def test_what_cannot_train_together_is_told_and_trained_as_ever(
         assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
 
 
-def test_code_that_looks_at_a_tensor_is_told_of_and_goes_on_alone(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda x: x.sum().item(), "its code asks a tensor how to go on"),
+        (
+            lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True),
+            "no stacked models of `gru`",
+        ),
+        (lambda x: x[7:].sum(1)[9], "index 9 is out of bounds"),
+    ],
+    ids=["a number is asked for", "an operation is not there", "an error"],
+)
+@pytest.mark.parametrize("step", [0, 7])
+def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
+    act: Callable[[torch.Tensor], object],
+    why: str,
+    step: int,
+    program: Program,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plans = program.plans(model="plain")
     alone(plans, tmp_path / "alone")
-    compute, calls = Together._compute, 0
+    forward, calls = Mean.forward, 0
 
-    def looking(self: Together, *arguments: Any) -> dict[str, torch.Tensor]:  # Any: as it has
+    def spoiled(self: Mean, x: torch.Tensor, **masks: torch.Tensor | None) -> torch.Tensor:
         nonlocal calls
-        calls += 1
-        if calls == 8:
-            torch.vmap(lambda one: one.item())(torch.zeros(2))
-        return compute(self, *arguments)
+        calls += is_together()
+        if is_together() and calls > step:
+            act(x)
+        return forward(self, x, **masks)
 
-    monkeypatch.setattr(Together, "_compute", looking)
-    with pytest.warns(TogetherWarning, match="asks a tensor how to go on"):
+    monkeypatch.setattr(Mean, "forward", spoiled)
+    with pytest.warns(TogetherWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert_same_curves(mine, its)
