@@ -184,7 +184,9 @@ def _as_one(
         for step, indices in at_one_step(members):
             group = [members[index] for index in indices]
             try:
-                found = Together(group, step, partial(make_optimizer, first.train, settings)).run(stop)
+                together = Together(group, partial(make_optimizer, first.train, settings))
+                together.resume(step)
+                found = together.run(stop)
             except NotTogether as why:
                 said = f"`{first.model}` cannot train together: {why}; its seeds train one after another"
                 warnings.warn(said, TogetherWarning, stacklevel=3)

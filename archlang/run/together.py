@@ -64,66 +64,76 @@ class Member:
     random: dict[str, Any]  # Any: as random_state
 
     def resume(self, step: int) -> None:
-        """Goes back to the checkpoint of a step, or to the beginning."""
-        if self.taken_up and self.training.resume(step or None):
+        """Goes back to the checkpoint of a step, or begins."""
+        if self.taken_up and self.training.resume(step):
             self.random = random_state(self.training.fabric.device)
 
 
 def at_one_step(members: Mapping[int, Member]) -> list[tuple[int, list[int]]]:
     """Steps, and which runs can go on from each together: all from the last one of which every run has a checkpoint;
-    where there is none, those whose newest checkpoints are of one step."""
+    where there is none, those whose newest checkpoints are of one step. What has no whole checkpoint is left out."""
     checkpoints = {index: member.training.checkpoints for index, member in members.items()}
-    if len(members) < 2:
-        return []
-    steps = [set(one.steps()) or {0} for one in checkpoints.values()]
-    for step in sorted(set.intersection(*steps), reverse=True):
-        if not step or all(one.first_whole([step]) for one in checkpoints.values()):
-            return [(step, list(members))]
+    steps = {index: set(one.steps()) or {0} for index, one in checkpoints.items()}
+    for step in sorted(set.intersection(*steps.values()) if steps else (), reverse=True):
+        if all(not one.steps() or one.first_whole([step]) for one in checkpoints.values()):
+            return [(step, list(members))] if len(members) > 1 else []
     newest: dict[int, list[int]] = {}
     for index, one in checkpoints.items():
         saved = one.latest()
-        newest.setdefault(0 if saved is None else saved.step, []).append(index)
+        if saved or not one.steps():
+            newest.setdefault(saved.step if saved else 0, []).append(index)
     return [(step, indices) for step, indices in newest.items() if len(indices) > 1]
 
 
 class Together:
     """Runs that go on from the same step as one model."""
 
-    def __init__(self, members: Sequence[Member], step: int, make: Callable[[nn.Module], Optimizer]) -> None:
-        """`make` makes the optimizer of a module.
+    def __init__(self, members: Sequence[Member], make: Callable[[nn.Module], Optimizer]) -> None:
+        """`make` makes the optimizer of a module. The runs are where they begin.
 
         Raises:
-            NotTogether: they cannot be computed as one."""
-        for member in members:
-            member.resume(step)
-        modules = [member.module for member in members]
+            NotTogether: they cannot be computed as one; nothing is changed of what they have kept."""
         first = members[0].training
         if first.settings.batch_of == "tokens":
             raise NotTogether("its batches hold so many tokens, and not the same number of items for every seed")
         if first.fabric.strategy.precision.precision == "16-mixed":
             raise NotTogether("in precision 16 an overflow in one of its seeds would undo a step of all")
-        self._members = [member.training for member in members]
-        self._modules, self._first = modules, first
-        self._weights = _stacked([dict(module.named_parameters()) for module in modules])
-        self._buffers = _stacked([dict(module.named_buffers()) for module in modules])
+        self._members, self._first = members, first
+        self._trainings = [member.training for member in members]
+        self._modules = [member.module for member in members]
+        try:
+            self._weights = _stacked([dict(module.named_parameters()) for module in self._modules])
+            self._buffers = _stacked([dict(module.named_buffers()) for module in self._modules])
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise NotTogether("the memory does not hold the weights of all its seeds") from error
         self._optimizer = make(nn.ParameterList(self._weights.values()))
-        self._join_optimizers()
-        for index, member in enumerate(members):
-            member.training.optimizer_state = partial(self._optimizer_state, index)
-            member.training.random = partial(dict, member.random)
-        self._loops = [list(halting_loops(module)) for module in modules]
+        self._loops = [list(halting_loops(module)) for module in self._modules]
         self._ended: dict[int, Trained | RunError] = {}
         # How many runs go through the model at a time, and how many items of each: fewer once the memory has not
         # sufficed.
-        self._runs = len(members)
+        self._at_once = len(members)
         self._micro = first.micro
         self._draws: bool | None = None
+        # Whether the weights are those after a step, and not in the middle of one.
+        self._sound = True
+        self._compare()
+
+    def resume(self, step: int) -> None:
+        """Goes back to a step of which every run has a checkpoint, or begins."""
+        for index, member in enumerate(self._members):
+            member.resume(step)
+            member.training.optimizer_state = partial(self._optimizer_state, index)
+            member.training.random = partial(dict, member.random)
+        self._micro = self._first.micro
+        self._join_optimizers()
 
     # The optimizer
 
     def _join_optimizers(self) -> None:
         """Gives the optimizer of the stacked weights what those of the runs have kept."""
-        parts = [member.optimizer.state_dict()["state"] for member in self._members]
+        parts = [run.optimizer.state_dict()["state"] for run in self._trainings]
         state = {
             weight: {
                 # The number of steps is that of all of them.
@@ -150,40 +160,38 @@ class Together:
         that fails leaves the others as they are.
 
         Raises:
-            NotTogether: they cannot be computed as one. What was trained so far has checkpoints."""
+            NotTogether: they cannot be computed as one. They go on from their checkpoints."""
         for module in self._modules:
             module.train()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", _ONE_BY_ONE)
-            self._compare()
-            try:
-                self._train(stop)
-            except Interrupted:
-                pass  # by the stop; what was not measured is measured when the run goes on
-            except NotTogether:
-                self._each(lambda index, member: member.leave())
-                raise
-            self._each(lambda index, member: member.leave())
-        return [self._ended[index] for index in range(len(self._members))]
+        try:
+            self._train(stop)
+        except Interrupted:
+            pass  # by the stop; what was not measured is measured when the run goes on
+        except NotTogether:
+            if self._sound:
+                self._each(lambda index, run: run.leave())
+            raise
+        self._each(lambda index, run: run.leave())
+        return [self._ended[index] for index in range(len(self._trainings))]
 
     def _train(self, stop: Stop) -> None:
         while not stop.asked and (going := self._going()):
             step = going[0].progress.step
-            self._each(lambda index, member: member.look_if_due(stop))
+            self._each(lambda index, run: run.look_if_due(stop))
             if step >= self._first.total:
-                self._each(lambda index, member: Trained(member.progress.step, stopped=False))
+                self._each(lambda index, run: Trained(run.progress.step, stopped=False))
             elif self._going():
                 self._advance(step)
 
     def _going(self) -> list[Training]:
-        return [member for index, member in enumerate(self._members) if index not in self._ended]
+        return [run for index, run in enumerate(self._trainings) if index not in self._ended]
 
     def _each(self, act: Callable[[int, Training], Trained | None]) -> None:
         """Does something with every run that still goes on. It ends with what is given, or with what goes wrong."""
-        for index, member in enumerate(self._members):
+        for index, run in enumerate(self._trainings):
             if index not in self._ended:
                 try:
-                    found: Trained | RunError | None = act(index, member)
+                    found: Trained | RunError | None = act(index, run)
                 except RunError as error:
                     found = error
                 if found is not None:
@@ -192,17 +200,22 @@ class Together:
     def _advance(self, step: int) -> None:
         begun = time.perf_counter()
         rate = self._first.set_rate(self._optimizer, step)
-        # Numbers are drawn for all at once; what each run would draw alone is kept as it is.
-        torch.manual_seed(hash((self._first.sampler.seed, step)) % 2**63)
-        values = self._gradients(np.stack([member.sampler.next() for member in self._members]))
+        if self._draws is not False:
+            # Numbers are drawn for all at once, and no checkpoint has to keep them.
+            torch.manual_seed(hash((self._first.sampler.seed, step)) % 2**63)
+        values = self._gradients(np.stack([run.sampler.next() for run in self._trainings]))
         norms = self._clip()
-        self._optimizer.step()
+        try:
+            self._optimizer.step()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._sound = False
+            raise NotTogether("the memory does not hold what the optimizer keeps of all its seeds") from error
         for loops in self._loops[1:]:
             for mine, counted in zip(loops, self._loops[0], strict=True):
                 mine.computed, mine.masked = counted.computed, counted.masked
-        self._each(
-            lambda index, member: member.advanced(begun, values[index], None if norms is None else norms[index], rate)
-        )
+        self._each(lambda index, run: run.advanced(begun, values[index], None if norms is None else norms[index], rate))
 
     def _gradients(self, items: np.ndarray) -> Tensor:
         """The gradients of all runs, each for its row of items, and their losses. Where the memory does not suffice,
@@ -219,10 +232,10 @@ class Together:
             except Exception as error:
                 size = min(self._micro or items.shape[1], items.shape[1])
                 if not is_out_of_memory(error):
-                    for member in self._members:
-                        member.sampler.position -= 1
+                    for run in self._trainings:
+                        run.sampler.position -= 1
                     raise NotTogether(_reason(error)) from error
-                if self._runs == size == 1:
+                if self._at_once == size == 1:
                     raise
                 said = self._halve(size)
             else:
@@ -237,20 +250,20 @@ class Together:
             warnings.warn(f"the memory does not suffice for {said}, and with batches as before", MemoryWarning, 2)
 
     def _halve(self, size: int) -> str:
-        if self._runs > 1:
-            before, self._runs = self._runs, (self._runs + 1) // 2
-            return f"{before} seeds at a time; going on with {self._runs}"
+        if self._at_once > 1:
+            before, self._at_once = self._at_once, (self._at_once + 1) // 2
+            return f"{before} seeds at a time; going on with {self._at_once}"
         self._micro = (size + 1) // 2
-        for member in self._members:
-            member.micro = self._micro
+        for run in self._trainings:
+            run.micro = self._micro
         return f"{size} samples at a time; going on with {self._micro}"
 
     def _in_parts(self, items: np.ndarray) -> Tensor:
         count, size = items.shape
         micro, data = self._micro or size, self._first.trained_on
         found = []
-        for start in range(0, count, self._runs):
-            runs = slice(start, start + self._runs)
+        for start in range(0, count, self._at_once):
+            runs = slice(start, start + self._at_once)
             whole = [max(data.weight(mine), 1) for mine in items[runs]]
             values = []
             for first in range(0, size, micro):
@@ -309,11 +322,12 @@ class Together:
             return {"loss": value, "ponder": module.ponder, "depth": module.mean_depth}
 
         everything = {**self._weights, **self._buffers}
-        every = runs == slice(0, len(self._members))
+        every = runs == slice(0, len(self._trainings))
         weights = everything if every else {name: value[runs] for name, value in everything.items()}
         module.mean_depth = None
         try:
-            with as_one():
+            with as_one(), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", _ONE_BY_ONE)
                 found: dict[str, Tensor] = vmap(one, randomness=randomness)(weights, rows)
         finally:
             # What the call has left on the module means nothing outside of it.
@@ -346,7 +360,7 @@ class Together:
         lengths = self._first.trained_on.lengths
         order = np.argsort(lengths, kind="stable")
         short, long = order[:_TRIED], order[-_TRIED:]
-        count = len(self._members)
+        count = len(self._trainings)
         for module in self._modules:
             module.eval()
         try:
@@ -362,8 +376,10 @@ class Together:
         except Exception as error:
             raise NotTogether(_reason(error)) from error
         finally:
-            for module in self._modules:
+            for module, loops in zip(self._modules, self._loops, strict=True):
                 module.train()
+                for loop in loops:
+                    loop.computed = loop.masked = 0
 
     def _agrees(self, items: np.ndarray) -> bool:
         device = self._first.fabric.device

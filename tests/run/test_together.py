@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.optim import AdamW
 
 from archlang import compile as compiler
 from archlang.backend.together import is_together
@@ -367,6 +368,44 @@ def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert_same_curves(mine, its)
+
+
+def test_what_cannot_train_together_loses_no_step_that_it_has_taken(program: Program, tmp_path: Path) -> None:
+    plans = program.plans(model="plain", **{"train.batch_of": "tokens"})
+    alone(plans, tmp_path / "alone")
+    # The first has checkpoints of steps that both have, and of later ones.
+    for plan, folder, asks in zip(plans, folders(tmp_path / "one"), (16, 12), strict=True):
+        runner.train(plan, folder, device="cpu", stop=After(asks))
+    steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "one")]
+    assert steps == [[10, 12], [5, 10]]
+    with pytest.warns(TogetherWarning):
+        ended = as_one(plans, tmp_path / "one", After(0))
+    assert [outcome.step for outcome in ended] == [12, 10]
+    with pytest.warns(TogetherWarning):
+        as_one(plans, tmp_path / "one")
+    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
+        assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
+
+
+def test_an_optimizer_that_does_not_fit_leaves_the_seeds_to_train_alone(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = program.plans(model="plain")
+    alone(plans, tmp_path / "alone")
+    step = AdamW.step
+
+    def short(self: AdamW, closure: None = None) -> None:
+        weights = self.param_groups[0]["params"]
+        if weights[0].dim() == 3:
+            weights[0].data.fill_(torch.nan)  # it may have begun
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        step(self, closure)
+
+    monkeypatch.setattr(AdamW, "step", short)
+    with pytest.warns(TogetherWarning, match="what the optimizer keeps"):
+        as_one(plans, tmp_path / "one")
+    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
+        assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
 
 
 def test_one_seed_that_fails_leaves_the_others_as_they_are(
