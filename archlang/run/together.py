@@ -324,14 +324,14 @@ class Together:
         everything = {**self._weights, **self._buffers}
         every = runs == slice(0, len(self._trainings))
         weights = everything if every else {name: value[runs] for name, value in everything.items()}
-        module.mean_depth = None
+        depth, module.mean_depth = module.mean_depth, None
         try:
             with as_one(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", _ONE_BY_ONE)
                 found: dict[str, Tensor] = vmap(one, randomness=randomness)(weights, rows)
         finally:
             # What the call has left on the module means nothing outside of it.
-            module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), None, None
+            module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
         return found
 
     def _clip(self) -> Tensor | None:

@@ -440,11 +440,18 @@ def test_a_folder_that_holds_something_else_leaves_the_others_as_they_are(progra
 
 
 @pytest.mark.filterwarnings("ignore::archlang.run.loop.MemoryWarning")
-@pytest.mark.parametrize(("most", "said"), [(9, "2 seeds at a time; going on with 1"), (3, "going on with 2")])
+@pytest.mark.parametrize(
+    ("recipe", "most", "said"),
+    [
+        ("bits", 5, "2 seeds at a time; going on with 1"),
+        ("lookup", 9, "2 seeds at a time; going on with 1"),
+        ("lookup", 3, "8 samples at a time; going on with 4"),
+    ],
+)
 def test_memory_that_does_not_suffice_halves_the_seeds_then_the_samples(
-    most: int, said: str, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: str, most: int, said: str, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = program.plans(model="plain")
+    plans = program.plans(recipe, model="plain")
     as_one(plans, tmp_path / "whole")
     backward = Together._backward
 
