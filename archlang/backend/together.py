@@ -85,15 +85,14 @@ class _InOneBatch(_Outside):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Any], *values: Tensor
     ) -> tuple[Any, Any]:  # Any: torch's own, and as the function
-        models = info.batch_size
         whole = [
-            value[None].expand(models, *value.shape) if axis is None else value.movedim(axis, 0)
+            value[None].expand(info.batch_size, *value.shape) if axis is None else value.movedim(axis, 0)
             for value, axis in zip(values, in_dims[1:], strict=True)
         ]
         found = function(*(value.flatten(0, 1) for value in whole))
         if isinstance(found, tuple):
-            return tuple(one.unflatten(0, (models, -1)) for one in found), (0,) * len(found)
-        return found.unflatten(0, (models, -1)), 0
+            return tuple(one.unflatten(0, whole[0].shape[:2]) for one in found), (0,) * len(found)
+        return found.unflatten(0, whole[0].shape[:2]), 0
 
 
 class _OneByOne(_Outside):

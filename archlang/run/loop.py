@@ -206,7 +206,7 @@ class Training:
         Raises:
             Interrupted: it was asked to stop."""
         step = self.progress.step
-        if self.progress.looked < step and self.is_look(step):
+        if self.progress.looked < step and self._is_look(step):
             self._look(stop)
             self.save()
 
@@ -226,7 +226,7 @@ class Training:
         assert isinstance(total, Tensor)
         return bool(total > 0)
 
-    def is_look(self, step: int) -> bool:
+    def _is_look(self, step: int) -> bool:
         return step % self._interval == 0 or step == self.total
 
     def _advance(self) -> None:

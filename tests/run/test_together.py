@@ -128,14 +128,14 @@ def folders(root: Path) -> list[Path]:
     return [root / f"seed{seed}" for seed in SEEDS]
 
 
-def alone(plans: list[Plan], root: Path, stop: Stop | None = None) -> None:
+def alone(plans: list[Plan], root: Path, device: str = "cpu") -> None:
     for plan, folder in zip(plans, folders(root), strict=True):
-        runner.train(plan, folder, device="cpu", stop=stop)
+        runner.train(plan, folder, device=device)
 
 
-def as_one(plans: list[Plan], root: Path, stop: Stop | None = None) -> list[runner.Outcome]:
+def as_one(plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu") -> list[runner.Outcome]:
     """Trains together, which nothing may keep them from."""
-    ended = runner.train_together(plans, folders(root), device="cpu", stop=stop)
+    ended = runner.train_together(plans, folders(root), device=device, stop=stop)
     outcomes = [one for one in ended if isinstance(one, runner.Outcome)]
     assert len(outcomes) == len(ended), ended
     return outcomes
@@ -210,6 +210,20 @@ def test_each_seed_leaves_what_its_lone_run_leaves(
         assert_alike(mine, its)
         assert not outcome.stopped
         assert runner.evaluate_run(mine, device="cpu").scores == outcome.scores
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize(("recipe", "sets"), ALIKE)
+def test_on_a_gpu_each_seed_has_the_losses_of_its_lone_run(
+    recipe: str, sets: dict[str, str], program: Program, tmp_path: Path
+) -> None:
+    plans = program.plans(recipe, **sets)
+    alone(plans, tmp_path / "alone", "cuda")
+    as_one(plans, tmp_path / "one", device="cuda")
+    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
+        # Sums on a GPU have no fixed order.
+        assert losses(mine) == pytest.approx(losses(its), rel=1e-4)
 
 
 def test_translations_train_together(program: Program, tmp_path: Path) -> None:
