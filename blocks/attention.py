@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 
 import torch
@@ -10,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
+from archlang.backend.together import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.linear import Linear
 
@@ -216,13 +218,14 @@ class Attention(nn.Module):
         causal = causal and start + 1 < m
         dropout = self.dropout if self.training else 0.0
         if mask_m is None and not (causal and start):
-            heads = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal)
+            attend = partial(F.scaled_dot_product_attention, dropout_p=dropout, is_causal=causal)
+            heads = in_one_batch(attend, query, key, value)
         else:
             allowed = visible(n, m, causal, mask_m, query.device, start)
             assert allowed is not None
             # Not every kernel gives zeros where there is no key: let such a query see all of them, and forget it.
             lost = ~allowed.any(-1, keepdim=True)
-            heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed | lost, dropout_p=dropout)
-            heads = heads.masked_fill(lost, 0.0)
+            attend = partial(F.scaled_dot_product_attention, dropout_p=dropout)
+            heads = in_one_batch(attend, query, key, value, allowed | lost).masked_fill(lost, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
+from archlang.backend.together import is_together, one_by_one
 from archlang.blocks.pooling import First, Last
 
 
@@ -18,6 +19,28 @@ def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Floa
     place = torch.arange(x.shape[1], device=x.device)
     mirrored = mask.sum(1, keepdim=True) - 1 - place
     return x.gather(1, torch.where(mask, mirrored, place)[..., None].expand_as(x))
+
+
+def states(
+    network: nn.LSTM | nn.GRU, x: Float[Tensor, "b n d"], start: Float[Tensor, "1 b hidden"] | None = None
+) -> Float[Tensor, "b n hidden"]:
+    """What a network's last layer is at each position; without `start` it begins at zero."""
+    y: Tensor
+    if not is_together():
+        y = network(x, start)[0]
+        return y
+
+    def of_one(x: Tensor, start: Tensor, *weights: Tensor) -> Tensor:
+        form = (True, network.num_layers, network.dropout, network.training, False, True)
+        if isinstance(network, nn.LSTM):
+            y = torch.lstm(x, (start, start), weights, *form)[0]
+        else:
+            y = torch.gru(x, start, weights, *form)[0]
+        return y
+
+    if start is None:
+        start = x.new_zeros(network.num_layers, len(x), network.hidden_size)
+    return one_by_one(of_one, x, start, *network.parameters())
 
 
 class Reverse(nn.Module):
@@ -48,8 +71,7 @@ class Lstm(nn.Module):
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
-        y: Tensor = self.lstm(x)[0]
-        return y
+        return states(self.lstm, x)
 
     def extend(
         self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
@@ -76,7 +98,9 @@ class _BiLstmLayers(nn.Module):
         for ahead, back in zip(self.forward_layers, self.backward_layers, strict=True):
             if results:
                 x = F.dropout(torch.cat(results[-1], dim=-1), self.dropout, self.training)
-            results.append((ahead(x)[0], reverse(back(reverse(x, mask))[0], mask)))
+            assert isinstance(ahead, nn.LSTM)
+            assert isinstance(back, nn.LSTM)
+            results.append((states(ahead, x), reverse(states(back, reverse(x, mask)), mask)))
         return results
 
 
@@ -133,8 +157,7 @@ class Gru(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n hidden"]:
-        y: Tensor = self.gru(x, start[None].contiguous())[0]
-        return y
+        return states(self.gru, x, start[None].contiguous())
 
     def extend(
         self,
@@ -159,8 +182,7 @@ class GruFromZero(nn.Module):
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
-        y: Tensor = self.gru(x)[0]
-        return y
+        return states(self.gru, x)
 
     def extend(
         self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None

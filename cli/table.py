@@ -73,6 +73,9 @@ def table(
         list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="Train the seeds of a cell as one model; each is as if alone.")
+    ] = False,
     budget: Budget = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing; say what would run, and how long.")] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; show what is done.")] = False,
@@ -115,11 +118,11 @@ def table(
     if not no_run:
         ask_for(plan.plans, yes, console.err if quiet else console.out)
     if dry_run:
-        _estimate(runs, workers)
+        _estimate(runs, workers, together)
         return
     failed = False
     if not no_run:
-        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet)
+        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together)
     report = _report(runs, pairs, parse_sets(sets))
     _print(report, form)
     if write is not None:
@@ -167,12 +170,19 @@ def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
 
 
 def _run(
-    runs: TableRuns, engine: str, workers: int | None, options: dict[str, str], budget: str | None, quiet: bool
+    runs: TableRuns,
+    engine: str,
+    workers: int | None,
+    options: dict[str, str],
+    budget: str | None,
+    quiet: bool,
+    together: bool,
 ) -> bool:
     """Runs what is not done. True if a point failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from archlang.run.engines import make_engine
+    from archlang.run.points import grouped
     from archlang.run.stop import Stop
 
     shown = console.err if quiet else console.out
@@ -192,7 +202,8 @@ def _run(
     )  # fmt: skip
     with warnings_said(), Stop().listening() as stop, bar:
         task = bar.add_task(runs.plan.name, total=len(points))
-        for done in hands.run(points, lambda: stop.asked):
+        given = grouped(points) if together else points
+        for done in (one for ended in hands.run(given, lambda: stop.asked) for one in ended.each()):
             bar.advance(task)
             for line in done.said:
                 bar.console.print(f"warning: {done.point.name}: {line}", markup=False)
@@ -208,9 +219,10 @@ def _run(
     return failed > 0
 
 
-def _estimate(runs: TableRuns, workers: int | None) -> None:
+def _estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
     """What would run, and how long it would take, from a few steps of each kind of run."""
     from archlang.run.engines.local import Local
+    from archlang.run.points import grouped
     from archlang.run.timing import time_run
 
     points = runs.points()
@@ -231,6 +243,9 @@ def _estimate(runs: TableRuns, workers: int | None) -> None:
         f"{at_once} at a time, not counting evaluations",
         markup=False,
     )
+    if together:
+        groups = len(grouped(points))
+        console.out.print(f"together they would be {groups} models; the times are those of runs alone", markup=False)
 
 
 def _span(seconds: float) -> str:

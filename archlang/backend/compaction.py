@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from archlang.backend.halting import Tally
+from archlang.backend.together import anywhere
 
 # Some rows of a batch are taken out where at least this share of them has halted: to copy the others costs a little.
 _WORTH = 0.1
@@ -36,7 +37,7 @@ class Compaction:
 
     def rows(self, live: Bool[Tensor, "r *_n"]) -> Rows | None:
         """Which rows stay and which go; none goes where it is not worth it. None if none would stay."""
-        stays = live if live.dim() == 1 else live.flatten(1).any(1)
+        stays = anywhere(live if live.dim() == 1 else live.flatten(1).any(1))
         stay = stays.nonzero()[:, 0]
         if not len(stay):
             return None

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from archlang.backend.compaction import Compaction
 from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.together import anywhere
 
 # Takes the module, the states, captured values and masks; gives the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
@@ -168,7 +169,7 @@ class Halting:
             if step + 1 == self.limit or not self._asks(step, tally.live.device):
                 continue
             if compaction is None:
-                if not tally.live.any():
+                if not anywhere(tally.live).any():
                     break
                 continue
             rows = compaction.rows(tally.live)

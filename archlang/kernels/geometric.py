@@ -19,6 +19,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from archlang.backend.together import in_one_batch
+
 # Queries of a program, and distances of a chunk. A window of keys has their sum of columns, a power of two.
 _ROWS = 32
 # A weight below e to this is nothing: its block has finished.
@@ -314,5 +316,12 @@ def geometric_attention(
 
     NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Eqs. 6-8; the one-sided form is that of Shen et al., "Scaling
     stick-breaking attention", 2024."""
-    found: tuple[Tensor, Tensor] = _Kernel.apply(q, k, v, left, right, mask, causal, offset)
+
+    def of_batch(
+        q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = _Kernel.apply(q, k, v, left, right, mask, causal, offset)
+        return found
+
+    found: tuple[Tensor, Tensor] = in_one_batch(of_batch, q, k, v, left, right, *(() if mask is None else (mask,)))
     return found

@@ -16,6 +16,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from archlang.backend.together import in_one_batch
+
 # Up to so many keys the form for few keys is the faster one; its work grows with the third power of them.
 SHORT = 64
 
@@ -31,7 +33,7 @@ def weights_of_short(
     """The weights of the logits q · k + s, where s stands in `sides`: of each head for a key to the left, then of each
     head for one to the right. Query i stands at position i + offset."""
     places = _places(query.shape[2], key.shape[2], offset, causal, _wide(query), query.device)
-    return _weights(_OfShort, query, key, sides, _hidden(places.unseen, mask_m), places)
+    return _weights(_OfShort, query, key, sides, places.unseen, mask_m, places)
 
 
 def weights_of_long(
@@ -44,24 +46,33 @@ def weights_of_long(
     """The same for queries at the places of the keys. What would be a denormal number is 0."""
     place = torch.arange(query.shape[2], device=query.device)
     unseen = place >= place[:, None] if causal else place == place[:, None]
-    return _weights(_OfLong, query, key, sides, _hidden(unseen, mask_n))
+    return _weights(_OfLong, query, key, sides, unseen, mask_n)
 
 
-def _weights(form: Any, query: Tensor, key: Tensor, sides: Tensor, *more: object) -> Tensor:  # Any: untyped in torch
+def _weights(
+    form: Any,  # torch has no type for it
+    query: Tensor,
+    key: Tensor,
+    sides: Tensor,
+    unseen: Bool[Tensor, "n m"],
+    mask_m: Bool[Tensor, "b m"] | None,
+    *more: object,
+) -> Tensor:
     # The sums want at least single precision.
     wide = _wide(query)
-    with torch.autocast(query.device.type, enabled=False):
-        weights: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), *more)
+
+    def of_batch(query: Tensor, key: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
+        hidden = unseen[None, None] if mask is None else unseen | ~mask[:, None, None, :]
+        with torch.autocast(query.device.type, enabled=False):
+            found: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), hidden, *more)
+        return found
+
+    weights: Tensor = in_one_batch(of_batch, query, key, sides, *(() if mask_m is None else (mask_m,)))
     return weights
 
 
 def _wide(like: Tensor) -> torch.dtype:
     return torch.promote_types(like.dtype, torch.float32)
-
-
-def _hidden(unseen: Bool[Tensor, "n m"], mask_m: Bool[Tensor, "b m"] | None) -> Bool[Tensor, "_b _1 n m"]:
-    hidden = unseen[None, None]
-    return hidden if mask_m is None else hidden | ~mask_m[:, None, None, :]
 
 
 def _left_and_right(sides: Float[Tensor, "b n _s"]) -> tuple[Float[Tensor, "k n 1"], Float[Tensor, "k n 1"]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -82,31 +82,39 @@ class Training:
         record: Record,
         seed: int,
         watcher: Watcher,
+        placed: dict[str, Data] | None = None,
     ) -> None:
+        """`placed` are splits that are on the device already: runs of the same data share them."""
         self.settings = settings
         self.task = task
         self.record = record
         self.watcher = watcher
         self.module = module
         self.at_test = at_test
-        self._fabric = fabric
-        self._model, self._optimizer = fabric.setup(module, optimizer)
+        self.fabric = fabric
+        self._model, self.optimizer = fabric.setup(module, optimizer)
         if at_test is not module:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
-        self._rule = rule_of(task)
+        self.rule = rule_of(task)
         # Beside what selects, what tells whether a model fits, and whether it generalizes.
         watched = (self._selecting, *(name for name in _VALIDATION if name in splits and len(splits[name])))
         self._watched = tuple(dict.fromkeys(watched))
         self._splits = dict(splits)
-        self._train = Data(splits["train"], fabric.device)
-        self._looked_at = {name: Data(splits[name], fabric.device) for name in self._watched}
-        self._sampler = self._make_sampler(seed)
-        self._checkpoints = Checkpoints(record.folder / "checkpoints")
+        self._placed = {} if placed is None else placed
+        for name in ("train", *self._watched):
+            if name not in self._placed:
+                self._placed[name] = Data(splits[name], fabric.device)
+        self.trained_on = self._placed["train"]
+        self.sampler = self._make_sampler(seed)
+        self.checkpoints = Checkpoints(record.folder / "checkpoints")
+        # What a checkpoint keeps of them; a run that is trained together with others has its part of theirs.
+        self.optimizer_state: Callable[[], dict[str, Any]] = self.optimizer.state_dict  # Any: as torch's
+        self.random: Callable[[], dict[str, Any]] = lambda: random_state(fabric.device)  # Any: as random_state
         self.progress = Progress()
-        self.total = settings.total_steps(len(self._sampler))
+        self.total = settings.total_steps(len(self.sampler))
         # How many samples go through the model at a time; fewer once the memory has not sufficed.
-        self._micro = settings.micro or None
+        self.micro = settings.micro or None
         self._interval = settings.evaluated_every(self.total)
         self._logged = settings.logged_every(self.total)
         # Losses that nobody has looked at yet: a GPU is waited for only where one of them is shown or kept.
@@ -119,36 +127,38 @@ class Training:
 
     # Beginning and going on
 
-    def resume(self) -> bool:
-        """Goes back to the newest whole checkpoint; False if there is none.
+    def resume(self, step: int | None = None) -> bool:
+        """Goes back to the newest whole checkpoint, or to that of a step; False if there is none.
 
         Raises:
             RunError: there are checkpoints, but all of them are damaged."""
-        saved = self._checkpoints.latest()
+        saved = self.checkpoints.latest() if step is None else self.checkpoints.first_whole([step])
         if saved is None:
-            if self._checkpoints.steps():
-                raise mistakes.no_whole_checkpoint(self._checkpoints.folder)
+            if self.checkpoints.steps():
+                raise mistakes.no_whole_checkpoint(self.checkpoints.folder)
             if self._leads:
                 self.record.cut({})
             return False
         state = saved.state
         saved.load_into(self.module)
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._fabric.strategy.precision.load_state_dict(state["precision"])
-        restore_random_state(state["random"], self._fabric.device)
-        self._sampler = self._make_sampler(self._sampler.seed, state["epoch"], state["position"])
-        self._micro = state.get("micro", self._micro)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.fabric.strategy.precision.load_state_dict(state["precision"])
+        restore_random_state(state["random"], self.fabric.device)
+        self.sampler = self._make_sampler(self.sampler.seed, state["epoch"], state["position"])
+        self.micro = state.get("micro", self.micro)
         self.progress = Progress(saved.step, state["looked"], state["best"], state["best_step"], list(state["history"]))
         if self._leads:
-            self._checkpoints.forget_after(saved.step)
+            self.checkpoints.forget_after(saved.step)
             self.record.cut(state["sizes"], saved.step)
         return True
 
     def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         settings = self.settings
-        return Sampler(self._train.lengths, settings.batch, seed, epoch, position, tokens=settings.batch_of == "tokens")
+        return Sampler(
+            self.trained_on.lengths, settings.batch, seed, epoch, position, tokens=settings.batch_of == "tokens"
+        )
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Writes a checkpoint, unless the weights are not numbers any more: those of before are worth more."""
         self._see()
         progress = self.progress
@@ -157,22 +167,22 @@ class Training:
         if not self._leads:
             return
         state = {
-            "optimizer": self._optimizer.state_dict(),
-            "precision": self._fabric.strategy.precision.state_dict(),
-            "random": random_state(self._fabric.device),
-            "epoch": self._sampler.epoch,
-            "position": self._sampler.position,
-            "micro": self._micro,
+            "optimizer": self.optimizer_state(),
+            "precision": self.fabric.strategy.precision.state_dict(),
+            "random": self.random(),
+            "epoch": self.sampler.epoch,
+            "position": self.sampler.position,
+            "micro": self.micro,
             "looked": progress.looked,
             "best": progress.best,
             "best_step": progress.best_step,
             "history": progress.history,
             "sizes": self.record.sizes(),
         }
-        self._checkpoints.save(progress.step, self.module, state, progress.best_step)
+        self.checkpoints.save(progress.step, self.module, state, progress.best_step)
 
     def _last_checkpoint(self) -> int | None:
-        return max(self._checkpoints.steps(), default=None)
+        return max(self.checkpoints.steps(), default=None)
 
     # Training
 
@@ -182,24 +192,37 @@ class Training:
         self.module.train()
         try:
             while not self._is_asked(stop):
-                if progress.looked < progress.step and self._is_look(progress.step):
-                    self._look(stop)
-                    self._save()
+                self.look_if_due(stop)
                 if progress.step >= self.total:
                     return Trained(progress.step, stopped=False)
                 self._advance()
         except Interrupted:
             pass  # by the stop; the measurement is made when the run goes on
-        if not self._leads or progress.step not in self._checkpoints.steps():
-            self._save()
-        return Trained(progress.step, stopped=True)
+        return self.leave()
+
+    def look_if_due(self, stop: Stop) -> None:
+        """Measures and writes a checkpoint where it is time for it.
+
+        Raises:
+            Interrupted: it was asked to stop."""
+        step = self.progress.step
+        if self.progress.looked < step and self._is_look(step):
+            self._look(stop)
+            self.save()
+
+    def leave(self) -> Trained:
+        """Stops, with a checkpoint of the last step."""
+        step = self.progress.step
+        if not self._leads or step not in self.checkpoints.steps():
+            self.save()
+        return Trained(step, stopped=True)
 
     def _is_asked(self, stop: Stop) -> bool:
         """Whether any process is asked to stop: all of them end after the same step."""
-        if self._fabric.world_size == 1:
+        if self.fabric.world_size == 1:
             return stop.asked
-        asked = torch.tensor(float(stop.asked), device=self._fabric.device)
-        total = self._fabric.all_reduce(asked, reduce_op="sum")
+        asked = torch.tensor(float(stop.asked), device=self.fabric.device)
+        total = self.fabric.all_reduce(asked, reduce_op="sum")
         assert isinstance(total, Tensor)
         return bool(total > 0)
 
@@ -210,10 +233,17 @@ class Training:
         """One step, and what is told of it."""
         begun = time.perf_counter()
         value, norm, rate = self._step(self.progress.step)
+        self.advanced(begun, value, norm, rate)
+
+    def advanced(self, begun: float, value: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Notes a step that began at a time: its loss, the gradient's norm if it was clipped, and the learning rate.
+
+        Raises:
+            RunError: the loss is not a number."""
         self.progress.step += 1
         step = self.progress.step
         self._unseen.append(value)
-        if self._fabric.device.type == "cpu":
+        if self.fabric.device.type == "cpu":
             self._see()
         if step % self._logged == 0 or step == self.total:
             self._see()
@@ -227,50 +257,54 @@ class Training:
 
     def _step(self, step: int) -> tuple[Tensor, Tensor | None, float]:
         """One step of the optimizer; the loss, the gradient's norm if it was clipped, and the learning rate."""
-        settings = self.settings
-        rate = learning_rate(settings, step, self.total)
-        for group in self._optimizer.param_groups:
+        rate = self.set_rate(self.optimizer, step)
+        if self.fabric.world_size > 1:
+            # Each process draws numbers of its own, and no checkpoint has to keep them.
+            torch.manual_seed(hash((self.sampler.seed, step, self.fabric.global_rank)) % 2**63)
+        value = self._gradients(self.sampler.next())
+        norm = self._clip()
+        self.optimizer.step()
+        return value, norm, rate
+
+    def set_rate(self, optimizer: Optimizer, step: int) -> float:
+        """Gives an optimizer the learning rate of a step."""
+        rate = learning_rate(self.settings, step, self.total)
+        for group in optimizer.param_groups:
             group["lr"] = rate
             if "betas" in group:
-                group["betas"] = (first_beta(settings, step, self.total), group["betas"][1])
-        if self._fabric.world_size > 1:
-            # Each process draws numbers of its own, and no checkpoint has to keep them.
-            torch.manual_seed(hash((self._sampler.seed, step, self._fabric.global_rank)) % 2**63)
-        value = self._gradients(self._sampler.next())
-        norm = self._clip()
-        self._optimizer.step()
-        return value, norm, rate
+                group["betas"] = (first_beta(self.settings, step, self.total), group["betas"][1])
+        return rate
 
     def _gradients(self, items: np.ndarray) -> Tensor:
         """The gradients of a batch, and its loss. Where the memory does not suffice, half as many samples go through
         the model at a time, from then on; the batch stays what it is."""
         while True:
-            self._optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad(set_to_none=True)
             try:
                 return self._in_parts(items)
             except (RuntimeError, MemoryError) as error:
-                size = min(self._micro or len(items), len(items))
-                if not is_out_of_memory(error) or size == 1 or self._fabric.world_size > 1:
+                size = min(self.micro or len(items), len(items))
+                if not is_out_of_memory(error) or size == 1 or self.fabric.world_size > 1:
                     raise
-                self._micro = (size + 1) // 2
+                self.micro = (size + 1) // 2
             # Only here is nothing of the failed step held any more.
-            if self._fabric.device.type == "cuda":
+            if self.fabric.device.type == "cuda":
                 torch.cuda.empty_cache()
-            said = f"the memory does not suffice for {size} samples at a time; going on with {self._micro}"
+            said = f"the memory does not suffice for {size} samples at a time; going on with {self.micro}"
             warnings.warn(f"{said}, and with batches as before", MemoryWarning, stacklevel=2)
 
     def _in_parts(self, items: np.ndarray) -> Tensor:
-        fabric = self._fabric
+        fabric = self.fabric
         # What each process has of a batch; their gradients are averaged, so each counts for as many as there are.
         mine, processes = items[fabric.global_rank :: fabric.world_size], fabric.world_size
-        size = self._micro or len(items)
+        size = self.micro or len(items)
         parts = [mine[start : start + size] for start in range(0, len(mine), size)]
         if processes == 1 and len(parts) == 1:
             return self._backward(items, 1.0, 1.0)
-        whole = max(self._train.weight(items), 1)
+        whole = max(self.trained_on.weight(items), 1)
         values = []
         for index, part in enumerate(parts):
-            share, samples = self._train.weight(part) / whole, len(part) / len(items)
+            share, samples = self.trained_on.weight(part) / whole, len(part) / len(items)
             with fabric.no_backward_sync(self._model, enabled=processes > 1 and index + 1 < len(parts)):
                 values.append(self._backward(part, share * processes, samples * processes))
         value = torch.stack(values).sum()
@@ -284,14 +318,14 @@ class Training:
         """Adds the gradients of some items, which have these shares of the batch's losses and samples; gives their
         share of its loss."""
         settings = self.settings
-        batch = self._train.batch(items)
-        value = loss(forward(self._model, batch), batch, self._rule, settings.label_smoothing) * share
+        batch = self.trained_on.batch(items)
+        value = loss(forward(self._model, batch), batch, self.rule, settings.label_smoothing) * share
         whole = value
         if settings.ponder:
             ponder = self.module.ponder
             assert isinstance(ponder, Tensor)
             whole = value + settings.ponder * samples * ponder
-        self._fabric.backward(whole)
+        self.fabric.backward(whole)
         return value.detach()
 
     def _clip(self) -> Tensor | None:
@@ -299,7 +333,7 @@ class Training:
         settings = self.settings
         if not settings.clip_value and not settings.clip:
             return None
-        self._fabric.strategy.precision.unscale_gradients(self._optimizer.optimizer)
+        self.fabric.strategy.precision.unscale_gradients(self.optimizer.optimizer)
         if settings.clip_value:
             torch.nn.utils.clip_grad_value_(self._weights, settings.clip_value)
         if not settings.clip:
@@ -373,7 +407,7 @@ class Training:
 
         Raises:
             Interrupted: it was asked to stop."""
-        data = self._looked_at.get(split) or Data(self._splits[split], self._fabric.device)
+        data = self._placed.get(split) or Data(self._splits[split], self.fabric.device)
         return evaluate(self.tested(), data, self._splits[split], split, self.task, stopping=lambda: stop.asked)
 
     def _look(self, stop: Stop) -> None:
@@ -407,8 +441,8 @@ class Training:
         steps = ranking(self.progress.history, self._selecting, self._metric)
         if not steps:
             return None
-        saved = self._checkpoints.first_whole(steps)
+        saved = self.checkpoints.first_whole(steps)
         if saved is None:
-            raise mistakes.no_whole_checkpoint(self._checkpoints.folder)
+            raise mistakes.no_whole_checkpoint(self.checkpoints.folder)
         saved.load_into(self.module)
         return saved.step

@@ -14,6 +14,9 @@ def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module, precis
     """The optimizer that a recipe names, over everything in the module that learns. One pass takes all weights a step
     on, where torch has such a form; gradients that are scaled, those of 16 bits, could not be clipped in it.
 
+    Each of them treats every number by itself, so that weights of several seeds may stand in one tensor; one that does
+    not must not train them together.
+
     Raises:
         RunError: it is none of archlang's."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]

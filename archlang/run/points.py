@@ -1,4 +1,5 @@
-"""One run among many: a point of a table, trained in its own folder by whichever process gets it."""
+"""One run among many: a point of a table, trained in its own folder by whichever process gets it; and the seeds of a
+point, which one process may train together."""
 
 from __future__ import annotations
 
@@ -9,16 +10,17 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from archlang.diagnostics import ArchlangError
 from archlang.graph.plan import Plan
+from archlang.graph.text import print_graph
 from archlang.run.record import describe
-from archlang.run.runner import train
+from archlang.run.runner import Outcome, train, train_together
 from archlang.run.stop import Stop
 
 _RESULTS = "results.json"
@@ -35,6 +37,8 @@ class Point:
     precision: str = "32"
     deadline: float | None = None
     """when the run is to stop with a checkpoint, in seconds since 1970"""
+    others: tuple[Point, ...] = ()
+    """runs that differ by their seeds alone, to be trained together with this one"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,16 @@ class Done:
     error: str = ""
     said: tuple[str, ...] = ()
     """warnings"""
+    others: tuple[Done, ...] = ()
+    """how the runs ended that were trained together with this one"""
+
+    def each(self) -> Iterator[Done]:
+        """How each run of the point ended. Where nothing is known of the others, as when their process has died, it is
+        as with this one."""
+        yield replace(self, others=())
+        for point in self.point.others:
+            known = next((one for one in self.others if one.point.folder == point.folder), None)
+            yield known or replace(self, point=point, said=(), others=())
 
 
 def folder_name(plan: Plan, precision: str) -> str:
@@ -70,9 +84,22 @@ def results(folder: Path) -> dict[str, Any] | None:  # Any: JSON
     return found
 
 
+def grouped(points: Iterable[Point]) -> tuple[Point, ...]:
+    """The same runs, with those in one point that differ by their seeds alone."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        whole = describe(point.plan, point.precision)
+        del whole["seed"]
+        whole["settings"].pop("seed", None)
+        graphs = [print_graph(graph) for graph in (point.plan.graph, point.plan.at_test)]
+        key = json.dumps([whole, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
+        groups.setdefault(key, []).append(point)
+    return tuple(replace(first, others=tuple(others)) for first, *others in groups.values())
+
+
 def run_point(point: Point) -> Done:
-    """Trains a point to its end or its deadline. Nothing that goes wrong leaves this function but what ends the
-    process."""
+    """Trains a point to its end or its deadline, and those that are to be trained together with it. Nothing that goes
+    wrong leaves this function but what ends the process."""
     begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
         return Done(point, 0.0, stopped=True)
@@ -80,14 +107,34 @@ def run_point(point: Point) -> Done:
         warnings.simplefilter("always", UserWarning)
         try:
             with _stopping_at(point.deadline) as stop:
-                outcome = train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)
-            stopped, error = outcome.stopped, ""
-        except ArchlangError as problem:
-            stopped, error = False, str(getattr(problem, "message", problem))
+                ended = _train(point, stop)
         except Exception as problem:
-            stopped, error = False, "".join(traceback.format_exception_only(problem)).strip()
+            ended = [problem] * (1 + len(point.others))
     said = tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
-    return Done(point, time.perf_counter() - begun, stopped, error, said)
+    seconds = time.perf_counter() - begun
+    first, *others = (
+        Done(one, seconds, not isinstance(how, Exception) and how.stopped, _told(how))
+        for one, how in zip((point, *point.others), ended, strict=True)
+    )
+    return replace(first, said=said, others=tuple(others))
+
+
+def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
+    if not point.others:
+        return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
+    every = (point, *point.others)
+    plans, folders = [one.plan for one in every], [one.folder for one in every]
+    return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
+
+
+def _told(how: Outcome | Exception) -> str:
+    """What went wrong, for the user."""
+    match how:
+        case ArchlangError():
+            return str(getattr(how, "message", how))
+        case Exception():
+            return "".join(traceback.format_exception_only(how)).strip()
+    return ""
 
 
 @contextmanager

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.console import Console
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
 from archlang.backend.compiled import compile_bodies
+from archlang.diagnostics import ArchlangError
 from archlang.graph.plan import Plan
 from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints, Saved
@@ -23,7 +25,9 @@ from archlang.run.claims import Comparison, compare
 from archlang.run.data import Data
 from archlang.run.decoding import MOST, add_written
 from archlang.run.devices import compiler_told, enough_memory, make_fabric
-from archlang.run.loop import Training
+from archlang.run.generators import random_state
+from archlang.run.loop import Trained, Training
+from archlang.run.mistakes import RunError
 from archlang.run.optimizers import make_optimizer
 from archlang.run.progress import Display, Silent, measuring
 from archlang.run.record import Record, RecordWarning, decode, read_graph, read_json
@@ -31,6 +35,7 @@ from archlang.run.score import Interrupted, Score, evaluate
 from archlang.run.selection import Alternative, alternatives, ranking
 from archlang.run.settings import Settings
 from archlang.run.stop import Stop
+from archlang.run.together import Member, NotTogether, Together, TogetherWarning, at_one_step
 from archlang.run.trackers import open_trackers
 from archlang.tasks import cache
 from archlang.tasks.base import Split, Task, digest
@@ -80,22 +85,15 @@ def train(
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
         TaskError: the task cannot be made as asked."""
-    settings = Settings.of(plan.train.statics)
-    if not 0 <= plan.seed <= _HIGHEST_SEED:
-        raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
+    settings, task = _parts(plan)
     fabric = make_fabric(device, precision, devices, nodes)
-    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
-    _check_selecting(plan, settings, task)
     record = Record(folder)
     record.check(plan, precision)
     if devices * nodes > 1:
         fabric.launch()
         # Its name may hold the time, which each process has taken for itself.
         record = Record(Path(fabric.broadcast(str(folder))))
-    splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
-    for name in ("train", settings.selecting[0]):
-        if not len(splits[name]):
-            raise mistakes.empty_split(plan.task.name, name)
+    splits = _load_all(plan, settings, task, console)
     # Before the seed is set: what is tested does not change what is trained.
     tested = None if plan.at_test is plan.graph else build(plan.at_test)
     fabric.seed_everything(plan.seed, verbose=False)
@@ -128,17 +126,125 @@ def train(
         record.close()
         if fabric.world_size > 1:
             torch.distributed.destroy_process_group()
-    if outcome is None:
-        return Outcome(record.folder, trained.step, True, (), (), task.breakdown, task.metrics, {})
-    return outcome
+    return outcome or _stopped(record, trained, task)
 
 
-def _check_selecting(plan: Plan, settings: Settings, task: Task) -> None:
+def train_together(
+    plans: Sequence[Plan],
+    folders: Sequence[Path],
+    *,
+    device: str = "auto",
+    precision: str = "32",
+    stop: Stop | None = None,
+) -> list[Outcome | ArchlangError]:
+    """Trains points that differ by their seeds alone as one model, each into its own folder as `train` does: how each
+    ended, or what went wrong with it. They go on from the last step of which all have a checkpoint. Those that cannot
+    be trained together are trained one after another, with a warning.
+
+    Raises:
+        RunError: none of them can begin or go on.
+        TaskError: the task cannot be made as asked."""
+    stop = stop or Stop()
+    ended = _as_one(plans, folders, device, precision, stop)
+    for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+        if index not in ended:
+            try:
+                ended[index] = train(plan, folder, device=device, precision=precision, stop=stop)
+            except ArchlangError as error:
+                ended[index] = error
+    return [ended[index] for index in range(len(plans))]
+
+
+def _as_one(
+    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, stop: Stop
+) -> dict[int, Outcome | ArchlangError]:
+    """What became of those that could be trained together, or cannot be trained."""
+    first = plans[0]
+    settings, task = _parts(first)
+    fabric = make_fabric(device, precision)
+    splits = _load_all(first, settings, task, None)
+    data = {name: describe_split(split) for name, split in splits.items()}
+    tested = None if first.at_test is first.graph else build(first.at_test)
+    placed: dict[str, Data] = {}
+    ended: dict[int, Outcome | ArchlangError] = {}
+    members: dict[int, Member] = {}
+    with ExitStack() as records, enough_memory(fabric.device, settings.batch), stop.listening():
+        for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+            record = Record(folder)
+            records.callback(record.close)
+            try:
+                _parts(plan)
+                fabric.seed_everything(plan.seed, verbose=False)
+                module = build(plan.graph)
+                optimizer = make_optimizer(plan.train, settings, module, precision)
+                taken_up = record.begin(plan, precision, data, fabric.device)
+                training = Training(
+                    fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed, Silent(),
+                    placed,
+                )  # fmt: skip
+                members[index] = Member(training, module, taken_up, random_state(fabric.device))
+            except ArchlangError as error:
+                ended[index] = error
+        for step, indices in at_one_step(members):
+            group = [members[index] for index in indices]
+            try:
+                together = Together(group, partial(make_optimizer, first.train, settings, precision=precision))
+                together.resume(step)
+                found = together.run(stop)
+            except NotTogether as why:
+                said = f"`{first.model}` cannot train together: {why}; its seeds train one after another"
+                warnings.warn(said, TogetherWarning, stacklevel=3)
+                continue
+            for index, member, how in zip(indices, group, found, strict=True):
+                ended[index] = _end(plans[index], how, member.training, splits, data, stop, fabric.device)
+    return ended
+
+
+def _end(
+    plan: Plan,
+    how: Trained | RunError,
+    training: Training,
+    splits: Mapping[str, Split],
+    data: Mapping[str, Any],  # Any: JSON
+    stop: Stop,
+    device: torch.device,
+) -> Outcome | ArchlangError:
+    """What became of one of several runs."""
+    if isinstance(how, RunError):
+        return how
+    outcome = None
+    if not how.stopped:
+        try:
+            outcome = _finish(plan, training, splits, data, training.record, stop, device, None)
+        except ArchlangError as error:
+            return error
+    return outcome or _stopped(training.record, how, training.task)
+
+
+def _parts(plan: Plan) -> tuple[Settings, Task]:
+    """How a point is trained, and on what."""
+    settings = Settings.of(plan.train.statics)
+    if not 0 <= plan.seed <= _HIGHEST_SEED:
+        raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
     split, metric = settings.selecting
     if split not in task.split_names():
         raise mistakes.no_such_split(plan.task.name, split, task.split_names())
     if metric not in (*task.metrics, "loss"):
         raise mistakes.no_such_metric(plan.task.name, metric, task.metrics)
+    return settings, task
+
+
+def _load_all(plan: Plan, settings: Settings, task: Task, console: Console | None) -> dict[str, Split]:
+    splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
+    for name in ("train", settings.selecting[0]):
+        if not len(splits[name]):
+            raise mistakes.empty_split(plan.task.name, name)
+    return splits
+
+
+def _stopped(record: Record, trained: Trained, task: Task) -> Outcome:
+    return Outcome(record.folder, trained.step, True, (), (), task.breakdown, task.metrics, {})
 
 
 def _finish(

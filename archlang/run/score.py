@@ -101,11 +101,10 @@ class Score:
                     yield {"of": groups, "metrics": {metric: self.among(metric, groups) for metric in self._tallies}}
 
 
-def forward(module: nn.Module, batch: Batch) -> Tensor:
+def forward(module: Callable[..., Tensor], batch: Batch) -> Tensor:
     """The logits of a batch."""
     lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
-    logits: Tensor = module(*batch.fields, lengths=lengths)
-    return logits
+    return module(*batch.fields, lengths=lengths)
 
 
 # The loss

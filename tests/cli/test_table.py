@@ -90,6 +90,33 @@ def test_a_point_that_fails_is_told_and_ends_with_1(archlang: Command, folder: P
     assert "failed: Tiny, Longer, seed 1: " in said.out
 
 
+def test_seeds_train_together_and_what_cannot_is_told_in_a_line_beside_the_table(
+    archlang: Command, folder: Path
+) -> None:
+    tiny = PROGRAM[: PROGRAM.index("table small")]
+    packed = "recipe packed" + tiny.partition("recipe tiny")[2].replace("batch = 8", "batch = 8, batch_of = tokens")
+    rows = PROGRAM[PROGRAM.index("table small") :].replace("tiny at model.d = 4", "packed")
+    (folder / "tiny.arch").write_text(tiny + packed + rows)
+    said = table(archlang, "--seeds", "2", "--together", "--json")
+    assert said.code == 0
+    assert [cell["seeds"] for cell in json.loads(said.out)["cells"]] == [2, 2, 2, 2, 0, 0]
+    warning, *done = sorted(said.err.splitlines(), key=lambda line: not line.startswith("warning"))
+    assert warning == (
+        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: its batches hold so many tokens, and "
+        "not the same number of items for every seed; its seeds train one after another"
+    )
+    assert [line.partition(", Longer, ")[2][:6] for line in done] == ["seed 1", "seed 2"] * 2
+    again = table(archlang, "--seeds", "2", "--json")
+    assert (again.out, "4 of 4 runs are done" in again.err) == (said.out, True)
+    for run in (folder / "runs" / "tables" / "small").iterdir():
+        assert archlang("eval", str(run), "--device", "cpu").code == 0
+
+
+def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Command, folder: Path) -> None:
+    said = table(archlang, "--dry-run", "--seeds", "3", "--together")
+    assert "together they would be 2 models" in said.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,0 +1,119 @@
+"""What a training step of several seeds together costs, beside that of one and beside those of all of them alone:
+`python -m benchmarks.together [FILE [RECIPE]] [--seeds 5] [--device cuda]`.
+
+Only steps are timed, not evaluations, checkpoints or data. The rounds of both kinds take turns."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from archlang import compile as compiler
+from archlang.graph.plan import Plan
+from archlang.run import runner
+from archlang.run.stop import Stop
+from archlang.run.together import TogetherWarning
+from benchmarks.told import machine
+
+RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
+# Before the first evaluation the runs are stopped.
+_NEVER = {"train.steps": "1000000", "train.every": "1000000"}
+
+
+class Clock(Stop):
+    """A stop after some steps, of which the first are not timed: a run asks before each."""
+
+    def __init__(self, warm: int, timed: int) -> None:
+        self._ends = warm, warm + timed
+        self._asks = 0
+        self._times: list[float] = []
+
+    @property
+    def asked(self) -> bool:
+        if self._asks in self._ends:
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            self._times.append(time.perf_counter())
+        self._asks += 1
+        return len(self._times) == len(self._ends)
+
+    @asked.setter
+    def asked(self, value: bool) -> None:
+        raise KeyboardInterrupt
+
+    @property
+    def seconds(self) -> float:
+        """Of one step."""
+        begun, ended = self._times
+        return (ended - begun) / (self._ends[1] - self._ends[0])
+
+
+def alone(plan: Plan, device: str, precision: str, warm: int, timed: int) -> float:
+    """Seconds of a step of one seed."""
+    clock = Clock(warm, timed)
+    with TemporaryDirectory() as folder:
+        runner.train(plan, Path(folder) / "run", device=device, precision=precision, stop=clock)
+    return clock.seconds
+
+
+def together(plans: Sequence[Plan], device: str, precision: str, warm: int, timed: int) -> float:
+    """Seconds of a step of all seeds together."""
+    clock = Clock(warm, timed)
+    with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", TogetherWarning)
+        folders = [Path(folder) / str(plan.seed) for plan in plans]
+        ended = runner.train_together(plans, folders, device=device, precision=precision, stop=clock)
+    for one in said:
+        if "cannot train together" in str(one.message):
+            raise SystemExit(str(one.message))
+    for how in ended:
+        if not isinstance(how, runner.Outcome):
+            raise how
+    return clock.seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.together")
+    parser.add_argument("file", nargs="?", type=Path, default=RECIPE)
+    parser.add_argument("recipe", nargs="?")
+    parser.add_argument("--set", action="append", default=[], help="a static of the recipe; may be repeated")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", default="32")
+    parser.add_argument("--warm", type=int, default=10, help="steps before those that are timed")
+    parser.add_argument("--steps", type=int, default=50, help="steps that are timed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    sets = {**dict(one.split("=", 1) for one in given.set), **_NEVER}
+    plans = [
+        compiler.plan(given.file, given.recipe, sets={**sets, "seed": str(seed)}) for seed in range(1, given.seeds + 1)
+    ]
+    settings = given.device, given.precision, given.warm, given.steps
+    print(machine())
+    ones, alls, togethers = [], [], []
+    for _ in range(given.rounds):
+        each = [alone(plan, *settings) for plan in plans]
+        ones.append(statistics.median(each))
+        alls.append(sum(each))
+        togethers.append(together(plans, *settings))
+        print(
+            f"a step of one {1e3 * ones[-1]:.1f} ms, of {given.seeds} alone {1e3 * alls[-1]:.1f} ms, together "
+            f"{1e3 * togethers[-1]:.1f} ms",
+            flush=True,
+        )
+    by_one = statistics.median(both / one for both, one in zip(togethers, ones, strict=True))
+    by_all = statistics.median(both / every for both, every in zip(togethers, alls, strict=True))
+    print(f"{plans[0].recipe}: {given.seeds} seeds together take {by_one:.2f} of one, {by_all:.2f} of all alone")
+
+
+if __name__ == "__main__":
+    main()
