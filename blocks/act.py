@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.together import is_together
 from archlang.kernels.linear import Linear
 
 
@@ -22,6 +23,9 @@ class Ledger(Tally):
     """[b, n, d]: the weighted states, without what a forced halt would add"""
     remainder: Tensor
     """[b, n]: R"""
+    padded: int | Tensor
+    """how many positions the batch is padded to: where it is together with others that are longer, [b], as many as its
+    longest sample has"""
 
 
 class Act(HaltingBlock):
@@ -50,6 +54,9 @@ class Act(HaltingBlock):
     def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
         live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
         dtype = torch.promote_types(state.dtype, torch.float32)
+        padded: int | Tensor = max(1, state.shape[1])
+        if is_together() and mask is not None:
+            padded = mask.sum(1).amax().clamp(min=1).expand(len(state))
         return Ledger(
             state=state,
             mixture=state.masked_fill(~live[..., None], 0.0),
@@ -60,6 +67,7 @@ class Act(HaltingBlock):
             spent=(~live).to(dtype),
             gathered=torch.zeros_like(state, dtype=dtype),
             remainder=torch.zeros(live.shape, dtype=dtype, device=state.device),
+            padded=padded,
         )
 
     def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
@@ -86,14 +94,17 @@ class Act(HaltingBlock):
             mixture=torch.where(still, tally.mixture, mixture.to(state.dtype)),
             live=goes_on,
             accepted=torch.ones_like(running),
-            ponder=self._per_sample(remainder, mask),
+            ponder=self._per_sample(remainder, mask, tally.padded),
             steps=tally.steps + running,
             spent=torch.where(running, torch.where(goes_on, tally.spent + p, 1.0), tally.spent),
             gathered=gathered,
             remainder=remainder,
+            padded=tally.padded,
         )
 
-    def _per_sample(self, remainder: Float[Tensor, "b n"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+    def _per_sample(
+        self, remainder: Float[Tensor, "b n"], mask: Bool[Tensor, "b n"] | None, padded: int | Tensor
+    ) -> Float[Tensor, " b"]:
         if self.ponder == "code" or mask is None:
-            return remainder.sum(1) / max(1, remainder.shape[1])
+            return remainder.sum(1) / padded
         return remainder.sum(1) / mask.sum(1).clamp(min=1)
