@@ -66,6 +66,10 @@ def train(
         bool,
         typer.Option("--compile", help="Have torch compile the bodies of loops: a slow start, and on the CPU no gain."),
     ] = False,
+    graphs: Annotated[
+        bool,
+        typer.Option("--graphs", help="Passes as CUDA graphs, for models without halting loops: fewer launches."),
+    ] = False,
     track: Annotated[
         list[str] | None, typer.Option("--track", help="wandb, mlflow or trackio, beside TensorBoard; may be repeated.")
     ] = None,
@@ -114,7 +118,7 @@ def train(
         outcome = runner.train(
             plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
             nodes=nodes or _started("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, console=shown,
+            track=track or (), compiled=compiled, graphs=graphs, console=shown,
         )  # fmt: skip
     if not _leads():
         return

@@ -93,6 +93,8 @@ class Training:
         self.at_test = at_test
         self.fabric = fabric
         self._model, self.optimizer = fabric.setup(module, optimizer)
+        # What computes the logits in training.
+        self.call: Callable[..., Tensor] = self._model
         if at_test is not module:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
@@ -319,7 +321,7 @@ class Training:
         share of its loss."""
         settings = self.settings
         batch = self.trained_on.batch(items)
-        value = loss(forward(self._model, batch), batch, self.rule, settings.label_smoothing) * share
+        value = loss(forward(self.call, batch), batch, self.rule, settings.label_smoothing) * share
         whole = value
         if settings.ponder:
             ponder = self.module.ponder

@@ -143,6 +143,10 @@ def not_finite(what: str, step: int, last: int | None) -> RunError:
     return RunError(f"the {what} any more at step {step}", f"lower `train.lr` or clip gradients; {kept}")
 
 
+def no_graphs(reason: str) -> RunError:
+    return RunError(f"there are no CUDA graphs of this run: {reason}", "leave `--graphs` out")
+
+
 def not_compiled(reason: str) -> RunError:
     return RunError(
         f"torch's compiler has failed: {reason}", "leave `--compile` out; on the CPU it needs a C++ compiler"

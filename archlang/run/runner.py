@@ -26,6 +26,7 @@ from archlang.run.data import Data
 from archlang.run.decoding import MOST, add_written
 from archlang.run.devices import compiler_told, enough_memory, make_fabric
 from archlang.run.generators import random_state
+from archlang.run.graphs import make_graphs
 from archlang.run.loop import Trained, Training
 from archlang.run.mistakes import RunError
 from archlang.run.optimizers import make_optimizer
@@ -75,12 +76,14 @@ def train(
     nodes: int = 1,
     track: Sequence[str] = (),
     compiled: bool = False,
+    graphs: bool = False,
     console: Console | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds. With several
     `devices` or `nodes` the program is started once for each, and the first of them writes. `track` names services that
-    are told of the curves. With `compiled`, torch compiles the bodies of loops.
+    are told of the curves. With `compiled`, torch compiles the bodies of loops; with `graphs`, passes through the model
+    are CUDA graphs.
 
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
@@ -113,6 +116,8 @@ def train(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
                 display or Silent(),
             )  # fmt: skip
+            if graphs:
+                training.call = make_graphs(module, fabric.device, precision, fabric.world_size)
             if taken_up and training.resume() and console is not None:
                 console.print(f"going on at step {training.progress.step}", markup=False)
             with display.showing(training.total, training.progress.step) if display else nullcontext():
