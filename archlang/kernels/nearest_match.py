@@ -182,14 +182,16 @@ class _OfLong(torch.autograd.Function):
         b, h, n, _ = query.shape
         q, k = query.flatten(0, 1), key.flatten(0, 1)
         left, right = _left_and_right(sides)
-        hidden = hidden.expand(b, h, n, n)
+        samples = torch.arange(b * h, device=q.device) // h
         weights, open_ = q.new_empty(b * h, n, n), q.new_empty(b * h, n, n)
         lowest = -60.0 if q.dtype == torch.float32 else -600.0
         work = _Workspace(weights)
-        for matrix, rows in work.parts():
-            part = matrix, rows
-            logits = torch.where(work.ahead[rows], right[part], left[part]).addmm_(q[part], k[matrix].t())
-            logits.masked_fill_(hidden[matrix // h, matrix % h, rows], -torch.inf)
+        for part in work.parts():
+            matrices, rows = part
+            logits = torch.where(work.ahead[rows], right[part], left[part])
+            logits.baddbmm_(q[part], k[matrices].transpose(1, 2))
+            unseen = hidden[:, 0, rows] if len(hidden) == 1 else hidden[samples[matrices], 0, rows]
+            logits.masked_fill_(unseen, -torch.inf)
             bounded = logits.clamp(min=lowest)
             closed = F.softplus(bounded, threshold=40.0)  # -ln(1 - P)
             torch.sigmoid(bounded, out=open_[part])
@@ -208,15 +210,15 @@ class _OfLong(torch.autograd.Function):
         by_side = q.new_empty(b * h, n, 2)
         by = gradient.reshape(weights.shape)
         work = _Workspace(weights)
-        for matrix, rows in work.parts():
-            part = matrix, rows
+        for part in work.parts():
+            matrices, rows = part
             own = weights[part] * by[part]
             whole = own.sum(-1, keepdim=True)
             # Each key closes itself, where it is open, and all that is farther.
             nearer = work.nearer(own, rows)
             found = own.sub_(torch.sub(whole, nearer, out=nearer).mul_(open_[part]))
-            torch.mm(found, k[matrix], out=by_query[part])
-            by_key[matrix].addmm_(found.t(), q[part])
+            by_query[part] = found @ k[matrices]
+            by_key[matrices].baddbmm_(found.transpose(1, 2), q[part])
             to_right = torch.sum(found * work.ahead[rows], -1)
             by_side[part] = torch.stack([found.sum(-1) - to_right, to_right], -1)
         sides = by_side.view(b, h, n, 2).permute(0, 2, 3, 1).reshape(b, n, 2 * h)
@@ -224,7 +226,7 @@ class _OfLong(torch.autograd.Function):
 
 
 class _Workspace:
-    """Room for the running sums of some rows of a score matrix."""
+    """Room for the running sums of some rows of a score matrix, or of some whole ones."""
 
     _NUMBERS = 1 << 18
 
@@ -232,31 +234,35 @@ class _Workspace:
         self._count, n, _ = like.shape
         self._n = n
         self._rows = max(1, min(n, self._NUMBERS // max(n, 1)))
+        self._matrices = max(1, min(self._count, self._NUMBERS // max(self._rows * n, 1)))
         # Before the first key the running sum is 0, behind the last one the whole.
-        self._sums = like.new_empty(self._rows, n + 1, dtype=torch.float64)
-        self._sums[:, 0] = 0
-        self._mirror = like.new_empty(self._rows, 3 * n, dtype=torch.float64)
-        self._mirror[:, 2 * n :] = 0
+        self._sums = like.new_empty(self._matrices, self._rows, n + 1, dtype=torch.float64)
+        self._sums[..., 0] = 0
+        self._mirror = like.new_empty(self._matrices, self._rows, 3 * n, dtype=torch.float64)
+        self._mirror[..., 2 * n :] = 0
         place = torch.arange(n, device=like.device)
         self.ahead = place > place[:, None]
         """the key is to the right of the query"""
         self._sign = 2 * self.ahead.to(like.dtype) - 1
 
-    def parts(self) -> Iterator[tuple[int, slice]]:
-        """Every matrix, some rows at a time."""
-        for matrix in range(self._count):
+    def parts(self) -> Iterator[tuple[slice, slice]]:
+        """Matrices and their rows."""
+        for matrix in range(0, self._count, self._matrices):
             for row in range(0, self._n, self._rows):
-                yield matrix, slice(row, min(row + self._rows, self._n))
+                yield (
+                    slice(matrix, min(matrix + self._matrices, self._count)),
+                    slice(row, min(row + self._rows, self._n)),
+                )
 
-    def nearer(self, values: Float[Tensor, "r n"], rows: slice) -> Float[Tensor, "r n"]:
+    def nearer(self, values: Float[Tensor, "k r n"], rows: slice) -> Float[Tensor, "k r n"]:
         """For each key the sum of the values at those that are nearer to its query."""
-        height, n = values.shape
-        sums, mirror = self._sums[:height], self._mirror[:height]
-        torch.cumsum(values, -1, dtype=torch.float64, out=sums[:, 1:])
-        mirror[:, :n] = sums[:, n:]
-        mirror[:, n : 2 * n + 1] = sums.flip(-1)
+        count, height, n = values.shape
+        sums, mirror = self._sums[:count, :height], self._mirror[:count, :height]
+        torch.cumsum(values, -1, dtype=torch.float64, out=sums[..., 1:])
+        mirror[..., :n] = sums[..., n:]
+        mirror[..., n : 2 * n + 1] = sums.flip(-1)
         # What stands at (i, 2i - j) of the sums is at (i, j) of this view of the reversed rows.
-        image = mirror.as_strided((height, n), (3 * n - 2, 1), 2 * n - 1 - 2 * rows.start)
+        image = mirror.as_strided((count, height, n), (mirror.stride(0), 3 * n - 2, 1), 2 * n - 1 - 2 * rows.start)
         # To the right the sum up to the key, to the left the one that has it.
-        key = torch.where(self.ahead[rows], sums[:, :n], sums[:, 1:])
+        key = torch.where(self.ahead[rows], sums[..., :n], sums[..., 1:])
         return key.sub_(image).to(values.dtype).mul_(self._sign[rows])
