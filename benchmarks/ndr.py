@@ -88,6 +88,6 @@ def _cases(setting: Setting) -> Iterator[Case]:
 
 GROUP = Group(
     "ndr",
-    "Table lookup: batch 32, length 12, d 256, 14 steps; ListOps: batch 16, length 40, d 512, 16 heads, 20 steps.",
+    "Table lookup: batch 512, length 12, d 256, 14 steps; ListOps: batch 64, length 40, d 512, 16 heads, 20 steps.",
     _cases,
 )
