@@ -1,1 +1,1 @@
-"""Programs for the GPU, in Triton; each equals a plain torch form."""
+"""Fast forms for one kind of machine: Triton on a GPU, oneDNN and few passes on a processor. Each equals a plain form."""

@@ -104,6 +104,7 @@ def train(
     optimizer = make_optimizer(plan.train, settings, module, precision)
     if compiled:
         compile_bodies(module)
+    called = make_graphs(module, fabric.device, precision, fabric.world_size) if graphs else None
     data = {name: describe_split(split) for name, split in splits.items()}
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
@@ -116,8 +117,7 @@ def train(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
                 display or Silent(),
             )  # fmt: skip
-            if graphs:
-                training.call = make_graphs(module, fabric.device, precision, fabric.world_size)
+            training.call = called or training.call
             if taken_up and training.resume() and console is not None:
                 console.print(f"going on at step {training.progress.step}", markup=False)
             with display.showing(training.total, training.progress.step) if display else nullcontext():

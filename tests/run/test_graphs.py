@@ -105,6 +105,7 @@ def program(tmp_path: Path) -> Path:
 def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
         runner.train(compiler.plan(program), tmp_path / "run", device="cpu", graphs=True)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_halting_loop_is_no_graph(program: Path) -> None:
