@@ -1,1 +1,1 @@
-"""Fast forms for one kind of machine: Triton on a GPU, oneDNN and few passes on a processor. Each equals a plain form."""
+"""Fast forms for one kind of machine: Triton on a GPU, oneDNN and few passes on a processor. Each has a plain twin."""
