@@ -68,7 +68,9 @@ def train(
     ] = False,
     graphs: Annotated[
         bool,
-        typer.Option("--graphs", help="Passes as CUDA graphs, for models without halting loops: fewer launches."),
+        typer.Option(
+            "--graphs", help="Passes as CUDA graphs, for models without halting loops; never run on a GPU yet."
+        ),
     ] = False,
     track: Annotated[
         list[str] | None, typer.Option("--track", help="wandb, mlflow or trackio, beside TensorBoard; may be repeated.")

@@ -1,6 +1,6 @@
 """The weights of geometric attention on a processor: from queries and keys on, with few passes over the scores.
 
-Both forms equal `plain`, the block's own. They have no second derivative."""
+Both forms equal the block's own `nearest_match`. They have no second derivative."""
 
 from __future__ import annotations
 

@@ -303,6 +303,8 @@ class Training:
         parts = [mine[start : start + size] for start in range(0, len(mine), size)]
         if processes == 1 and len(parts) == 1:
             return self._backward(items, 1.0, 1.0)
+        # A graph's gradients lie where those of the next part would be written.
+        self.call = self._model
         whole = max(self.trained_on.weight(items), 1)
         values = []
         for index, part in enumerate(parts):

@@ -120,6 +120,16 @@ def test_graphs_are_of_one_device_and_of_single_precision() -> None:
             make_graphs(nn.Linear(1, 1), torch.device("cuda"), precision, processes)
 
 
+def test_parts_of_a_batch_are_no_graphs(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = Captures()
+    monkeypatch.setattr(runner, "make_graphs", lambda module, *_: Graphs(module, captures))
+    for micro, graphs_made in (("0", True), ("4", False)):
+        captures.samples.clear()
+        plan = compiler.plan(program, sets={"train.micro": micro})
+        runner.train(plan, tmp_path / micro, device="cpu", graphs=True)
+        assert bool(captures.samples) is graphs_made
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_a_run_with_graphs_has_the_curve_of_one_without(program: Path, tmp_path: Path) -> None:
