@@ -74,7 +74,7 @@ def table(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="Train the seeds of a cell as one model; each is as if alone.")
+        bool, typer.Option("--together", help="Train the seeds of a cell as one model, each as alone but for dropout.")
     ] = False,
     budget: Budget = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing; say what would run, and how long.")] = False,
