@@ -61,10 +61,14 @@ def show(
         return
     if passes:
         for step in PASSES:
-            before = sum(1 for _ in found.region.walk())
-            found = found if step.name in left_out else step.run(found)
-            after = sum(1 for _ in found.region.walk())
-            done = "left out" if step.name in left_out else f"{before} nodes to {after}"
+            if step.name in left_out:
+                done = "left out"
+            elif step.run is None:
+                done = "see `--torch`"
+            else:
+                before = sum(1 for _ in found.region.walk())
+                found = step.run(found)
+                done = f"{before} nodes to {sum(1 for _ in found.region.walk())}"
             console.out.print(f"{step.name:<12}{step.says}: {done}", markup=False, highlight=False)
         return
     from archlang.graph.text import print_graph

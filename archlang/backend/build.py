@@ -12,7 +12,7 @@ from archlang.backend.code import Code, Loop
 from archlang.backend.halting import HaltingBlock
 from archlang.backend.instances import plant
 from archlang.backend.lengths import halted_lengths
-from archlang.backend.loops import Halting, Repeat, Scan, Stack, find
+from archlang.backend.loops import Halting, Halves, Repeat, Scan, Stack, find
 from archlang.backend.lower import lower
 from archlang.backend.names import relative
 from archlang.graph.graph import Graph, Node
@@ -27,7 +27,7 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
         BuildError: sizes are not known, or a block's Python is not allowed or not there."""
     _require_sizes(graph)
     graph = optimize(graph, without)
-    program = lower(graph)
+    program = lower(graph, ahead="ahead" not in without)
     architecture = Architecture(program)
     plant(architecture, graph, plugins=plugins)
     _attach(architecture, program.code, graph)
@@ -56,14 +56,17 @@ def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
 
 def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Halting | Scan:
     node, body, extras = loop.node, loop.body.function, loop.body.extras
+    halves = None
+    if loop.split is not None:
+        halves = Halves(loop.split.head.function, loop.split.rest.function, loop.split.reads)
     match node.op:
         case "repeat":
-            return Repeat(owner, body, _int(node, "count"), len(node.types), extras)
+            return Repeat(owner, body, _int(node, "count"), len(node.types), extras, halves)
         case "stack":
             path = relative(str(node.attributes["path"]), loop.scope)
-            return Stack(owner, body, path, len(node.types), extras)
+            return Stack(owner, body, path, len(node.types), extras, halves)
         case "scan":
-            return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras)
+            return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras, halves)
     instance = graph.instances[str(node.attributes["instance"])]
     path, length = relative(instance.path, loop.scope), halted_lengths(node)
     block = find(owner, path.split("."))
@@ -84,6 +87,7 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         compact=block.settles
         and (block.rests or (len(node.types) == 1 and not extras))
         and not any(_is_mixing(one, graph) for one in node.regions[0].walk()),
+        halves=halves,
     )
 
 

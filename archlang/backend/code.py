@@ -20,13 +20,14 @@ _numbers = count(1)
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled region. `function` takes the module that the region runs in, its inputs, and masks.
+    """A compiled region; `title` says of which model. `function` takes the module that it runs in, inputs, and masks.
 
     `origins` has the node that each line (from 1) computes, and `nodes` that of each value of `graph`. `loops` are the
     loops in it. `extras` counts the results behind the region's own: the ponder of its halting loops, and how deep they
     went."""
 
     name: str
+    title: str
     source: str
     graph: fx.Graph = field(repr=False)
     function: Callable[..., Any]  # Any: as many tensors as the region has results
@@ -37,6 +38,16 @@ class Code:
 
 
 @dataclass(frozen=True, eq=False)
+class Split:
+    """A body in two halves. `head` takes the arguments of the numbers `reads`; `rest` takes all of them, then what
+    the head gives."""
+
+    head: Code
+    rest: Code
+    reads: tuple[int, ...]
+
+
+@dataclass(eq=False)
 class Loop:
     """A loop of a region: the attribute under which it is called, its node, and its body. `scope` is that of the module
     that calls it; `deep` says that its depth is among its results, as no halting loop is around it."""
@@ -46,6 +57,12 @@ class Loop:
     scope: str
     body: Code
     deep: bool
+    split: Split | None = None
+    """the body once more, if something in it can be computed ahead"""
+
+    def codes(self) -> tuple[Code, ...]:
+        """The body, and its halves."""
+        return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
 
 
 def write(
@@ -62,6 +79,7 @@ def write(
     made = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _MAKES.match(line))}
     code = Code(
         name,
+        title,
         source,
         graph,
         namespace[name],

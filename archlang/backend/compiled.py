@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 
@@ -25,5 +27,8 @@ def _compile(owner: nn.Module, code: Code, backend: str) -> int:
             count += sum(_compile(runner, loop.body, backend) for runner in runners)
         else:
             runtime.body = torch.compile(loop.body.function, backend=backend)
+            if runtime.halves is not None:
+                head, rest = (torch.compile(one, backend=backend) for one in (runtime.halves.head, runtime.halves.rest))
+                runtime.halves = replace(runtime.halves, head=head, rest=rest)
             count += 1
     return count

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -23,6 +25,8 @@ from archlang.backend.together import anywhere
 Body = Callable[..., tuple[Any, ...]]
 # On a GPU, so many steps go by before anybody asks who has halted.
 _STEPS_BETWEEN = 4
+# What chunks have ahead is computed for so many positions at once, or for one chunk: memory stays bounded.
+_POSITIONS_AHEAD = 1 << 14
 
 
 def find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
@@ -34,6 +38,24 @@ def find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps
 
 
 @dataclass(eq=False)
+class Halves:
+    """A body in two. `head` reads the values of the numbers `reads` alone; that of a first step may come ahead."""
+
+    head: Body = field(repr=False)
+    rest: Body = field(repr=False)
+    reads: tuple[int, ...]
+
+    def __call__(self, owner: nn.Module, *values: Any, ahead: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        if ahead is None:
+            ahead = self.head(owner, *(values[index] for index in self.reads))
+        return self.rest(owner, *values, *ahead)
+
+    def begun(self, ahead: tuple[Any, ...] | None) -> Body:
+        """The body of a first step."""
+        return self if ahead is None else partial(self, ahead=ahead)
+
+
+@dataclass(eq=False)
 class Repeat:
     """Moves the states `count` times with one set of weights."""
 
@@ -42,17 +64,26 @@ class Repeat:
     count: int
     states: int
     extras: int
+    halves: Halves | None = None
 
-    def __call__(self, *values: Any) -> Any:
-        owner, body = self.owner, self.body
+    def first(self, *values: Any) -> tuple[Any, ...]:
+        """The head of the first step."""
+        assert self.halves is not None
+        return self.halves.head(self.owner, *values)
+
+    def __call__(self, *values: Any, ahead: tuple[Any, ...] | None = None) -> Any:
+        owner, body = self.owner, self.halves or self.body
+        now = self.halves.begun(ahead) if self.halves is not None else body
         states, fixed = values[: self.states], values[self.states :]
         if not self.extras:
             for _ in range(self.count):
-                states = body(owner, *states, *fixed)
+                states = now(owner, *states, *fixed)
+                now = body
             return states if len(states) > 1 else states[0]
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
         for _ in range(self.count):
-            results = body(owner, *states, *fixed)
+            results = now(owner, *states, *fixed)
+            now = body
             states = results[: self.states]
             extras.append(results[self.states :])
         return (*states, *_over_steps(extras))
@@ -67,6 +98,7 @@ class Stack:
     path: str
     states: int
     extras: int
+    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -76,16 +108,25 @@ class Stack:
         steps: nn.ModuleList = find(self.owner, self._words)
         return steps
 
-    def __call__(self, *values: Any) -> Any:
-        body = self.body
+    def first(self, *values: Any) -> tuple[Any, ...]:
+        """The head of the first step."""
+        assert self.halves is not None
+        found: tuple[Any, ...] = self.steps()[0](self.halves.head, *values)
+        return found
+
+    def __call__(self, *values: Any, ahead: tuple[Any, ...] | None = None) -> Any:
+        body = self.halves or self.body
+        now = self.halves.begun(ahead) if self.halves is not None else body
         states, fixed = values[: self.states], values[self.states :]
         if not self.extras:
             for step in self.steps():
-                states = step(body, *states, *fixed)
+                states = step(now, *states, *fixed)
+                now = body
             return states if len(states) > 1 else states[0]
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
         for step in self.steps():
-            results = step(body, *states, *fixed)
+            results = step(now, *states, *fixed)
+            now = body
             states = results[: self.states]
             extras.append(results[self.states :])
         return (*states, *_over_steps(extras))
@@ -129,6 +170,7 @@ class Halting:
     watch: Callable[[Tally], None] | None = None
     computed: int = 0
     masked: int = 0
+    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -140,12 +182,22 @@ class Halting:
         block: HaltingBlock = find(self.owner, self._words)
         return block
 
-    def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
-        owner, body, halted = self.owner, self.body, self.halted
+    def first(self, *values: Any) -> tuple[Any, ...]:
+        """The head of the first step."""
+        assert self.halves is not None
+        return self.halves.head(self.owner, *values)
+
+    def __call__(
+        self, *values: Any, mask: Bool[Tensor, "b n"] | None, ahead: tuple[Any, ...] | None = None
+    ) -> tuple[Any, ...]:
+        owner, body, halted = self.owner, self.halves or self.body, self.halted
         block = self.block
         count = len(self.ranks)
         states, fixed = list(values[:count]), values[count:]
         tally = block.start(states[halted], mask)
+        now = body
+        if self.halves is not None and tally.state is states[halted]:
+            now = self.halves.begun(ahead)
         inner: Float[Tensor, " b"] | None = None
         batch = len(states[halted])
         compaction = Compaction() if self.compact and self.watch is None and batch > 1 else None
@@ -154,7 +206,8 @@ class Halting:
             self.computed += len(tally.state)
             self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
-            results = body(owner, *states, *mixture, *fixed)
+            results = now(owner, *states, *mixture, *fixed)
+            now = body
             tally = block.advance(tally, results[halted], mask)
             accepted = tally.accepted
             for index in self._others:
@@ -204,6 +257,9 @@ class Halting:
         return results
 
 
+Chunk = tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]
+
+
 @dataclass(eq=False)
 class Scan:
     """Walks chunks in order. A sample without a real position in a chunk keeps its carried states there."""
@@ -213,16 +269,20 @@ class Scan:
     carried: int
     emits: bool
     extras: int
+    halves: Halves | None = None
 
-    def __call__(
-        self, chunks: Sequence[tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]], *values: Any
-    ) -> Any:
-        owner, body, count = self.owner, self.body, self.carried
+    def __call__(self, chunks: Sequence[Chunk], *values: Any) -> Any:
+        owner, body, count = self.owner, self.halves or self.body, self.carried
         states, fixed = values[:count], values[count:]
         emitted: list[Float[Tensor, "b _c d"]] = []
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
         reals: list[Bool[Tensor, " b"] | None] = []
-        for chunk, mask in chunks:
+        ahead: list[tuple[Any, ...]] = []
+        for index, (chunk, mask) in enumerate(chunks):
+            if self.halves is not None:
+                if index == len(ahead):
+                    ahead += self._ahead(self.halves, chunks[index:], fixed)
+                body = self.halves.begun(ahead[index])
             results = body(owner, chunk, mask, *states, *fixed)
             real = mask.any(1) if mask is not None and (count or self.extras) else None
             if real is None:
@@ -241,6 +301,29 @@ class Scan:
         if self.extras:
             return (*results, *_over_chunks(extras, reals))
         return results if len(results) > 1 else results[0]
+
+    def _ahead(self, halves: Halves, chunks: Sequence[Chunk], fixed: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """What the head gives for the next chunks, as many as it takes at once."""
+        first = chunks[0][0]
+        batch, length = first.shape[:2]
+        most = max(1, _POSITIONS_AHEAD // max(1, batch * length))
+        group = list(takewhile(lambda one: one[0].shape[1] == length, chunks[:most]))
+        count = len(group)
+        given = [*zip(*group, strict=True), *((one,) * count for one in ((None,) * self.carried + (*fixed,)))]
+        found = halves.head(self.owner, *(_behind(given[index]) for index in halves.reads))
+        return list(zip(*(_apart(one, batch, count) for one in found), strict=True))
+
+
+def _behind(values: Sequence[Any]) -> Any:
+    """Values of one chunk after the other as those of one batch; a number, or None for a mask, is that of all."""
+    return torch.cat(list(values)) if isinstance(values[0], Tensor) and len(values) > 1 else values[0]
+
+
+def _apart(found: Any, batch: int, count: int) -> Sequence[Any]:
+    """The opposite."""
+    if isinstance(found, tuple):
+        return list(zip(*(_apart(one, batch, count) for one in found), strict=True))
+    return torch.split(found, batch) if isinstance(found, Tensor) else (found,) * count
 
 
 def halting_loops(module: nn.Module) -> Iterator[Halting]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import fx
 
+from archlang.backend.ahead import split_scan
 from archlang.backend.code import Code, Loop, write
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.names import RESERVED, attribute, relative, unused
@@ -43,13 +44,13 @@ class Program:
         return self  # nothing in it changes
 
 
-def lower(graph: Graph) -> Program:
-    """The program of a graph. `inline` must have run."""
+def lower(graph: Graph, ahead: bool = True) -> Program:
+    """The program of a graph. `inline` must have run. With `ahead`, the bodies of scans are split."""
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return Program(
         graph,
-        _Writer(_Names(graph), graph.region, "", True).write("forward", (), lengths),
+        _Writer(_Names(graph), graph.region, "", True, ahead).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
@@ -75,14 +76,16 @@ class _Names:
 
 
 class _Writer:
-    """Writes one region. `depth` says that no halting loop is around it, so that its own are the outermost ones."""
+    """Writes one region. `depth` says that no halting loop is around it, so that its own are the outermost ones. With
+    `ahead`, the bodies of scans are split."""
 
-    def __init__(self, names: _Names, region: Region, scope: str, depth: bool) -> None:
+    def __init__(self, names: _Names, region: Region, scope: str, depth: bool, ahead: bool) -> None:
         self._names = names
         self._instances = names.graph.instances
         self._region = region
         self._scope = scope
         self._depth = depth
+        self._ahead = ahead
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -213,9 +216,12 @@ class _Writer:
         scope = f"{node.attributes['path']}.*" if node.op == "stack" else self._scope
         shape = layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._names, body, scope, self._depth and node.op != "halting")
+        writer = _Writer(self._names, body, scope, self._depth and node.op != "halting", self._ahead)
         code = writer.write(name, chunk, lengths, captured)
-        self._loops.append(Loop(name, node, self._scope, code, self._depth))
+        loop = Loop(name, node, self._scope, code, self._depth)
+        if node.op == "scan" and self._ahead:
+            split_scan(loop, self._instances)
+        self._loops.append(loop)
         arguments = [*inputs, *(self._mask(length) for length in lengths)]
         keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if node.op == "halting" else {}
         ponders = node.op == "halting" or code.extras > 0

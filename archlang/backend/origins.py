@@ -20,7 +20,8 @@ def explain(error: BaseException, code: Code) -> None:
 def _all(code: Code) -> Iterator[Code]:
     yield code
     for loop in code.loops:
-        yield from _all(loop.body)
+        for one in loop.codes():
+            yield from _all(one)
 
 
 def _nodes(error: BaseException, known: Mapping[int, Code]) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.code import Code, Loop
 from archlang.backend.halting import Tally
-from archlang.backend.loops import Halting, Repeat, Scan, Stack
+from archlang.backend.loops import Halting, Halves, Repeat, Scan, Stack
 from archlang.backend.names import module_path
 from archlang.graph.graph import Graph, Region
 from archlang.graph.layout import layout
@@ -148,14 +148,17 @@ def _count(owner: nn.Module, code: Code, found: Recording, undo: ExitStack) -> N
     """Puts a counting one in the place of each loop, also of those in loops."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        undo.callback(_restore, owner, loop.name, runtime, runtime.body)
+        undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.halves)
+        runtime.halves = None  # what is computed ahead would be of no turn
         owner.__dict__[loop.name] = _Counted(loop, runtime, found, runtime.body)
         for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
             _count(runner, loop.body, found, undo)
 
 
-def _restore(owner: nn.Module, name: str, runtime: Any, body: Callable[..., Any]) -> None:  # Any: one of the loops
-    runtime.body = body
+def _restore(
+    owner: nn.Module, name: str, runtime: Any, body: Callable[..., Any], halves: Halves | None
+) -> None:  # Any: one of the loops
+    runtime.body, runtime.halves = body, halves
     if isinstance(runtime, Halting):
         runtime.watch = None
     owner.__dict__[name] = runtime

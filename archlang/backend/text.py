@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.code import Code, Loop
+from archlang.backend.code import Code
 from archlang.graph.graph import Node
 
 _COLUMN = 70
@@ -14,11 +14,23 @@ _WIDTH = 60
 
 def print_torch(architecture: Architecture) -> str:
     """What the module computes, and the bodies of its loops."""
-    return "\n\n".join(_functions(architecture.program.code, None)) + "\n"
+    code = architecture.program.code
+    return "\n\n".join([_function(code), *_bodies(code)]) + "\n"
 
 
-def _functions(code: Code, loop: Loop | None) -> Iterator[str]:
-    lines = [f"# the body of `self.{loop.name}`: {_head(loop.node)}"] if loop is not None else []
+def _bodies(code: Code) -> Iterator[str]:
+    for loop in code.loops:
+        if loop.split is None:
+            yield f"# the body of `self.{loop.name}`: {_head(loop.node)}\n{_function(loop.body)}"
+        else:
+            when = "for many chunks at once" if loop.node.op == "scan" else "for the first step by the loop around it"
+            yield f"# what `self.{loop.name}` computes ahead, {when}: {_head(loop.node)}\n{_function(loop.split.head)}"
+            yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"
+        yield from _bodies(loop.body)
+
+
+def _function(code: Code) -> str:
+    lines: list[str] = []
     last = None
     for number, line in enumerate(code.source.splitlines(), start=1):
         text = line.split(";  ")[0].rstrip()  # behind it fx lets go of values that are not needed any more
@@ -28,9 +40,7 @@ def _functions(code: Code, loop: Loop | None) -> Iterator[str]:
         if text:
             lines.append(text)
         last = origin
-    yield "\n".join(lines)
-    for inner in code.loops:
-        yield from _functions(inner.body, inner)
+    return "\n".join(lines)
 
 
 def _head(node: Node) -> str:

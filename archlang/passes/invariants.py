@@ -20,9 +20,9 @@ from archlang.graph.graph import ARITHMETIC, Graph, Input, Instance, Node, Regio
 from archlang.graph.layout import layout
 from archlang.passes.rename import rename, rename_inputs
 
-_LIBRARY = "archlang.blocks."
+LIBRARY = "archlang.blocks."
 # Blocks of the library that draw numbers, whatever their statics are.
-_DRAWING = frozenset({"addresses", "pointer_unit"})
+DRAWING = frozenset({"addresses", "pointer_unit"})
 _LOOPS = ("repeat", "halting", "scan")
 
 
@@ -92,5 +92,5 @@ def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     if instance.grows or not node.inputs:
         return False
     drops = any("dropout" in name and value for name, value in instance.statics.items())
-    ours = instance.python.startswith(_LIBRARY) and instance.block not in _DRAWING and not drops
+    ours = instance.python.startswith(LIBRARY) and instance.block not in DRAWING and not drops
     return instance.pure or (ours and instance.block != "dropout")

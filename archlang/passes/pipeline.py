@@ -16,10 +16,11 @@ from archlang.passes.invariants import leave_loops
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass by its name. One that is `needed` cannot be left out: what follows relies on it."""
+    """A pass by its name. One that is `needed` cannot be left out: what follows relies on it. One without `run` belongs
+    to the backend, and works on the Python that it writes."""
 
     name: str
-    run: Callable[[Graph], Graph]
+    run: Callable[[Graph], Graph] | None
     says: str
     needed: bool = False
 
@@ -31,6 +32,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("common", share_common, "computes once what is written twice"),
     Pass("invariants", leave_loops, "moves out of a loop what is the same in each of its steps"),
     Pass("dead", remove_dead, "removes what no result needs"),
+    Pass("ahead", None, "computes for all chunks of a scan at once what does not depend on its memory"),
 )
 NAMES = tuple(one.name for one in PASSES if not one.needed)
 
@@ -44,7 +46,7 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
         raise ValueError(f"no pass that can be left out is called {', '.join(sorted(unknown))}")
     verify(graph)
     for step in PASSES:
-        if step.name not in without:
+        if step.run is not None and step.name not in without:
             graph = step.run(graph)
     verify(graph)
     return graph
