@@ -80,7 +80,8 @@ def _is_of_samples(call: Node, instances: Mapping[str, Instance]) -> bool:
 
 def _split_first(node: fx.Node, loop: Loop, found: Collection[fx.Node], instances: Mapping[str, Instance]) -> bool:
     """Splits the body of an inner loop, if something of its first step is free; whether it is."""
-    if loop.node.op == "scan":
+    attributes = loop.node.attributes
+    if loop.node.op == "scan" or attributes.get("count", attributes.get("limit")) == 0:
         return False
     free = [_inside(loop, index) for index, one in enumerate(node.args) if one in found]
     loop.split = _split(loop.name, loop.body, free, instances)

@@ -146,6 +146,12 @@ def test_a_halting_loop_is_of_each_chunk_but_for_its_first_body(compiled: Compil
     assert max(calls(module, "global_halt.hidden")) == 4
 
 
+def test_a_loop_of_no_steps_has_no_first_one(compiled: Compiled) -> None:
+    for loop in ("stack", "repeat"):
+        text = program(f"{loop} 0 {{ {LAYER} }}\n{MEMORY}")
+        assert compiled(text, without_passes=("fold",))(TOKENS).isfinite().all()
+
+
 def test_names_of_the_program_stay_apart_from_ours(compiled: Compiled) -> None:
     body = f"run_stack_ahead = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_ahead"
     module = compiled(program(body))
