@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.once import once
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
@@ -126,8 +127,12 @@ class RelativeAttention(nn.Module):
 
     def _place_keys(self, like: Float[Tensor, "b n d"], first: int, count: int) -> Float[Tensor, "_b h r c"]:
         """R p_r for so many distances from the first on."""
-        places = sinusoid(counted(count, like, start=first), like.shape[2]).to(like.dtype)
-        return split_heads(self.position(places)[None], self.heads)
+
+        def place_keys() -> Tensor:
+            places = sinusoid(counted(count, like, start=first), like.shape[2]).to(like.dtype)
+            return split_heads(self.position(places)[None], self.heads)
+
+        return once((self, first, count, like.shape[2], like.dtype, like.device), place_keys)
 
     def _logits(
         self,

@@ -14,6 +14,7 @@ from archlang.backend.decoding import Decoded, decode
 from archlang.backend.loops import Group
 from archlang.backend.lower import Program
 from archlang.backend.masks import make_masks
+from archlang.backend.once import one_call
 from archlang.backend.origins import explain
 
 
@@ -49,11 +50,12 @@ class Architecture(Group):
         if len(fields) != len(program.fields):
             raise mistakes.wrong_fields(program.graph.name, program.fields, len(fields))
         masks = [None] * len(program.masked) if lengths is None else make_masks(program, fields, lengths)
-        try:
-            results = program.code.function(self, *fields, *masks)
-        except Exception as error:
-            explain(error, program.code)
-            raise
+        with one_call():
+            try:
+                results = program.code.function(self, *fields, *masks)
+            except Exception as error:
+                explain(error, program.code)
+                raise
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
             return result
