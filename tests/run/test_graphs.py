@@ -66,7 +66,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's ow
             if one.is_floating_point():
                 one.fill_(torch.nan)
 
-    @torch.no_grad()
+    @torch.enable_grad()  # else an LSTM does not keep what its pass back needs
     def launch(self) -> None:
         for func, args, kwargs, results in self.operations:
             again = func(*args, **kwargs)
@@ -261,6 +261,48 @@ def test_a_run_with_graphs_has_the_curve_of_one_without(
         return
     assert curve == plain
     torch.testing.assert_close(weights(tmp_path / "graphs"), weights(tmp_path / "plain"), rtol=0, atol=0)
+
+
+OTHERS = {
+    "answers of several tokens": """
+use archlang.models.seq2seq
+
+recipe small {
+    task  copy[symbols = 2, train = 1..3, valid = 4..4, test = [5], train_size = 40, valid_size = 8, test_size = 8]
+    model seq2seq[d = 16, heads = 2, ff = 16, layers = 1, dropout = 0.1]
+    train adamw[lr = 0.0078125, batch = 4, steps = 30, every = 30]
+}
+""",
+    "chunks and an LSTM": """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = lstm[8](embed[d](x))
+    m = learned[2, d]()
+    y = scan c in chunks[4](h) carry m {
+        b = c + dropout[0.1](attention[2](norm(c), m))
+        m <- m + attention[2](norm(m), c)
+        emit b
+    }
+    return linear[vocab](y)
+}
+
+recipe small {
+    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train adamw[lr = 0.0078125, clip = 1.0, batch = 16, steps = 20, every = 10]
+}
+""",
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_what_a_batch_holds_besides_is_read_anew_at_every_launch(
+    program: str, tmp_path: Path, captures: Captures
+) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(OTHERS[program])
+    curve = train(compiler.plan(file), tmp_path / "graphs")
+    assert len(captures.launched) > 10
+    assert curve == train(compiler.plan(file), tmp_path / "plain", with_graphs=False)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "onecycle"])
