@@ -44,9 +44,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's ow
         given = [place(one) for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         if func._schema.is_mutable:
             for storage in given:
-                if storage.data_ptr() not in self.own:
+                if storage.data_ptr() not in {*self.own, *self.before}:
                     copy = storage.clone()  # type: ignore[no-untyped-call] # torch's own
-                    self.before.setdefault(storage.data_ptr(), (storage, copy))
+                    self.before[storage.data_ptr()] = storage, copy
         found = func(*args, **kwargs)
         known = {storage.data_ptr() for storage in given}
         for one in tree_leaves(found):
@@ -228,9 +228,9 @@ class After(Stop):
         pass
 
 
-def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None) -> str:
+def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:
     """The curve."""
-    runner.train(plan, folder, device="cpu", graphs=with_graphs, stop=stop)
+    runner.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
     return (folder / "metrics.jsonl").read_text()
 
 
@@ -317,7 +317,7 @@ def test_a_stopped_run_with_graphs_goes_on_as_if_it_had_not_been(
     assert len(captures.recorded) > before
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd", "onecycle"])
 @pytest.mark.parametrize("first", [True, False], ids=["with graphs first", "without graphs first"])
 def test_a_run_may_go_on_with_or_without_graphs(
     optimizer: str, first: bool, tmp_path: Path, captures: Captures
@@ -447,12 +447,20 @@ def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str, tmp_path: Path) -> None:
     plan = compiler.plan(written(tmp_path, optimizer))
-    curves = []
-    for with_graphs in (False, True):
-        folder = tmp_path / str(with_graphs)
-        runner.train(plan, folder, device="cuda", graphs=with_graphs)
-        curves.append(numbers((folder / "metrics.jsonl").read_text()))
-    torch.testing.assert_close(curves[1], curves[0], rtol=1e-3, atol=1e-4)
+    curve = train(plan, tmp_path / "graphs", device="cuda")
+    plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("after", [True, False], ids=["with graphs", "without graphs"])
+def test_on_a_gpu_a_stopped_run_goes_on_as_if_it_had_not_been(after: bool, program: Path, tmp_path: Path) -> None:
+    plan = compiler.plan(program)
+    whole = train(plan, tmp_path / "whole", device="cuda")
+    train(plan, tmp_path / "stopped", stop=After(25), device="cuda")
+    curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(whole), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.gpu
@@ -472,5 +480,5 @@ def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
             torch.cuda.set_sync_debug_mode("default")
 
     monkeypatch.setattr(Graphs, "launch", strict)
-    runner.train(compiler.plan(program), tmp_path / "run", device="cuda", graphs=True)
+    train(compiler.plan(program), tmp_path / "run", device="cuda")
     assert sum(launched) > 20
