@@ -69,7 +69,7 @@ def train(
     graphs: Annotated[
         bool,
         typer.Option(
-            "--graphs", help="Passes as CUDA graphs, for models without halting loops; never run on a GPU yet."
+            "--graphs", help="Steps as CUDA graphs, for models without halting loops; never run on a GPU yet."
         ),
     ] = False,
     track: Annotated[

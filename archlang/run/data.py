@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,16 +101,29 @@ class Data:
         return len(items) if self._counts is None else int(self._counts[items].sum())
 
     def batch(self, items: np.ndarray) -> Batch:
-        chosen = torch.from_numpy(items).to(self.device)
-        fields = tuple(
-            field.batch(chosen, int(self._widths[name][items].max(initial=1))) for name, field in self._fields.items()
-        )
+        return self.gather(self.place(items), self.widths(items))
+
+    def widths(self, items: np.ndarray) -> tuple[int, ...]:
+        """How wide a batch of these items is: each field, then the positions that are marked, if any are."""
+        columns = [*self._widths.values(), *([] if self._marked_widths is None else [self._marked_widths])]
+        return tuple(int(lengths[items].max(initial=1)) for lengths in columns)
+
+    def place(self, items: np.ndarray) -> Int[Tensor, " b"]:
+        """The numbers of items on the device."""
+        numbers = torch.from_numpy(items)
+        if self.device.type != "cuda":
+            return numbers.to(self.device)
+        # From memory that is not pinned, the copy would wait for all that the device has yet to do.
+        return numbers.pin_memory().to(self.device, non_blocking=True)
+
+    def gather(self, chosen: Int[Tensor, " b"], widths: Sequence[int]) -> Batch:
+        """The batch of some items, whose numbers are on the device, as wide as `widths` says."""
+        fields = tuple(field.batch(chosen, width) for field, width in zip(self._fields.values(), widths, strict=False))
         lengths = {name: field.lengths[chosen] for name, field in self._fields.items()}
         if self._scored is None:
             assert isinstance(self._targets, Tensor)
             return Batch(chosen, fields, lengths, self._targets[chosen], None, self.form)
-        assert self._marked_widths is not None
-        width = int(self._marked_widths[items].max(initial=1))
+        width = widths[-1]
         targets = self._targets[chosen] if isinstance(self._targets, Tensor) else self._targets.batch(chosen, width)
         return Batch(chosen, fields, lengths, targets, self._scored.batch(chosen, width).bool(), self.form)
 

@@ -17,11 +17,13 @@ from torch.optim import Optimizer
 from archlang.backend.loops import halting_loops
 from archlang.run import mistakes
 from archlang.run.checkpoint import Checkpoints
-from archlang.run.data import Data, Sampler
+from archlang.run.data import Batch, Data, Sampler
 from archlang.run.devices import is_out_of_memory
 from archlang.run.generators import random_state, restore_random_state
+from archlang.run.graphs import Capture, Graphs, Told
+from archlang.run.optimizers import make_capturable
 from archlang.run.record import Record
-from archlang.run.schedules import first_beta, learning_rate
+from archlang.run.schedules import first_beta, learning_rate, moves_first_beta
 from archlang.run.score import Interrupted, Score, evaluate, forward, loss
 from archlang.run.selection import ranking
 from archlang.run.settings import Settings
@@ -93,8 +95,7 @@ class Training:
         self.at_test = at_test
         self.fabric = fabric
         self._model, self.optimizer = fabric.setup(module, optimizer)
-        # What computes the logits in training.
-        self.call: Callable[..., Tensor] = self._model
+        self._graphs: Graphs | None = None
         if at_test is not module:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
@@ -127,6 +128,11 @@ class Training:
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
 
+    def use_graphs(self, capture: Capture) -> None:
+        """Has steps launched as CUDA graphs; before the run begins or goes on."""
+        make_capturable(self.optimizer, self.fabric.device, moves_first_beta(self.settings))
+        self._graphs = Graphs(capture)
+
     # Beginning and going on
 
     def resume(self, step: int | None = None) -> bool:
@@ -143,7 +149,8 @@ class Training:
             return False
         state = saved.state
         saved.load_into(self.module)
-        self.optimizer.load_state_dict(state["optimizer"])
+        # How the optimizer computes is this process's affair; it may differ from that of the one before.
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state["optimizer"]["state"]})
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         restore_random_state(state["random"], self.fabric.device)
         self.sampler = self._make_sampler(self.sampler.seed, state["epoch"], state["position"])
@@ -263,18 +270,43 @@ class Training:
         if self.fabric.world_size > 1:
             # Each process draws numbers of its own, and no checkpoint has to keep them.
             torch.manual_seed(hash((self.sampler.seed, step, self.fabric.global_rank)) % 2**63)
-        value = self._gradients(self.sampler.next())
+        items = self.sampler.next()
+        told = self._launch(items)
+        if told is None:
+            told = self._gradients(items), self._move()
+        return *told, rate
+
+    def _launch(self, items: np.ndarray) -> Told | None:
+        """The step of a batch as a CUDA graph, with its loss and norm; None if it has yet to be taken."""
+        data, graphs = self.trained_on, self._graphs
+        if graphs is None or len(items) > (self.micro or len(items)):
+            return None
+        widths = data.widths(items)
+        shape = (len(items), *widths)
+        if not graphs.is_due(shape):
+            return None
+
+        def step(chosen: Tensor) -> Told:
+            self.optimizer.zero_grad(set_to_none=True)
+            value = self._backward(data.gather(chosen, widths), 1.0, 1.0)
+            return value, self._move()
+
+        return graphs.launch(shape, data.place(items), step)
+
+    def _move(self) -> Tensor | None:
+        """Moves the weights by their gradients; gives the gradient's norm if it was clipped."""
         norm = self._clip()
         self.optimizer.step()
-        return value, norm, rate
+        return norm
 
     def set_rate(self, optimizer: Optimizer, step: int) -> float:
         """Gives an optimizer the learning rate of a step."""
         rate = learning_rate(self.settings, step, self.total)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = _moved(group["lr"], rate)
             if "betas" in group:
-                group["betas"] = (first_beta(self.settings, step, self.total), group["betas"][1])
+                first, second = group["betas"]
+                group["betas"] = (_moved(first, first_beta(self.settings, step, self.total)), second)
         return rate
 
     def _gradients(self, items: np.ndarray) -> Tensor:
@@ -289,6 +321,8 @@ class Training:
                 if not is_out_of_memory(error) or size == 1 or self.fabric.world_size > 1:
                     raise
                 self.micro = (size + 1) // 2
+                # They have memory of their own.
+                self._graphs = None
             # Only here is nothing of the failed step held any more.
             if self.fabric.device.type == "cuda":
                 torch.cuda.empty_cache()
@@ -302,15 +336,14 @@ class Training:
         size = self.micro or len(items)
         parts = [mine[start : start + size] for start in range(0, len(mine), size)]
         if processes == 1 and len(parts) == 1:
-            return self._backward(items, 1.0, 1.0)
-        # A graph's gradients lie where those of the next part would be written.
-        self.call = self._model
+            return self._backward(self.trained_on.batch(items), 1.0, 1.0)
         whole = max(self.trained_on.weight(items), 1)
         values = []
         for index, part in enumerate(parts):
             share, samples = self.trained_on.weight(part) / whole, len(part) / len(items)
             with fabric.no_backward_sync(self._model, enabled=processes > 1 and index + 1 < len(parts)):
-                values.append(self._backward(part, share * processes, samples * processes))
+                batch = self.trained_on.batch(part)
+                values.append(self._backward(batch, share * processes, samples * processes))
         value = torch.stack(values).sum()
         if processes > 1:
             shared = fabric.all_reduce(value, reduce_op="mean")
@@ -318,12 +351,11 @@ class Training:
             return shared
         return value
 
-    def _backward(self, items: np.ndarray, share: float, samples: float) -> Tensor:
-        """Adds the gradients of some items, which have these shares of the batch's losses and samples; gives their
-        share of its loss."""
+    def _backward(self, batch: Batch, share: float, samples: float) -> Tensor:
+        """Adds the gradients of some items, which have these shares of the whole batch's losses and samples; gives
+        their share of its loss."""
         settings = self.settings
-        batch = self.trained_on.batch(items)
-        value = loss(forward(self.call, batch), batch, self.rule, settings.label_smoothing) * share
+        value = loss(forward(self._model, batch), batch, self.rule, settings.label_smoothing) * share
         whole = value
         if settings.ponder:
             ponder = self.module.ponder
@@ -450,3 +482,8 @@ class Training:
             raise mistakes.no_whole_checkpoint(self.checkpoints.folder)
         saved.load_into(self.module)
         return saved.step
+
+
+def _moved(number: float | Tensor, to: float) -> float | Tensor:
+    """What a schedule moves; a tensor stays where it is, as a graph reads it there."""
+    return number.fill_(to) if isinstance(number, Tensor) else to

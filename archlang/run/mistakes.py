@@ -147,6 +147,13 @@ def no_graphs(reason: str) -> RunError:
     return RunError(f"there are no CUDA graphs of this run: {reason}", "leave `--graphs` out")
 
 
+def not_captured(reason: str) -> RunError:
+    return RunError(
+        f"a step of this run cannot become a CUDA graph: {reason}",
+        "leave `--graphs` out: the run goes on from its last checkpoint",
+    )
+
+
 def not_compiled(reason: str) -> RunError:
     return RunError(
         f"torch's compiler has failed: {reason}", "leave `--compile` out; on the CPU it needs a C++ compiler"

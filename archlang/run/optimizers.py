@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
@@ -35,3 +36,20 @@ def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module, precis
         case "torch.optim:SGD":
             return SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay, fused=fused)
     raise mistakes.foreign_optimizer(chosen.name)
+
+
+def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta: bool) -> None:
+    """Prepares an optimizer for CUDA graphs, before its first step: what a schedule moves lies on the device, where a
+    graph reads it at every launch, in 32 bits, as torch's forms for graphs want it."""
+    for group in optimizer.param_groups:
+        group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=device)
+        if "capturable" in group:
+            group["capturable"] = True
+        if "alpha" in group:
+            # Of RMSprop's forms, the one for single weights asks the device for the learning rate.
+            group["foreach"] = True
+        if "betas" in group and moves_first_beta:
+            # Of Adam's forms, the one for single weights alone reads beta1 from the device.
+            first, second = group["betas"]
+            moved = torch.tensor(first, dtype=torch.float32, device=device)
+            group.update(betas=(moved, second), fused=False, foreach=False)

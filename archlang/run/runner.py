@@ -26,7 +26,7 @@ from archlang.run.data import Data
 from archlang.run.decoding import MOST, add_written
 from archlang.run.devices import compiler_told, enough_memory, make_fabric
 from archlang.run.generators import random_state
-from archlang.run.graphs import make_graphs
+from archlang.run.graphs import graphs_told, make_capture
 from archlang.run.loop import Trained, Training
 from archlang.run.mistakes import RunError
 from archlang.run.optimizers import make_optimizer
@@ -82,8 +82,7 @@ def train(
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or goes on with the run that the folder holds. With several
     `devices` or `nodes` the program is started once for each, and the first of them writes. `track` names services that
-    are told of the curves. With `compiled`, torch compiles the bodies of loops; with `graphs`, passes through the model
-    are CUDA graphs.
+    are told of the curves. With `compiled`, torch compiles the bodies of loops; with `graphs`, steps are CUDA graphs.
 
     Raises:
         RunError: the run cannot begin or go on; what was written before is whole.
@@ -104,7 +103,7 @@ def train(
     optimizer = make_optimizer(plan.train, settings, module, precision)
     if compiled:
         compile_bodies(module)
-    called = make_graphs(module, fabric.device, precision, fabric.world_size) if graphs else None
+    capture = make_capture(module, fabric.device, precision, fabric.world_size) if graphs else None
     data = {name: describe_split(split) for name, split in splits.items()}
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
@@ -112,12 +111,13 @@ def train(
         taken_up = record.begin(plan, precision, data, fabric.device) if fabric.is_global_zero else True
         fabric.barrier()
         record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
-        with enough_memory(fabric.device, settings.batch), compiler_told(), stop.listening():
+        with enough_memory(fabric.device, settings.batch), compiler_told(), graphs_told(), stop.listening():
             training = Training(
                 fabric, module, tested or module, optimizer, settings, task, splits, record, plan.seed,
                 display or Silent(),
             )  # fmt: skip
-            training.call = called or training.call
+            if capture is not None:
+                training.use_graphs(capture)
             if taken_up and training.resume() and console is not None:
                 console.print(f"going on at step {training.progress.step}", markup=False)
             with display.showing(training.total, training.progress.step) if display else nullcontext():

@@ -28,9 +28,14 @@ def learning_rate(settings: Settings, step: int, total: int) -> float:
 
 def first_beta(settings: Settings, step: int, total: int) -> float:
     """Adam's beta1 of a step: `onecycle` moves it against the learning rate, as torch's OneCycleLR does."""
-    if settings.schedule == "onecycle":
+    if moves_first_beta(settings):
         return _cycle(step, settings.warmup, total, 0.95, 0.85, 0.95)
     return settings.beta1
+
+
+def moves_first_beta(settings: Settings) -> bool:
+    """Whether beta1 is another one at each step."""
+    return settings.schedule == "onecycle"
 
 
 def _cycle(step: int, warmup: int, total: int, start: float, middle: float, end: float) -> float:

@@ -50,6 +50,12 @@ def test_fields_are_padded_each_by_its_own_need() -> None:
     assert (left.tolist(), right.tolist()) == ([[1, 0], [2, 2]], [[3, 3, 3], [4, 0, 0]])
 
 
+def test_a_batch_is_as_wide_as_each_of_its_fields_and_its_marks() -> None:
+    x, y, marks = Ragged.of([[1], [1, 2, 3]]), Ragged.of([[1, 2], [1]]), Ragged.of([[1], [1, 1]])
+    assert Data(Split({"x": x, "y": y}, np.array([0, 1])), CPU).widths(np.array([0])) == (1, 2)
+    assert Data(Split({"x": x, "y": y}, marks), CPU).widths(np.array([0, 1])) == (3, 2, 2)
+
+
 def test_evaluation_sees_every_item_once_the_short_ones_first() -> None:
     rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)

@@ -11,7 +11,7 @@ from archlang.compile import plan
 from archlang.graph.plan import Chosen
 from archlang.names import library
 from archlang.run.mistakes import RunError
-from archlang.run.optimizers import make_optimizer
+from archlang.run.optimizers import make_capturable, make_optimizer
 from archlang.run.settings import Settings
 
 # As the recipes of the papers write them.
@@ -95,3 +95,21 @@ def test_one_pass_over_all_weights_moves_them_as_one_after_another(name: str) ->
             optimizer.step()
     for one, other in zip(layers[0].parameters(), layers[1].parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["beta1 stays", "beta1 moves"])
+def test_what_a_schedule_moves_is_a_tensor_where_graphs_read_it(moves: bool) -> None:
+    settings = Settings(lr=0.1, batch=1, steps=1, epochs=0)
+    for name in library.optimizer_names():
+        item = library.optimizer(name)
+        assert item is not None
+        made = make_optimizer(Chosen(name, item.python, {}), settings, nn.Linear(2, 2))
+        make_capturable(made, torch.device("cpu"), moves)
+        (group,) = made.param_groups
+        assert group["lr"].dtype == torch.float32
+        assert group["lr"].item() == pytest.approx(0.1)
+        # SGD keeps nothing that would have to be on the device.
+        assert group.get("capturable", name == "sgd")
+        if "betas" in group:
+            assert isinstance(group["betas"][0], torch.Tensor) is moves
+            assert group["fused"] is not moves
