@@ -8,7 +8,8 @@ becomes
     k = norm(m)
     repeat 20 { h <- norm(h + attention[8](h, k)) }
 
-A stack has other weights in each step, and keeps what it has."""
+So do the products that `join` has taken out of a block: keys and values of a memory are computed once. A stack has
+other weights in each step, and keeps what it has."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from itertools import count
 
 from archlang.graph.graph import ARITHMETIC, Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
+from archlang.passes.fresh import fresh_numbers
 from archlang.passes.rename import rename, rename_inputs
 
 _LIBRARY = "archlang.blocks."
@@ -28,10 +30,7 @@ _LOOPS = ("repeat", "halting", "scan")
 
 def leave_loops(graph: Graph) -> Graph:
     """The graph in which loops compute only what changes."""
-    used = [value.id for value in graph.region.inputs] + [node.id for node in graph.region.walk()]
-    used += [value.id for node in graph.region.walk() for region in node.regions for value in region.inputs]
-    fresh = count(1 + max((int(one.lstrip("%")) for one in used if one.lstrip("%").isdecimal()), default=0))
-    return replace(graph, region=_leave(graph.region, graph.instances, fresh))
+    return replace(graph, region=_leave(graph.region, graph.instances, fresh_numbers(graph)))
 
 
 def _leave(region: Region, instances: Mapping[str, Instance], fresh: count[int]) -> Region:
@@ -84,7 +83,7 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
 
 def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     """Whether a node gives the same each time that it is given the same."""
-    if node.op in ARITHMETIC:
+    if node.op in ARITHMETIC or node.op in ("join", "part"):
         return True
     if node.op != "call":
         return False
