@@ -73,6 +73,8 @@ class Memory:
 
     def forget(self) -> None:
         """Back to before the first position."""
+        # What is fixed in a chunk may come from what the chunks before it left, and these may be others now.
+        self.inner = {key: inner for key, inner in self.inner.items() if key[0] not in self.carried}
         for kept in (self.pasts, self.histories, self.regimes, self.carried):
             kept.clear()
         self.seen = self.total = 0
