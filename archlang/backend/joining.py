@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypedDict
 
 import torch
 from jaxtyping import Float
@@ -37,14 +38,14 @@ def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Pro
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class Joined:
+class Joined(TypedDict):
     """The weights of several maps below each other, for one pass through a model. Each pass makes its own: weights may
-    have changed since the last one, and gradients find their way."""
+    have changed since the last one, and gradients find their way.
+
+    A dictionary, as loops take tensors, also those in tuples, for values of the batch."""
 
     weight: Float[Tensor, "k d"]
     bias: Float[Tensor, " k"] | None
-    sizes: tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -66,30 +67,28 @@ class Join:
     def weights(self) -> Joined | None:
         """None where a map must be called itself: it is none of ours any more, or somebody listens to it."""
         maps = self._maps()
-        linear = [
-            one for one in maps if isinstance(one, Joinable) and type(one) is type(maps[0]) and not _is_heard(one)
-        ]
-        weights = [one.weight for one in linear]
-        if len(linear) < len(maps) or len({(one.dtype, one.device) for one in weights}) > 1:
+        ours = [one for one in maps if isinstance(one, Joinable) and type(one) is type(maps[0]) and not _is_heard(one)]
+        if len(ours) < len(maps) or len({(one.weight.dtype, one.weight.device) for one in ours}) > 1:
             return None
-        weight = torch.cat(weights)
-        bias = torch.cat([_bias(one) for one in linear]) if any(one.bias is not None for one in linear) else None
+        weight = torch.cat([one.weight for one in ours])
+        bias = torch.cat([_bias(one) for one in ours]) if any(one.bias is not None for one in ours) else None
         kind = weight.device.type
-        if torch.is_autocast_enabled(kind):  # once, not in each step
+        if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # once, not in each step
             low = torch.get_autocast_dtype(kind)
             weight, bias = weight.to(low), None if bias is None else bias.to(low)
-        return Joined(weight, bias, tuple(one.out_features for one in linear))
+        return {"weight": weight, "bias": bias}
 
     def __call__(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor]:
         maps = self._maps()
         first = maps[0]
-        if joined is None or not isinstance(first, Joinable) or not _is_worth_it(x, joined):
+        if joined is None or not isinstance(first, Joinable) or not _is_worth_it(x, joined["weight"]):
             return [one(x) for one in maps]
-        return torch.split(first.product(x, joined.weight, joined.bias), list(joined.sizes), -1)
+        sizes = [one.out_features for one in maps if isinstance(one, Joinable)]
+        return torch.split(first.product(x, joined["weight"], joined["bias"]), sizes, -1)
 
 
-def _is_worth_it(x: Tensor, joined: Joined) -> bool:
-    return x.device.type != "cpu" or x.numel() * len(joined.weight) <= _MOST
+def _is_worth_it(x: Tensor, weight: Tensor) -> bool:
+    return x.device.type != "cpu" or x.numel() * len(weight) <= _MOST
 
 
 def _is_heard(part: nn.Module) -> bool:

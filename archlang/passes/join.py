@@ -1,5 +1,5 @@
-"""Makes one product of linear maps that read the same value, in loops whose steps share their weights. `inline` must have
-run; `common` lets it find more.
+"""Makes one product of linear maps that read the same value, in loops whose steps share their weights. `inline` must
+have run; `common` lets it find more.
 
     repeat 20 { h <- copy_gate(gate[64](h), feedforward[64](h), h) }
 
