@@ -21,10 +21,8 @@ from archlang.graph.graph import ARITHMETIC, Graph, Input, Instance, Node, Regio
 from archlang.graph.layout import layout
 from archlang.passes.fresh import fresh_numbers
 from archlang.passes.rename import rename, rename_inputs
+from archlang.passes.steady import is_steady
 
-_LIBRARY = "archlang.blocks."
-# Blocks of the library that draw numbers, whatever their statics are.
-_DRAWING = frozenset({"addresses", "pointer_unit"})
 _LOOPS = ("repeat", "halting", "scan")
 
 
@@ -83,13 +81,6 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
 
 def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     """Whether a node gives the same each time that it is given the same."""
-    if node.op in ARITHMETIC or node.op in ("join", "part"):
-        return True
-    if node.op != "call":
-        return False
-    instance = instances[str(node.attributes["instance"])]
-    if instance.grows or not node.inputs:
-        return False
-    drops = any("dropout" in name and value for name, value in instance.statics.items())
-    ours = instance.python.startswith(_LIBRARY) and instance.block not in _DRAWING and not drops
-    return instance.pure or (ours and instance.block != "dropout")
+    if node.op == "call":
+        return is_steady(node, instances)
+    return node.op in (*ARITHMETIC, "join", "part")
