@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypedDict
 
 import torch
 from jaxtyping import Float
@@ -13,12 +12,13 @@ from torch import Tensor, nn
 
 from archlang.backend.loops import find
 
-# What a block is given of what its own linear maps make of its arguments, by the names of the maps.
-Products = Mapping[str, Tensor]
+# What a block is given of what its own linear maps make of its arguments, by the names of the maps: None where the
+# block had better compute it itself.
+Products = Mapping[str, Tensor | None]
 NO_PRODUCTS: Products = MappingProxyType({})
 # Multiplications up to which one product is faster than several on a CPU. With more, each keeps it busy by itself, and
 # to take the results apart costs more than calls do.
-_MOST = 1 << 26
+_MOST = 3 << 23
 
 
 class Joinable(nn.Linear):
@@ -34,18 +34,15 @@ class Joinable(nn.Linear):
 
 def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Products) -> Float[Tensor, "*b k"]:
     """What a map makes of x: the product of its name, or computed now."""
-    result: Tensor = products[name] if name in products else linear(x)
+    known = products.get(name)
+    result: Tensor = linear(x) if known is None else known
     return result
 
 
-class Joined(TypedDict):
-    """The weights of several maps below each other, for one pass through a model. Each pass makes its own: weights may
-    have changed since the last one, and gradients find their way.
-
-    A dictionary, as loops take tensors, also those in tuples, for values of the batch."""
-
-    weight: Float[Tensor, "k d"]
-    bias: Float[Tensor, " k"] | None
+Joined = dict[str, Tensor | None]
+"""What one pass through a model keeps of a join: once it is needed, the `weight` of the maps below each other, [k d],
+and their `bias`, [k]. Each pass makes its own: weights may have changed since the last one, and gradients find their
+way. (A dictionary, as loops take tensors, also those in tuples, for values of the batch.)"""
 
 
 @dataclass(eq=False)
@@ -65,30 +62,44 @@ class Join:
         return maps
 
     def weights(self) -> Joined | None:
-        """None where a map must be called itself: it is none of ours any more, or somebody listens to it."""
+        """For one pass; None where a map must be called itself: it is none of ours any more, or somebody listens."""
         maps = self._maps()
         ours = [one for one in maps if isinstance(one, Joinable) and type(one) is type(maps[0]) and not _is_heard(one)]
-        if len(ours) < len(maps) or len({(one.weight.dtype, one.weight.device) for one in ours}) > 1:
-            return None
-        weight = torch.cat([one.weight for one in ours])
-        bias = torch.cat([_bias(one) for one in ours]) if any(one.bias is not None for one in ours) else None
-        kind = weight.device.type
-        if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # once, not in each step
-            low = torch.get_autocast_dtype(kind)
-            weight, bias = weight.to(low), None if bias is None else bias.to(low)
-        return {"weight": weight, "bias": bias}
+        alike = len({(one.weight.dtype, one.weight.device) for one in ours}) == 1
+        return {} if len(ours) == len(maps) and alike else None
 
-    def __call__(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor]:
-        maps = self._maps()
-        first = maps[0]
-        if joined is None or not isinstance(first, Joinable) or not _is_worth_it(x, joined["weight"]):
-            return [one(x) for one in maps]
-        sizes = [one.out_features for one in maps if isinstance(one, Joinable)]
-        return torch.split(first.product(x, joined["weight"], joined["bias"]), sizes, -1)
+    def __call__(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor | None]:
+        """The products, or None for each where their blocks are as fast."""
+        if joined is None:
+            return [None] * len(self.paths)
+        maps = [one for one in self._maps() if isinstance(one, Joinable)]
+        sizes = [one.out_features for one in maps]
+        if not _is_worth_it(x, sum(sizes)):
+            return [None] * len(sizes)
+        if not joined:
+            joined.update(_below_each_other(maps))
+        weight = joined["weight"]
+        assert weight is not None
+        return torch.split(maps[0].product(x, weight, joined["bias"]), sizes, -1)
+
+    def ahead(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor]:
+        """The products in any case: they are for all steps of a loop."""
+        found = self(x, joined)
+        return [one(x) if known is None else known for one, known in zip(self._maps(), found, strict=True)]
 
 
-def _is_worth_it(x: Tensor, weight: Tensor) -> bool:
-    return x.device.type != "cpu" or x.numel() * len(weight) <= _MOST
+def _is_worth_it(x: Tensor, rows: int) -> bool:
+    return x.device.type != "cpu" or x.numel() * rows <= _MOST
+
+
+def _below_each_other(maps: Sequence[Joinable]) -> Joined:
+    weight = torch.cat([one.weight for one in maps])
+    bias = torch.cat([_bias(one) for one in maps]) if any(one.bias is not None for one in maps) else None
+    kind = weight.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # once, not in each step
+        low = torch.get_autocast_dtype(kind)
+        weight, bias = weight.to(low), None if bias is None else bias.to(low)
+    return {"weight": weight, "bias": bias}
 
 
 def _is_heard(part: nn.Module) -> bool:

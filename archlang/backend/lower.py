@@ -223,8 +223,14 @@ class _Writer:
     def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
         join = self._names.join(node, self._scope)
         self._joins[node.id] = join
-        whole = self._emit(node, join.name, [*inputs, self._weights_of(node)], f"{join.name}_products")
+        target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
+        whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
         return [self._part(node, whole, index, name) for index, (_, name) in enumerate(node.maps)]
+
+    def _is_for_a_loop(self, join: Node) -> bool:
+        products = {node.id for node in self._region.nodes if node.op == "part" and node.inputs[0] == join.id}
+        products.add(join.id)
+        return any(node.op in LOOPS and products & {*node.inputs} for node in self._region.nodes)
 
     def _weights_of(self, node: Node) -> fx.Node:
         """What all steps of the loops around a join share of it, made where none of them has begun."""
