@@ -34,7 +34,8 @@ def forward(self, x, mask_n):
 
 # the body of `self.repeat`: repeat count = 3, FILE:4:5
 def repeat(self, h, h_2, key, value, mask_n):
-    attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n, products = {'key': key, 'value': value})  # FILE:5  attention[1](h, m)
+    attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n, products = {'key': key, 'value': value})\
+  # FILE:5  attention[1](h, m)
     add = h + attention                                                 # FILE:5  h + attention[1](h, m)
     a = self.norm(add)                                                  # FILE:5  norm(h + attention[1](h, m))
     h_3 = a * 0.5                                                       # FILE:6  a * 0.5
