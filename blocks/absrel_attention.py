@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.joining import Products, mapped
 from archlang.blocks.relative_attention import RelativeAttention
 from archlang.kernels.linear import Linear
 
@@ -49,9 +50,10 @@ class AbsrelAttention(RelativeAttention):
         self.relative_gate = Linear(d, heads if gates == "per_head" else 1)
 
     def _place(
-        self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int
+        self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
-        relative = torch.sigmoid(self.relative_gate(q)).transpose(1, 2)[..., None]
+        gate = mapped(self.relative_gate, "relative_gate", q, products)
+        relative = torch.sigmoid(gate).transpose(1, 2)[..., None]
         # The place of key j is its distance from place 0, whose score stands behind those of the distances before it.
         placed = scores.narrow(-1, start + q.shape[1] - 1, m)
-        return relative * super()._place(q, scores, m, start) + (1 - relative) * placed
+        return relative * super()._place(q, scores, m, start, products) + (1 - relative) * placed

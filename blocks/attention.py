@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.backend.past import Past
 from archlang.backend.together import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
@@ -128,26 +129,28 @@ class Attention(nn.Module):
             nn.init.uniform_(self.value.weight, -bound, bound)
 
     def _project(
-        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], products: Products = NO_PRODUCTS
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         # Only differences of positions matter; around 0 the powers of ζ stay smallest.
         middle = kv.shape[1] // 2
-        return self._queries(q, 0, middle), *self._keys_and_values(kv, 0, middle)
+        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, products)
 
-    def _queries(self, q: Float[Tensor, "b n d"], start: int, middle: int) -> Float[Tensor, "b h n c"]:
+    def _queries(
+        self, q: Float[Tensor, "b n d"], start: int, middle: int, products: Products
+    ) -> Float[Tensor, "b h n c"]:
         """Those at the places from `start` on; turned and scaled as if `middle` were 0."""
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
-        query = split_heads(self.query(q), self.heads)
+        query = split_heads(mapped(self.query, "query", q, products), self.heads)
         return self._turned(query, counted(q.shape[1], q, start - middle), 1)
 
     def _keys_and_values(
-        self, kv: Float[Tensor, "b m e"], start: int, middle: int
+        self, kv: Float[Tensor, "b m e"], start: int, middle: int, products: Products
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
-        key = split_heads(self.key(kv), self.heads)
-        value = split_heads(self.value(kv), self.heads)
+        key = split_heads(mapped(self.key, "key", kv, products), self.heads)
+        value = split_heads(mapped(self.value, "value", kv, products), self.heads)
         return self._turned(key, counted(kv.shape[1], kv, start - middle), -1), value
 
     def _turned(self, x: Float[Tensor, "b h n c"], places: Float[Tensor, " n"], sign: int) -> Float[Tensor, "b h n c"]:
@@ -176,8 +179,9 @@ class Attention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        query, key, value = self._project(q, kv)
+        query, key, value = self._project(q, kv, products)
         n, m = q.shape[1], kv.shape[1]
         y = self._attend(query, key, value, self._looks_back(n, m), mask_m)
         if self.zero_padded and mask_n is not None:
@@ -196,14 +200,16 @@ class Attention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         kept, start = past.kept, past.start
         if past.grows[1] or not start:
-            key, value = self._keys_and_values(kv, start, 0)
+            key, value = self._keys_and_values(kv, start, 0, products)
             past.append("key", key, 2)
             past.append("value", value, 2)
         causal = self._looks_back(start + q.shape[1], kept["key"].shape[2])
-        return self._attend(self._queries(q, start, 0), kept["key"], kept["value"], causal, mask_m, start)
+        query = self._queries(q, start, 0, products)
+        return self._attend(query, kept["key"], kept["value"], causal, mask_m, start)
 
     def _attend(
         self,

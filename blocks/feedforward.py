@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.kernels.linear import Linear
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -60,7 +61,7 @@ class Feedforward(nn.Module):
         if bias_init == "constant":
             nn.init.constant_(self.output.bias, bias)
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        hidden = F.dropout(self.hidden(x), self.dropout, self.training)
+    def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b d"]:
+        hidden = F.dropout(mapped(self.hidden, "hidden", x, products), self.dropout, self.training)
         y: Tensor = self.output(self.activation(hidden))
         return F.dropout(y, self.output_dropout, self.training)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.joining import NO_PRODUCTS, Products
 from archlang.blocks.feedforward import Feedforward
 
 
@@ -30,5 +31,5 @@ class Gate(Feedforward):
             d=d,
         )
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return torch.sigmoid(super().forward(x))
+    def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b d"]:
+        return torch.sigmoid(super().forward(x, products=products))

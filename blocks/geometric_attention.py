@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
@@ -90,12 +91,23 @@ class GeometricAttention(nn.Module):
         self.causal = causal
         self.offset = offset
 
+    def _keys(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.key, "key", kv, products), self.heads)
+
+    def _values(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.value, "value", kv, products), self.heads)
+
     def weights(
-        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """A_ij"""
-        key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
-        return self._weights(q, key, mask_m, self.offset)
+        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
+        return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
         self,
@@ -103,13 +115,15 @@ class GeometricAttention(nn.Module):
         key: Float[Tensor, "b h m c"],
         mask_m: Bool[Tensor, "b m"] | None,
         start: int,
+        products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """A_ij of queries that stand at `start` and behind it"""
         n, m = q.shape[1], key.shape[2]
-        query = self.content_scale * (split_heads(self.query(q), self.heads) + self.query_bias[:, None])
-        sides = (
-            self.direction_scale * self.direction(q) + self.score_bias
-        )  # of all heads to the left, then to the right
+        query = self.content_scale * (
+            split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
+        )
+        direction = mapped(self.direction, "direction", q, products)  # of all heads to the left, then to the right
+        sides = self.direction_scale * direction + self.score_bias
         # A compiler is given what it can see through.
         by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling()
         if by_hand and m <= kernel.SHORT:
@@ -145,13 +159,18 @@ class GeometricAttention(nn.Module):
         kv: Float[Tensor, "b m e"],
         value: Float[Tensor, "b h m c"],
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n c"]:
         """Σ_j A_ij v_j without score matrices: by the kernel for GPUs."""
         from archlang.kernels.geometric import geometric_attention
 
-        key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
-        query = self.content_scale * (split_heads(self.query(q), self.heads) + self.query_bias[:, None])
-        direction = self.direction_scale * self.direction(q).transpose(1, 2) + self.score_bias
+        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
+        query = self.content_scale * (
+            split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
+        )
+        direction = (
+            self.direction_scale * mapped(self.direction, "direction", q, products).transpose(1, 2) + self.score_bias
+        )
         left, right = direction.chunk(2, dim=1)
         found, total = geometric_attention(
             query.to(value.dtype), key.to(value.dtype), value, left, right, mask_m,
@@ -167,12 +186,13 @@ class GeometricAttention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         kept = past.kept
         if past.grows[1] or not past.start:
-            past.append("key", split_heads(self.key(kv), self.heads), 2)
-            past.append("value", split_heads(self.value(kv), self.heads), 2)
-        weights = self._weights(q, kept["key"], mask_m, self.offset + past.start)
+            past.append("key", self._keys(kv, products), 2)
+            past.append("value", self._values(kv, products), 2)
+        weights = self._weights(q, kept["key"], mask_m, self.offset + past.start, products)
         y: Tensor = self.output(join_heads(weights.to(kept["value"].dtype) @ kept["value"]))
         return y
 
@@ -183,11 +203,12 @@ class GeometricAttention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        value = split_heads(self.value(kv), self.heads)
+        value = self._values(kv, products)
         if value.is_cuda and has_kernel(value.dtype):
-            found = self.by_kernel(q, kv, value, mask_m)
+            found = self.by_kernel(q, kv, value, mask_m, products)
         else:
-            found = self.weights(q, kv, mask_m=mask_m).to(value.dtype) @ value
+            found = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
         y: Tensor = self.output(join_heads(found))
         return F.dropout(y, self.output_dropout, self.training)

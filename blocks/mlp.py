@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.blocks.feedforward import ACTIVATIONS
 from archlang.kernels.linear import Linear
 
@@ -22,6 +23,7 @@ class Mlp(nn.Module):
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
-        y: Tensor = self.output(F.dropout(self.activation(self.hidden(x)), self.dropout, self.training))
+    def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b out"]:
+        hidden = mapped(self.hidden, "hidden", x, products)
+        y: Tensor = self.output(F.dropout(self.activation(hidden), self.dropout, self.training))
         return y

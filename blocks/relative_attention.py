@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.backend.once import once
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
@@ -86,20 +87,31 @@ class RelativeAttention(nn.Module):
             nn.init.uniform_(self.key.weight, -bound, bound)
             nn.init.uniform_(self.value.weight, -bound, bound)
 
+    def _keys(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.key, "key", kv, products), self.heads)
+
+    def _values(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.value, "value", kv, products), self.heads)
+
     def _place(
-        self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int
+        self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
         """The part of a logit that comes from places, given (q_i + c) · R p_r for r = -(start+n-1), …, m."""
         return by_distance(scores[..., : q.shape[1] + m])
 
     def weights(
-        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        *,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """A, before its dropout."""
         n, m = q.shape[1], kv.shape[1]
-        key = F.dropout(split_heads(self.key(kv), self.heads), self.key_dropout, self.training)
+        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
         place = F.dropout(self._place_keys(q, 1 - n, n + m), self.key_dropout, self.training)
-        return masked_softmax(self._logits(q, key, place, 0), visible(n, m, self.causal, mask_m, q.device))
+        return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
     def extend(
         self,
@@ -109,18 +121,19 @@ class RelativeAttention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         kept, start, n = past.kept, past.start, q.shape[1]
         if past.grows[1] or not start:
-            past.append("key", split_heads(self.key(kv), self.heads), 2)
-            past.append("value", split_heads(self.value(kv), self.heads), 2)
+            past.append("key", self._keys(kv, products), 2)
+            past.append("value", self._values(kv, products), 2)
         m = kept["key"].shape[2]
         # Distances up to a power of two are kept.
         reach = 1 << max(start + n, m).bit_length()
         if "place" not in kept or kept["place"].shape[2] < 2 * reach:
             kept["place"] = self._place_keys(q, -reach, 2 * reach)
         place = kept["place"].narrow(2, kept["place"].shape[2] // 2 + 1 - n - start, n + m + start)
-        logits = self._logits(q, kept["key"], place, start)
+        logits = self._logits(q, kept["key"], place, start, products)
         weights = masked_softmax(logits, visible(n, m, self.causal, mask_m, q.device, start))
         y: Tensor = self.output(join_heads(weights.to(kept["value"].dtype) @ kept["value"]))
         return y
@@ -140,12 +153,13 @@ class RelativeAttention(nn.Module):
         key: Float[Tensor, "b h m c"],
         place: Float[Tensor, "_b h r c"],
         start: int,
+        products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """The logits of queries that stand at `start` and behind it, given R p_r for r = -(start+n-1), …, m."""
-        query = split_heads(self.query(q), self.heads)
+        query = split_heads(mapped(self.query, "query", q, products), self.heads)
         content = (query + self.content_bias[:, None]) @ key.transpose(-1, -2)
         scores = (query + self.position_bias[:, None]) @ place.transpose(-1, -2)
-        return self.scale * (content + self._place(q, scores, key.shape[2], start))
+        return self.scale * (content + self._place(q, scores, key.shape[2], start, products))
 
     def forward(
         self,
@@ -154,8 +168,9 @@ class RelativeAttention(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        weights = F.dropout(self.weights(q, kv, mask_m=mask_m), self.dropout, self.training)
-        value = split_heads(self.value(kv), self.heads)
+        weights = F.dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
+        value = self._values(kv, products)
         y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return F.dropout(y, self.output_dropout, self.training)

@@ -20,7 +20,7 @@ from archlang.backend.code import Code, Loop, Split, write
 from archlang.backend.names import unused
 from archlang.graph.graph import Instance, Node
 from archlang.graph.layout import layout
-from archlang.passes.invariants import DRAWING, LIBRARY
+from archlang.passes.steady import DRAWING, LIBRARY
 
 # The argument of a loop that has what its first step's head gave.
 _AHEAD = "ahead"
@@ -49,7 +49,7 @@ def _split(name: str, code: Code, free: Collection[int], instances: Mapping[str,
         elif loop is not None and _split_first(node, loop, found, instances):
             firsts[node] = loop
     heads = [node for node in code.graph.nodes if node in found and node.op != "placeholder"]
-    if not firsts and not any(node.op == "call_module" for node in heads):
+    if not firsts and not any(node.op == "call_module" and node.all_input_nodes for node in heads):
         return None
     return _Halves(name, code, placeholders, heads, firsts).split()
 
@@ -58,11 +58,13 @@ def _is_free(
     node: fx.Node, loop: Loop | None, found: Collection[fx.Node], code: Code, instances: Mapping[str, Instance]
 ) -> bool:
     """Whether a value depends on nothing but what is found, and computes each sample by itself."""
-    if not node.all_input_nodes or any(one not in found for one in node.all_input_nodes):
+    if any(one not in found for one in node.all_input_nodes):
         return False
     if node.op == "call_function":
         return True
     origin = code.nodes[node.name]
+    if not node.all_input_nodes:
+        return origin.op == "join"  # its weights
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
     if loop is not None and any(one.op in ("halting", "scan") for one in inside):
         return False  # what they add to the loss is of each chunk

@@ -11,6 +11,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.code import Code, Loop
 from archlang.backend.halting import HaltingBlock
 from archlang.backend.instances import plant
+from archlang.backend.joining import Join
 from archlang.backend.lengths import halted_lengths
 from archlang.backend.loops import Halting, Halves, Repeat, Scan, Stack, find
 from archlang.backend.lower import lower
@@ -46,7 +47,10 @@ def _require_sizes(graph: Graph) -> None:
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
-    """Gives the module that runs some code the loops in it, as plain attributes: they own no weights."""
+    """Gives the module that runs some code the loops and joins in it, as plain attributes: they own no weights."""
+    for join in code.joins:
+        paths = tuple(f"{relative(path, join.scope)}.{name}" for path, name in join.node.maps)
+        owner.__dict__[join.name] = Join(owner, paths)
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime

@@ -23,8 +23,8 @@ class Code:
     """A compiled region; `title` says of which model. `function` takes the module that it runs in, inputs, and masks.
 
     `origins` has the node that each line (from 1) computes, and `nodes` that of each value of `graph`. `loops` are the
-    loops in it. `extras` counts the results behind the region's own: the ponder of its halting loops, and how deep they
-    went."""
+    loops in it, and `joins` the joins whose products or weights it computes. `extras` counts the results behind the
+    region's own: the ponder of its halting loops, and how deep they went."""
 
     name: str
     title: str
@@ -35,6 +35,7 @@ class Code:
     nodes: Mapping[str, Node] = field(repr=False)
     loops: tuple[Loop, ...]
     extras: int
+    joins: tuple[Join, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,23 @@ class Loop:
         return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
 
 
+@dataclass(frozen=True, eq=False)
+class Join:
+    """A join: the attribute under which it is called, and its node. `scope` is that of the module that calls it."""
+
+    name: str
+    node: Node
+    scope: str
+
+
 def write(
-    name: str, title: str, graph: fx.Graph, origins: Mapping[str, Node], loops: tuple[Loop, ...], extras: int
+    name: str,
+    title: str,
+    graph: fx.Graph,
+    origins: Mapping[str, Node],
+    loops: tuple[Loop, ...],
+    extras: int,
+    joins: tuple[Join, ...] = (),
 ) -> Code:
     """Turns a graph of torch.fx into a function. `origins` are the nodes by the names that fx gave to their values."""
     python = graph.python_code("self")
@@ -87,6 +103,7 @@ def write(
         dict(origins),
         loops,
         extras,
+        joins,
     )
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code

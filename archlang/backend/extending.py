@@ -73,6 +73,8 @@ class Memory:
 
     def forget(self) -> None:
         """Back to before the first position."""
+        # What is fixed in a chunk may come from what the chunks before it left, and these may be others now.
+        self.inner = {key: inner for key, inner in self.inner.items() if key[0] not in self.carried}
         for kept in (self.pasts, self.histories, self.regimes, self.carried):
             kept.clear()
         self.seen = self.total = 0
@@ -166,7 +168,8 @@ class _Walk:
         if node.name in memory.fixed:
             return memory.fixed[node.name]
         arguments = [_argument(one, found) for one in node.args]
-        masks = {name: _argument(one, found) for name, one in node.kwargs.items()}
+        masks = {name: _argument(one, found) for name, one in node.kwargs.items() if name != _PRODUCTS}
+        products = {name: _argument(one, found) for name, one in _products(node).items()}
         origin = code.nodes.get(node.name)
         result: Any
         if node.op == "call_method":
@@ -175,10 +178,17 @@ class _Walk:
             result = self._function(node, arguments, memory)
         elif (loop := next((one for one in code.loops if one.name == node.target), None)) is not None:
             result = self._loop(node.name, loop, owner, arguments, masks, memory)
+        elif origin is not None and origin.op == "join":
+            found_join = find(owner, str(node.target).split("."))
+            if arguments:
+                parts = found_join(*(one.data for one in arguments))
+                result = [Value(arguments[0].kind, one) for one in parts]
+            else:
+                result = Value(Kind.FIXED, found_join())
         else:
             assert origin is not None
             module = find(owner, str(node.target).split("."))
-            result = self._call(node.name, origin, module, arguments, masks, memory)
+            result = self._call(node.name, origin, module, arguments, masks, products, memory)
         if all(one.kind is Kind.FIXED for one in (result if isinstance(result, list) else [result])):
             memory.fixed[node.name] = result
         return result
@@ -212,12 +222,14 @@ class _Walk:
         module: Any,  # a block, with what it offers
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
+        products: Mapping[str, Value],
         memory: Memory,
     ) -> Value:
-        """A block: as it offers to be extended, else on all positions."""
-        given = {key: one.data for key, one in masks.items()}
+        """A block: as it offers to be extended, else on all positions, of which it computes its products itself."""
+        given: dict[str, Any] = {key: one.data for key, one in masks.items()}
+        new = {**given, _PRODUCTS: {key: one.data for key, one in products.items()}} if products else given
         if _joint([*arguments, *masks.values()]) is Kind.FIXED:
-            return Value(Kind.FIXED, module(*(one.data for one in arguments), **given))
+            return Value(Kind.FIXED, module(*(one.data for one in arguments), **new))
         data = [one.data for one in arguments]
         instance = self._instances[str(origin.attributes["instance"])]
         kind = self._grown(origin.type)
@@ -227,10 +239,10 @@ class _Walk:
             data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
             return Value(Kind.WHOLE, module(*data, **given))
         if getattr(module, "placeless", False) or (not instance.lengths and set(instance.reads) == {"pointwise"}):
-            return Value(Kind.NEW, module(*data, **given))
+            return Value(Kind.NEW, module(*data, **new))
         if hasattr(module, "extend"):
             past = memory.pasts.setdefault(name, Past(tuple(one.kind is Kind.NEW for one in arguments)))
-            result = module.extend(past, *data, **given)
+            result = module.extend(past, *data, **new)
             past.start = memory.total
             return Value(Kind.NEW, result)
         data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
@@ -350,6 +362,8 @@ class _Walk:
         return [*[Value(Kind.WHOLE, None)] * carried, Value(Kind.NEW, torch.cat(emitted, 1))]
 
 
+# How a call's products are given.
+_PRODUCTS = "products"
 # The step of a halting loop that none has: it keeps what the loop was given.
 _BESIDE = -1
 
@@ -369,6 +383,12 @@ def _results(code: Code, wanted: Sequence[int]) -> list[fx.Node]:
 
 def _argument(value: Any, found: Mapping[fx.Node, Any]) -> Any:  # Any: as torch.fx has arguments
     return found[value] if isinstance(value, fx.Node) else Value(Kind.FIXED, value)
+
+
+def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: as torch.fx has arguments
+    found = node.kwargs.get(_PRODUCTS, {})
+    assert isinstance(found, Mapping)
+    return found
 
 
 def _joint(values: Iterable[Value]) -> Kind:

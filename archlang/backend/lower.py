@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
 
 from archlang.backend.ahead import split_scan
-from archlang.backend.code import Code, Loop, write
+from archlang.backend.code import Code, Join, Loop, write
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.names import RESERVED, attribute, relative, unused
 from archlang.graph.graph import ARITHMETIC, LOOPS, Graph, Node, Region
@@ -65,6 +65,7 @@ class _Names:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._taken: dict[str, set[str]] = {}
+        self._joins: dict[str, Join] = {}
         stacks = [str(node.attributes["path"]) for node in graph.region.walk() if node.op == "stack"]
         for path in (*graph.instances, *stacks):
             home = scope_of(path)
@@ -73,6 +74,11 @@ class _Names:
 
     def loop(self, op: str, scope: str) -> str:
         return unused(op, self._taken.setdefault(scope, {"forward"}))
+
+    def join(self, node: Node, scope: str) -> Join:
+        if node.id not in self._joins:
+            self._joins[node.id] = Join(self.loop("join", scope), node, scope)
+        return self._joins[node.id]
 
 
 class _Writer:
@@ -91,8 +97,10 @@ class _Writer:
         self._parts: dict[str, Sequence[Value]] = {}
         self._types: dict[str, Type] = {value.id: value.type for value in region.inputs}
         self._masks: dict[Dim, fx.Node] = {}
+        self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
         self._origins: dict[str, Node] = {}
         self._loops: list[Loop] = []
+        self._joins: dict[str, Join] = {}
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
         self._batch: fx.Node | None = None
@@ -101,10 +109,17 @@ class _Writer:
             (node.inputs[0], node.attributes["index"]): node.name for node in region.nodes if node.op == "part"
         }
 
-    def write(self, name: str, chunk: Sequence[Dim], lengths: Sequence[Dim], captured: Sequence[str] = ()) -> Code:
+    def write(
+        self,
+        name: str,
+        chunk: Sequence[Dim],
+        lengths: Sequence[Dim],
+        captured: Sequence[str] = (),
+        joins: Sequence[Node] = (),
+    ) -> Code:
         """The code. It takes the region's inputs (the mask of a chunk right behind the chunk), then the masks of
-        `lengths`; its results are the region's, then the ponder and the depth of its halting loops. The last inputs,
-        captured ones, are called as they are outside."""
+        `lengths` and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting
+        loops. The last inputs, captured ones, are called as they are outside."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for position, (value, outer) in enumerate(zip(inputs, outside, strict=True)):
@@ -112,6 +127,8 @@ class _Writer:
             if position == 0:
                 self._take_masks(chunk)
         self._take_masks(lengths)
+        for node in joins:
+            self._weights[node.id] = self._take(f"{self._names.join(node, self._scope).name}_weights")
         for node in self._region.nodes:
             self._node(node)
             if len(node.types) == 1:
@@ -124,7 +141,9 @@ class _Writer:
         # A loop's body always gives a tuple, so that its runtime need not ask.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
         title = f"{self._names.graph.name}.{name}"
-        return write(name, title, self._code, self._origins, tuple(self._loops), len(extras))
+        return write(
+            name, title, self._code, self._origins, tuple(self._loops), len(extras), tuple(self._joins.values())
+        )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
@@ -147,7 +166,7 @@ class _Writer:
         target: str | Callable[..., Any],
         inputs: Sequence[Value | None],
         name: str,
-        keywords: Mapping[str, Value | None] | None = None,
+        keywords: Mapping[str, Any] | None = None,  # Any: a mask, or products by their names
     ) -> fx.Node:
         kind = "call_module" if isinstance(target, str) else "call_function"
         made = self._code.create_node(kind, target, tuple(inputs), dict(keywords or {}), name)
@@ -173,18 +192,25 @@ class _Writer:
         elif node.op in ARITHMETIC:
             self._values[node.id] = self._emit(node, _FUNCTIONS[node.op], inputs, node.name or node.op)
         elif node.op == "call":
-            self._values[node.id] = self._call(node, inputs)
+            arguments = len(node.arguments)
+            self._values[node.id] = self._call(node, inputs[:arguments], inputs[arguments:])
+        elif node.op == "join":
+            self._parts[node.id] = self._join(node, inputs)
+            if len(node.types) == 1:
+                self._values[node.id] = self._parts[node.id][0]
         else:
             assert node.op in LOOPS, f"{node.op} cannot be lowered"
             self._parts[node.id] = self._loop(node, inputs)
             if len(node.types) == 1:
                 self._values[node.id] = self._parts[node.id][0]
 
-    def _call(self, node: Node, inputs: Sequence[Value]) -> fx.Node:
+    def _call(self, node: Node, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
         instance = self._instances[str(node.attributes["instance"])]
-        types = [self._types[source] for source in node.inputs]
+        types = [self._types[source] for source in node.arguments]
         lengths = named_lengths(instance, types)
-        masks = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
+        masks: dict[str, Any] = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
+        if products:
+            masks["products"] = dict(zip(node.given, products, strict=True))
         target, name = relative(instance.path, self._scope), node.name or instance.block
         if not inputs:
             return self._emit(node, target, [self._batch_size()], name)
@@ -196,6 +222,26 @@ class _Writer:
             if length not in self._masks:
                 self._masks[length] = self._part(node, pair, 1, f"mask_{_words(length)}")
         return value
+
+    def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
+        join = self._names.join(node, self._scope)
+        self._joins[node.id] = join
+        target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
+        whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
+        return [self._part(node, whole, index, name) for index, (_, name) in enumerate(node.maps)]
+
+    def _is_for_a_loop(self, join: Node) -> bool:
+        products = {node.id for node in self._region.nodes if node.op == "part" and node.inputs[0] == join.id}
+        products.add(join.id)
+        return any(node.op in LOOPS and products & {*node.inputs} for node in self._region.nodes)
+
+    def _weights_of(self, node: Node) -> fx.Node:
+        """What all steps of the loops around a join share of it, made where none of them has begun."""
+        if node.id not in self._weights:
+            join = self._names.join(node, self._scope)
+            self._joins[node.id] = join
+            self._weights[node.id] = self._emit(node, f"{join.name}.weights", [], f"{join.name}_weights")
+        return self._weights[node.id]
 
     def _mask(self, length: Dim | None) -> fx.Node | None:
         """The mask of a length; None where every position is real."""
@@ -217,12 +263,15 @@ class _Writer:
         shape = layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
         writer = _Writer(self._names, body, scope, self._depth and node.op != "halting", self._ahead)
-        code = writer.write(name, chunk, lengths, captured)
+        # Steps of a stack have weights of their own.
+        joins = [] if node.op == "stack" else list(_joins(body))
+        weights = [self._weights_of(one) for one in joins]
+        code = writer.write(name, chunk, lengths, captured, joins)
         loop = Loop(name, node, self._scope, code, self._depth)
         if node.op == "scan" and self._ahead:
             split_scan(loop, self._instances)
         self._loops.append(loop)
-        arguments = [*inputs, *(self._mask(length) for length in lengths)]
+        arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
         keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if node.op == "halting" else {}
         ponders = node.op == "halting" or code.extras > 0
         if len(node.types) == 1 and not ponders:
@@ -240,6 +289,16 @@ class _Writer:
         if ponders and self._depth:
             self._depths.append(self._part(node, whole, len(results) + 1, "depth"))
         return results
+
+
+def _joins(region: Region) -> Iterator[Node]:
+    """The joins of a region and of the loops in it whose steps share their weights."""
+    for node in region.nodes:
+        if node.op == "join":
+            yield node
+        elif node.op != "stack":
+            for inner in node.regions:
+                yield from _joins(inner)
 
 
 def _words(length: Dim) -> str:

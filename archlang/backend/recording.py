@@ -135,7 +135,7 @@ def _calls(region: Region) -> dict[str, _Call]:
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
     return {
-        str(node.attributes["instance"]): _Call(tuple(types[one] for one in node.inputs), node.type)
+        str(node.attributes["instance"]): _Call(tuple(types[one] for one in node.arguments), node.type)
         for node in region.nodes
         if node.op == "call"
     }

@@ -63,6 +63,8 @@ class _Analysis:
                     index = node.attributes["index"]
                     assert isinstance(index, int)
                     results = [parts[node.inputs[0]][index]]
+                case "join":
+                    results = reads * len(node.types)
                 case "apply":
                     results = self.region(node.regions[0], reads)
                 case "repeat" | "stack":
@@ -81,8 +83,10 @@ class _Analysis:
         if node.op != "call":
             return _join(reads)
         instance = self._instances[str(node.attributes["instance"])]
-        modes = [MODES[mode] for mode in instance.reads] or [FULL] * len(reads)
-        found = _join([value.through(mode) for value, mode in zip(reads, modes, strict=True)])
+        modes = [MODES[mode] for mode in instance.reads] or [FULL] * len(node.arguments)
+        # A product of an argument, which a call may be given too, depends on what the argument does.
+        own = reads[: len(node.arguments)]
+        found = _join([value.through(mode) for value, mode in zip(own, modes, strict=True)])
         # Without positions in the result there is no place that could be earlier than the input's.
         positions = bool(node.types[0].lengths)
         return found if positions or found in (NONE, PAST) else FULL

@@ -13,7 +13,9 @@ from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 
 # What a node's `op` can be.
-#   call     one extern block applied: attributes instance
+#   call     one extern block applied: attributes instance; given, if its last inputs are products of a join: the names
+#            of the block's maps whose they are
+#   join     linear maps of one value, a result each: attributes maps ("instance.map", …)
 #   apply    a composed block applied, until it is inlined: attributes block, path; regions (body,)
 #   add subtract multiply divide negate   elementwise on tensors of one type, or with a `number`
 #   number   a literal: attributes value
@@ -24,14 +26,14 @@ from archlang.types.statics import StaticValue
 #   part     one of the results of a node with several: attributes index
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negate")
 LOOPS = ("repeat", "stack", "halting", "scan")
-OPERATIONS = ("call", "apply", "number", "part", *ARITHMETIC, *LOOPS)
+OPERATIONS = ("call", "join", "apply", "number", "part", *ARITHMETIC, *LOOPS)
 
 
 @dataclass(frozen=True)
 class Node:
     """One operation. `inputs` are ids of earlier nodes or inputs of the same region: regions are closed.
 
-    `types` are the types of its results (one, but for apply and loops with several; read those with `part`).
+    `types` are the types of its results (one, but for apply, join and loops with several; read those with `part`).
     `name` is the user's name for the value, if it has one."""
 
     id: str
@@ -48,6 +50,25 @@ class Node:
         """The type of the only result."""
         (only,) = self.types
         return only
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the products that a call is given behind its arguments."""
+        given = self.attributes.get("given", ())
+        assert isinstance(given, tuple)
+        return tuple(map(str, given))
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The inputs that a block's signature has: all but the products."""
+        return self.inputs[: len(self.inputs) - len(self.given)]
+
+    @property
+    def maps(self) -> tuple[tuple[str, str], ...]:
+        """The linear maps of a join: the path of each one's instance, and its name there."""
+        maps = self.attributes.get("maps", ())
+        assert isinstance(maps, tuple)
+        return tuple((path, name) for path, _, name in (str(one).rpartition(".") for one in maps))
 
 
 @dataclass(frozen=True)

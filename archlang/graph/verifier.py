@@ -16,6 +16,7 @@ _NUMBER = Type("number")
 # The attributes of each operation, with their types in Python.
 _ATTRIBUTES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "call": {"instance": str},
+    "join": {"maps": tuple},
     "apply": {"block": str, "path": str},
     "number": {"value": (int, float)},
     "part": {"index": int},
@@ -106,7 +107,7 @@ class _Verification:
     def _node(self, node: Node, values: Mapping[str, Input | Node], scope: str) -> None:
         where = f"{node.op} {node.id}"
         _require(node.op in OPERATIONS, f"{where} is no operation")
-        expected = _ATTRIBUTES.get(node.op, {})
+        expected = {**_ATTRIBUTES.get(node.op, {}), **({"given": tuple} if node.op == "call" and node.given else {})}
         _require(
             node.attributes.keys() == expected.keys(),
             f"{where} has attributes {sorted(node.attributes)}, not {sorted(expected)}",
@@ -128,6 +129,8 @@ class _Verification:
             _require(len(node.types) == 1, f"{where} has {len(node.types)} results")
         if node.op == "call":
             self._call(node, types, scope)
+        elif node.op == "join":
+            self._join(node, types, scope)
         elif node.op == "number":
             _require(not types and node.type == _NUMBER, f"{where} is no number")
         elif node.op in ARITHMETIC:
@@ -151,9 +154,25 @@ class _Verification:
         _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
         return instance
 
+    def _join(self, node: Node, types: Sequence[Type], scope: str) -> None:
+        where, maps = f"join {node.id}", node.maps
+        _require(len(types) == 1, f"{where} has {len(types)} arguments")
+        _require(len(maps) == len(node.types), f"{where} of {len(maps)} maps has {len(node.types)} results")
+        _require(len(set(maps)) == len(maps), f"{where} has a map twice")
+        for path, _ in maps:
+            self._find_instance(where, path, scope)
+        for kind in node.types:
+            fits = (kind.name, kind.dims[:-1]) == (types[0].name, types[0].dims[:-1]) and kind.feature is not None
+            _require(fits, f"{where} of a {types[0]} is {kind}")
+
     def _call(self, node: Node, types: Sequence[Type], scope: str) -> None:
         where = f"call {node.id}"
         instance = self._find_instance(where, node.attributes["instance"], scope)
+        _require(len(node.given) <= len(types), f"{where} is given {len(node.given)} products of {len(types)} inputs")
+        types, products = types[: len(node.arguments)], types[len(node.arguments) :]
+        for name, product in zip(node.given, products, strict=True):
+            fits = any((product.name, product.dims[:-1]) == (kind.name, kind.dims[:-1]) for kind in types)
+            _require(fits, f"{where} is given a {product} as {name}, which is of none of its arguments")
         for what, names in (("reads", instance.reads), ("has axes for", instance.axes)):
             fits = not names or len(names) == len(types)
             _require(fits, f"{where} has {len(types)} arguments, but @{instance.path} {what} {len(names)}")

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.joining import Joinable
+
 # Multiplications from which on oneDNN is faster: below, to call it costs more than it spares.
 _LEAST = 1 << 23
 # What torch derives from these has ways of its own: fake tensors, those of several devices.
@@ -34,8 +36,10 @@ def linear(
     return _product(x, weight, bias)
 
 
-class Linear(nn.Linear):
+class Linear(Joinable):
     """`torch.nn.Linear` by `linear`."""
+
+    product = staticmethod(linear)
 
     def forward(self, input: Float[Tensor, "*b d"]) -> Float[Tensor, "*b k"]:
         return linear(input, self.weight, self.bias)

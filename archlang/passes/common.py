@@ -1,4 +1,5 @@
-"""Computes once what is written twice: equal arithmetic, and calls of pure blocks with equal statics, in one region.
+"""Computes once what is written twice in one region: equal arithmetic, calls of pure blocks with equal statics, and
+calls of one block, with its weights, that draw no numbers.
 
 `inline` and `fold` make more of it to be found."""
 
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 from archlang.graph.graph import ARITHMETIC, Graph, Instance, Node, Region
 from archlang.passes.rename import rename, rename_inputs
+from archlang.passes.steady import is_steady
 
 _COMMUTES = ("add", "multiply")
 
@@ -52,4 +54,6 @@ def _what(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
         instance = instances[path]
         if instance.pure:
             return instance.python, tuple(sorted(instance.statics.items())), node.inputs
+        if is_steady(node, instances):
+            return path, node.inputs, node.given
     return None

@@ -28,7 +28,7 @@ def _prune(region: Region) -> Region:
     wanted = set(region.results)
     parts: dict[str, set[int]] = {}  # which results of a node with several are wanted
     kept: list[Node] = []
-    moved: dict[str, list[int]] = {}  # which results a shrunken loop still has
+    moved: dict[str, list[int]] = {}  # which results a shrunken loop or join still has
     for node in reversed(region.nodes):
         if node.op == "part":
             if node.id in wanted:
@@ -40,6 +40,8 @@ def _prune(region: Region) -> Region:
             continue
         if node.op in LOOPS:
             node, moved[node.id] = _shrink(node, used)
+        elif node.op == "join":
+            node, moved[node.id] = _narrow(node, used)
         wanted.update(node.inputs)
         kept.append(node)
     return _renumber(replace(region, nodes=tuple(reversed(kept))), moved)
@@ -88,8 +90,17 @@ def _shrink(loop: Node, used: set[int]) -> tuple[Node, list[int]]:
     return shrunken, results
 
 
+def _narrow(join: Node, used: set[int]) -> tuple[Node, list[int]]:
+    """A join with only the maps whose products are used, and which those are."""
+    results = sorted(used)
+    maps = join.attributes["maps"]
+    assert isinstance(maps, tuple)
+    types = tuple(join.types[index] for index in results)
+    return replace(join, types=types, attributes={"maps": tuple(maps[index] for index in results)}), results
+
+
 def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
-    """Parts of shrunken loops under their new numbers; the part of a loop with one result is the loop itself."""
+    """Parts of shrunken loops and joins under their new numbers; the part of one with one result is it itself."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}

@@ -8,7 +8,8 @@ becomes
     k = norm(m)
     repeat 20 { h <- norm(h + attention[8](h, k)) }
 
-A stack has other weights in each step, and keeps what it has."""
+So do the products that `join` has taken out of a block: keys and values of a memory are computed once. A stack has
+other weights in each step, and keeps what it has."""
 
 from __future__ import annotations
 
@@ -18,20 +19,16 @@ from itertools import count
 
 from archlang.graph.graph import ARITHMETIC, Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
+from archlang.passes.fresh import fresh_numbers
 from archlang.passes.rename import rename, rename_inputs
+from archlang.passes.steady import is_steady
 
-LIBRARY = "archlang.blocks."
-# Blocks of the library that draw numbers, whatever their statics are.
-DRAWING = frozenset({"addresses", "pointer_unit"})
 _LOOPS = ("repeat", "halting", "scan")
 
 
 def leave_loops(graph: Graph) -> Graph:
     """The graph in which loops compute only what changes."""
-    used = [value.id for value in graph.region.inputs] + [node.id for node in graph.region.walk()]
-    used += [value.id for node in graph.region.walk() for region in node.regions for value in region.inputs]
-    fresh = count(1 + max((int(one.lstrip("%")) for one in used if one.lstrip("%").isdecimal()), default=0))
-    return replace(graph, region=_leave(graph.region, graph.instances, fresh))
+    return replace(graph, region=_leave(graph.region, graph.instances, fresh_numbers(graph)))
 
 
 def _leave(region: Region, instances: Mapping[str, Instance], fresh: count[int]) -> Region:
@@ -84,13 +81,6 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
 
 def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     """Whether a node gives the same each time that it is given the same."""
-    if node.op in ARITHMETIC:
-        return True
-    if node.op != "call":
-        return False
-    instance = instances[str(node.attributes["instance"])]
-    if instance.grows or not node.inputs:
-        return False
-    drops = any("dropout" in name and value for name, value in instance.statics.items())
-    ours = instance.python.startswith(LIBRARY) and instance.block not in DRAWING and not drops
-    return instance.pure or (ours and instance.block != "dropout")
+    if node.op == "call":
+        return is_steady(node, instances)
+    return node.op in (*ARITHMETIC, "join", "part")

@@ -12,6 +12,7 @@ from archlang.passes.dead import remove_dead
 from archlang.passes.fold import fold
 from archlang.passes.inline import inline
 from archlang.passes.invariants import leave_loops
+from archlang.passes.join import join_maps
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("inline", inline, "dissolves applied blocks into what they are made of", needed=True),
     Pass("fold", fold, "does arithmetic with literals, and drops what changes nothing"),
     Pass("common", share_common, "computes once what is written twice"),
+    Pass("join", join_maps, "makes one product of linear maps of one value, in loops"),
     Pass("invariants", leave_loops, "moves out of a loop what is the same in each of its steps"),
     Pass("dead", remove_dead, "removes what no result needs"),
     Pass("ahead", None, "computes for all chunks of a scan at once what does not depend on its memory"),

@@ -98,6 +98,9 @@ DECODERS = {
     "chunks of a growing size": "s = learned[3, d, init = normal]()\n"
         "z = scan c in chunks[4, balanced = true](y) carry s {\n"
         "a = c + attention[2](c, s)\ns <- norm(s + attention[2](s, a))\nemit a }",
+    "chunks of a growing size, with what they make of what is carried": "s = learned[3, d, init = normal]()\n"
+        "z = scan c in chunks[4, balanced = true](y) carry s {\n"
+        "a = c + attention[2](c, norm(s))\ns <- norm(s + attention[2](s, a))\nemit a }",
     "chunks, so many": "z = scan c in chunks[count = 3](y) { emit c + attention[2, causal = true](c) }",
     "chunks that halt": "s = learned[4, d, init = normal]()\nw = scan c in chunks[4](y) carry s {\n"
         "repeat 5 halting c by global_halt[0.95, causal = true] {\n"

@@ -23,14 +23,19 @@ model small[d = 4](x: tokens[n]) -> logits[classes] {
 PYTHON = """\
 def forward(self, x, mask_n):
     h = self.embed(x, mask_n = mask_n)                                  # FILE:2  embed[d](x)
-    h_1 = self.repeat(h, h, mask_n)                                     # FILE:4  repeat 3 {
+    join_weights = self.join.weights()                                  # FILE:5  attention[1](h, m)
+    join_products = self.join.ahead(h, join_weights)
+    key = join_products[0]
+    value = join_products[1]
+    h_1 = self.repeat(h, h, key, value, mask_n)                         # FILE:4  repeat 3 {
     mean = self.mean(h_1, mask_n = mask_n)                              # FILE:8  mean(h)
     linear = self.linear(mean)                                          # FILE:8  linear[classes](mean(h))
     return linear
 
 # the body of `self.repeat`: repeat count = 3, FILE:4:5
-def repeat(self, h, h_2, mask_n):
-    attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n)  # FILE:5  attention[1](h, m)
+def repeat(self, h, h_2, key, value, mask_n):
+    attention = self.attention(h, h_2, mask_n = mask_n, mask_m = mask_n, products = {'key': key, 'value': value})\
+  # FILE:5  attention[1](h, m)
     add = h + attention                                                 # FILE:5  h + attention[1](h, m)
     a = self.norm(add)                                                  # FILE:5  norm(h + attention[1](h, m))
     h_3 = a * 0.5                                                       # FILE:6  a * 0.5

@@ -91,3 +91,48 @@ def test_a_body_shares_within_itself_but_not_with_what_is_outside(becomes: Becom
         return %3
         """,
     )
+
+
+def test_a_block_that_draws_no_numbers_reads_a_value_once(becomes: Becomes) -> None:
+    instances = """
+        instance @norm: norm axes () "archlang.blocks.norm:Norm"
+        instance @norm_2: norm axes () "archlang.blocks.norm:Norm"
+        instance @drop: dropout[rate = 0.1] axes () "archlang.blocks.dropout:Dropout"
+        instance @own: own axes () "mine:Own"
+    """
+    becomes(
+        share_common,
+        f"""
+        graph g
+        {instances}
+        input %1 x: vec[4]
+        %2: vec[4] = call @norm(%1)
+        %3: vec[4] = call @norm(%1)
+        %4: vec[4] = call @norm_2(%1)
+        %5: vec[4] = add(%2, %3)
+        %6: vec[4] = add(%5, %4)
+        %7: vec[4] = call @drop(%6)
+        %8: vec[4] = call @drop(%6)
+        %9: vec[4] = call @own(%7)
+        %10: vec[4] = call @own(%7)
+        %11: vec[4] = add(%9, %10)
+        %12: vec[4] = add(%8, %11)
+        return %12
+        """,
+        f"""
+        graph g
+        {instances}
+        input %1 x: vec[4]
+        %2: vec[4] = call @norm(%1)
+        %4: vec[4] = call @norm_2(%1)
+        %5: vec[4] = add(%2, %2)
+        %6: vec[4] = add(%5, %4)
+        %7: vec[4] = call @drop(%6)
+        %8: vec[4] = call @drop(%6)
+        %9: vec[4] = call @own(%7)
+        %10: vec[4] = call @own(%7)
+        %11: vec[4] = add(%9, %10)
+        %12: vec[4] = add(%8, %11)
+        return %12
+        """,
+    )

@@ -140,9 +140,10 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        result = module(torch.zeros(2, length, dtype=torch.int64))
+        # A batch in which the copies of weights that `join` makes, once a pass, do not count for much.
+        result = module(torch.zeros(8, length, dtype=torch.int64))
     assert result.requires_grad
-    saved = sum(one.untyped_storage().nbytes() for one in kept.values()) / 4 / 2
+    saved = sum(one.untyped_storage().nbytes() for one in kept.values()) / 4 / 8
     assert 1.5 < saved / summarize(graph, length).values < 3.5
 
 

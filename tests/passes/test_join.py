@@ -1,0 +1,242 @@
+"""Claims about linear maps that become one product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend import Architecture
+from archlang.backend.build import build
+from archlang.compile import graph as graph_of
+from archlang.graph import Graph
+from archlang.graph.text import parse_graph
+from archlang.passes import optimize
+from archlang.passes.join import join_maps
+from archlang.syntax.parser import parse, read
+from archlang.syntax.tree import Definition
+from tests.test_causality_probe import SHIPPED, SMALL, field
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+
+FEEDFORWARD = 'feedforward[ff = 6] axes () "archlang.blocks.feedforward:Feedforward"'
+GATE = 'gate[ff = 8] axes () "archlang.blocks.gate:Gate"'
+STATICS = "heads = 2, head_dim = 0, position = none"
+ATTENTION = f'attention[{STATICS}](d = 4, e = 4) lengths (n, m) axes (n) (m) "archlang.blocks.attention:Attention"'
+
+PROGRAMS = {
+    "attention to oneself": "repeat 3 { h <- norm(h + attention[2](h)) }",
+    "a memory": "m = norm(h) repeat 3 { h <- norm(h + attention[2](h, m) + feedforward[8](h)) }",
+    "places": "repeat 3 { h <- norm(h + attention[2, position = xpos, causal = true](h)) }",
+    "nearest": "repeat 3 { h <- copy_gate(gate[8](h), norm(geometric_attention[2, key_dropout = 0.1](h)), h) }",
+    "distances": "repeat 3 { h <- norm(h + relative_attention[2](h) + absrel_attention[2](h)) }",
+    "halting": "repeat 5 halting h as s by token_halt[0.9] { h <- norm(h + attention[2](h, s)) }",
+    "halting samples": "m = norm(h) repeat 5 halting h by global_halt[0.9] {"
+    " h <- norm(h + attention[2](h, m) + mlp[8, d](h)) }",
+    "chunks": "m = learned[3, d, init = normal]()\n y = scan c in chunks[size = 3](h) carry m {"
+    " repeat 2 { c <- norm(c + attention[2](c, m)) } m <- norm(m + attention[2](m, c)) emit c }",
+    "a stack in a loop": "repeat 2 { stack 2 { h <- norm(h + attention[2](h)) } }",
+    "a loop in a stack": "stack 2 { repeat 2 { h <- copy_gate(gate[8](h), feedforward[8](h), h) } }",
+    "the same twice": "let f = feedforward[8, dropout = 0.3] repeat 2 { h <- norm(f(h) + f(h)) }",
+}  # fmt: skip
+
+
+def load(folder: Path, text: str, without: tuple[str, ...] = ()) -> Architecture:
+    path = folder / "m.arch"
+    head = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n "
+    path.write_text(f"{head}{text}\n return linear[classes]({'y' if ' y = ' in text else 'h'})\n}}")
+    torch.manual_seed(0)
+    return archlang.load(path, vocab=11, classes=3, without_passes=without).double()
+
+
+def answers(module: Architecture, fields: list[Tensor], lengths: Tensor | None) -> list[Tensor]:
+    """Logits, what halting adds to the loss, and the gradients; what is drawn is the same each time."""
+    torch.manual_seed(1)
+    module.zero_grad()
+    named = None if lengths is None else dict.fromkeys(module.program.fields, lengths)
+    logits = module(*fields, lengths=named)
+    (logits.square().sum() + module.ponder).backward()
+    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in module.parameters()]
+    return [logits, module.ponder, *gradients]
+
+
+def test_maps_of_one_value_in_a_loop_are_one_product_and_others_stay(becomes: Becomes) -> None:
+    becomes(
+        join_maps,
+        f"""
+        graph g
+        instance @f: {FEEDFORWARD}
+        instance @g: {GATE}
+        instance @other: {FEEDFORWARD}
+        instance @own: own[ff = 6] axes () "mine:Feedforward"
+        input %1 x: seq[n, 4]
+        %2: seq[n, 4] = repeat[count = 5](%1) {{
+            input %3 h: seq[n, 4]
+            %4: seq[n, 4] = call @f(%3)
+            %5: seq[n, 4] = call @g(%3)
+            %6: seq[n, 4] = call @own(%3)
+            %7: seq[n, 4] = add(%4, %5)
+            %8: seq[n, 4] = call @other(%7)
+            %9: seq[n, 4] = add(%6, %8)
+            return %9
+        }}
+        return %2
+        """,
+        f"""
+        graph g
+        instance @f: {FEEDFORWARD}
+        instance @g: {GATE}
+        instance @other: {FEEDFORWARD}
+        instance @own: own[ff = 6] axes () "mine:Feedforward"
+        input %1 x: seq[n, 4]
+        %2: seq[n, 4] = repeat[count = 5](%1) {{
+            input %3 h: seq[n, 4]
+            %10: seq[n, 6], seq[n, 8] = join[maps = ("f.hidden", "g.hidden")](%3)
+            %11: seq[n, 6] = part[index = 0](%10)
+            %12: seq[n, 8] = part[index = 1](%10)
+            %4: seq[n, 4] = call @f[given = ("hidden")](%3, %11)
+            %5: seq[n, 4] = call @g[given = ("hidden")](%3, %12)
+            %6: seq[n, 4] = call @own(%3)
+            %7: seq[n, 4] = add(%4, %5)
+            %8: seq[n, 4] = call @other(%7)
+            %9: seq[n, 4] = add(%6, %8)
+            return %9
+        }}
+        return %2
+        """,
+    )
+
+
+def test_keys_and_values_of_what_does_not_change_are_computed_before_the_loop(becomes: Becomes) -> None:
+    becomes(
+        optimize,
+        f"""
+        graph g
+        instance @a: {ATTENTION}
+        input %1 x: seq[n, 4]
+        input %2 m: seq[m, 4]
+        %3: seq[n, 4] = repeat[count = 5](%1, %2) {{
+            input %4 h: seq[n, 4]
+            input %5 m: seq[m, 4]
+            %6: seq[n, 4] = call @a(%4, %5)
+            return %6
+        }}
+        return %3
+        """,
+        f"""
+        graph g
+        instance @a: {ATTENTION}
+        input %1 x: seq[n, 4]
+        input %2 m: seq[m, 4]
+        %10: seq[m, 4], seq[m, 4] = join[maps = ("a.key", "a.value")](%2)
+        %11: seq[m, 4] = part[index = 0](%10)
+        %12: seq[m, 4] = part[index = 1](%10)
+        %3: seq[n, 4] = repeat[count = 5](%1, %2, %11, %12) {{
+            input %4 h: seq[n, 4]
+            input %5 m: seq[m, 4]
+            input %13: seq[m, 4]
+            input %14: seq[m, 4]
+            %6: seq[n, 4] = call @a[given = ("key", "value")](%4, %5, %13, %14)
+            return %6
+        }}
+        return %3
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '%4: seq[n, 4] = stack[count = 5, path = "s"](%1) {\n'
+        "input %3: seq[n, 4]\n%5: seq[n, 4] = call @a(%3, %3)\nreturn %5 }",
+        "%4: seq[n, 4] = call @a(%1, %1)",
+    ],
+    ids=["a stack", "no loop"],
+)
+def test_weights_that_are_used_once_are_left_alone(body: str) -> None:
+    graph = parse_graph(f"graph g\ninstance @a: {ATTENTION}\ninput %1: seq[n, 4]\n{body}\nreturn %4")
+    assert join_maps(graph) == graph
+
+
+def test_attention_that_adds_places_first_and_sizes_that_are_not_known_are_left_alone() -> None:
+    for attention in (ATTENTION.replace("= none", "= absolute"), ATTENTION.replace("d = 4", "d = classes")):
+        graph = parse_graph(
+            f"""
+            graph g
+            instance @a: {attention}
+            input %1: seq[n, 4]
+            %2: seq[n, 4] = repeat[count = 2](%1) {{
+                input %3: seq[n, 4]
+                %4: seq[n, 4] = call @a(%3, %3)
+                return %4
+            }}
+            return %2
+            """
+        )
+        assert join_maps(graph) == graph
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_says_what_it_said_with_each_map_by_itself(tmp_path: Path, name: str) -> None:
+    text = PROGRAMS[name]
+    x, lengths = torch.randint(0, 11, (3, 7)), torch.tensor([7, 4, 2])
+    one, other = load(tmp_path, text), load(tmp_path, text, ("join",))
+    joined = any(node.op == "join" for node in one.program.graph.region.walk())
+    assert joined == (name not in ("a stack in a loop", "the same twice"))
+    assert not any(node.op == "join" for node in other.program.graph.region.walk())
+    for given in (None, lengths):
+        torch.testing.assert_close(answers(one, [x], given), answers(other, [x], given), atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("file", "model"), SHIPPED, ids=[f"{file.stem}-{model}" for file, model in SHIPPED])
+def test_a_shipped_model_says_what_it_said_with_each_map_by_itself(file: Path, model: str) -> None:
+    (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
+    statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
+    found = graph_of(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, "k": 5})
+    modules = []
+    for without in ((), ("join",)):
+        torch.manual_seed(0)
+        modules.append(build(found, without=without).double())
+    fields = [field(value.type, 9) for value in found.region.inputs]
+    lengths = torch.tensor([9, 5, 9, 3])
+    torch.testing.assert_close(
+        answers(modules[0], fields, lengths), answers(modules[1], fields, lengths), atol=1e-10, rtol=1e-10
+    )
+
+
+def test_weights_of_a_model_without_the_pass_fit_one_with_it_and_back(tmp_path: Path) -> None:
+    text, x = PROGRAMS["nearest"], torch.randint(0, 11, (3, 7))
+    one, other = load(tmp_path, text).eval(), load(tmp_path, text, ("join",)).eval()
+    for giver, taker in ((other, one), (one, other)):
+        with torch.no_grad():
+            for weight in giver.parameters():
+                weight.add_(torch.randn_like(weight))
+        # The product of the last pass must not outlive it.
+        assert not torch.allclose(one(x), other(x))
+        assert list(giver.state_dict()) == list(taker.state_dict())
+        taker.load_state_dict(giver.state_dict())
+        torch.testing.assert_close(one(x), other(x), atol=1e-10, rtol=1e-10)
+
+
+def test_a_second_derivative_is_that_of_each_map_by_itself(tmp_path: Path) -> None:
+    x, found = torch.randint(0, 11, (3, 7)), []
+    for without in ((), ("join",)):
+        module = load(tmp_path, PROGRAMS["distances"], without)
+        weights = list(module.parameters())
+        first = torch.autograd.grad(module(x).square().sum(), weights, create_graph=True)
+        found.append(torch.autograd.grad(torch.stack([one.square().sum() for one in first]).sum(), weights))
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+
+
+def test_in_low_precision_products_are_as_low(tmp_path: Path) -> None:
+    x, found = torch.randint(0, 11, (3, 7)), []
+    for without in ((), ("join",)):
+        module = load(tmp_path, PROGRAMS["nearest"], without).float().eval()
+        with torch.autocast("cpu", torch.bfloat16):
+            found.append(module(x))
+    assert found[0].dtype == found[1].dtype
+    torch.testing.assert_close(*found, atol=0.1, rtol=0.1)
