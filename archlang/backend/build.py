@@ -50,7 +50,9 @@ def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
     """Gives the module that runs some code the loops and joins in it, as plain attributes: they own no weights."""
     for join in code.joins:
         paths = tuple(f"{relative(path, join.scope)}.{name}" for path, name in join.node.maps)
-        owner.__dict__[join.name] = Join(owner, paths)
+        widths = [kind.feature for kind in join.node.types]
+        sizes = tuple(width.constant for width in widths if width is not None and width.constant is not None)
+        owner.__dict__[join.name] = Join(owner, paths, sizes)
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime

@@ -47,14 +47,17 @@ way. (A dictionary, as loops take tensors, also those in tuples, for values of t
 
 @dataclass(eq=False)
 class Join:
-    """Computes linear maps of one value, in one product where that is faster. The steps of loops share what `weights`
-    gives."""
+    """Computes linear maps of one value, in one product where that is faster. `sizes` are the widths of their products.
+    The steps of loops share what `weights` gives."""
 
     owner: nn.Module = field(repr=False)
     paths: tuple[str, ...]
+    sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
         self._words = tuple(path.split(".") for path in self.paths)
+        self._rows = sum(self.sizes)
+        self._none = (None,) * len(self.sizes)
 
     def _maps(self) -> list[nn.Module]:
         """Looked up each time, as a wrapper may have taken the place of one."""
@@ -70,17 +73,14 @@ class Join:
 
     def __call__(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor | None]:
         """The products, or None for each where their blocks are as fast."""
-        if joined is None:
-            return [None] * len(self.paths)
+        if joined is None or not _is_worth_it(x, self._rows):
+            return self._none
         maps = [one for one in self._maps() if isinstance(one, Joinable)]
-        sizes = [one.out_features for one in maps]
-        if not _is_worth_it(x, sum(sizes)):
-            return [None] * len(sizes)
         if not joined:
             joined.update(_below_each_other(maps))
         weight = joined["weight"]
         assert weight is not None
-        return torch.split(maps[0].product(x, weight, joined["bias"]), sizes, -1)
+        return torch.split(maps[0].product(x, weight, joined["bias"]), list(self.sizes), -1)
 
     def ahead(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor]:
         """The products in any case: they are for all steps of a loop."""

@@ -28,7 +28,7 @@ def pair() -> tuple[nn.Module, Join]:
     """Two maps, one of which has no bias."""
     owner = nn.Module()
     owner.one, owner.other = Linear(4, 3), Linear(4, 5, bias=False)
-    return owner, Join(owner, ("one", "other"))
+    return owner, Join(owner, ("one", "other"), (3, 5))
 
 
 def test_products_are_those_of_each_map() -> None:
@@ -72,7 +72,7 @@ def test_a_map_that_is_more_than_its_weights_is_called_itself(change: str) -> No
     else:
         one.double()
     assert join.weights() is None
-    assert join(torch.randn(2, 4), None) == [None, None]
+    assert join(torch.randn(2, 4), None) == (None, None)
     if change == "heard":
         x = torch.randn(2, 4)
         torch.testing.assert_close(join.ahead(x, None)[0], one(x))
@@ -83,7 +83,7 @@ def test_on_a_cpu_large_products_are_left_to_the_blocks(monkeypatch: pytest.Monk
     owner, join = pair()
     x = torch.randn(2, 4)
     monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8 - 1)
-    assert join(x, join.weights()) == [None, None]
+    assert join(x, join.weights()) == (None, None)
     torch.testing.assert_close(join.ahead(x, join.weights())[1], owner.get_submodule("other")(x))
     monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8)
     assert None not in join(x, join.weights())
