@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from archlang.blocks.absrel_attention import AbsrelAttention
 from archlang.blocks.attention import Attention
 from archlang.blocks.copy_gate import CopyGate
+from archlang.blocks.dropout import Dropout
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.halting import GlobalHalt, TokenHalt
 from archlang.blocks.relative_attention import RelativeAttention
@@ -171,6 +172,11 @@ def _chunks(size: Size) -> tuple[Operator, Operator]:
     return (ours, partial(run, ours)), (theirs, partial(run, theirs))
 
 
+def _dropout(size: Size) -> tuple[Operator, Operator]:
+    ours, theirs = Dropout(rate=0.1, d=size.d), nn.Dropout(0.1)
+    return (ours, ours), (theirs, theirs)
+
+
 def _together(ours: Callable[[Size], Operator], theirs: Callable[[Size], Operator], size: Size) -> tuple[Operator, ...]:
     return ours(size), theirs(size)
 
@@ -188,6 +194,7 @@ OPERATORS: dict[tuple[str, str], tuple[Callable[[Size], tuple[Operator, ...]], i
     ("rotary attention", _TORCH): (partial(_together, partial(_attention, "rotary"), _softmax), 0),
     ("xPos attention", _HAND): (partial(_together, partial(_attention, "xpos"), _xpos_by_hand), 0),
     ("xPos attention", _TORCH): (partial(_together, partial(_attention, "xpos"), _softmax), 0),
+    ("dropout", "torch's own dropout"): (_dropout, 0),
     ("copy gate", _HAND): (partial(_together, _copy_gate, _copy_gate_by_hand), 0),
     (f"halting of samples, {STEPS} steps", _HAND): (
         partial(_together, partial(_halting, True), partial(_halting_by_hand, True)), 0,

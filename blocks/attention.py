@@ -14,6 +14,7 @@ from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.backend.past import Past
 from archlang.backend.together import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
+from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.linear import Linear
 
 
@@ -186,7 +187,7 @@ class Attention(nn.Module):
         y = self._attend(query, key, value, self._looks_back(n, m), mask_m)
         if self.zero_padded and mask_n is not None:
             y = y.masked_fill(~mask_n[..., None], 0.0)
-        return F.dropout(y, self.output_dropout, self.training)
+        return dropout(y, self.output_dropout, self.training)
 
     def regime(self, total: int, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]) -> bool:
         """Whether queries look at earlier keys only, as they grow to `total`."""
@@ -222,16 +223,21 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         n, m = query.shape[2], key.shape[2]
         causal = causal and start + 1 < m
-        dropout = self.dropout if self.training else 0.0
-        if mask_m is None and not (causal and start):
-            attend = partial(F.scaled_dot_product_attention, dropout_p=dropout, is_causal=causal)
+        rate = self.dropout if self.training else 0.0
+        if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
+            # torch's own attention has no faster way on the CPU either, where weights are dropped.
+            logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
+            weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
+            heads = dropout(weights, rate, True).to(value.dtype) @ value
+        elif mask_m is None and not (causal and start):
+            attend = partial(F.scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
         else:
             allowed = visible(n, m, causal, mask_m, query.device, start)
             assert allowed is not None
             # Not every kernel gives zeros where there is no key: let such a query see all of them, and forget it.
             lost = ~allowed.any(-1, keepdim=True)
-            attend = partial(F.scaled_dot_product_attention, dropout_p=dropout)
+            attend = partial(F.scaled_dot_product_attention, dropout_p=rate)
             heads = in_one_batch(attend, query, key, value, allowed | lost).masked_fill(lost, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y

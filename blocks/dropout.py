@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from archlang.kernels.dropout import dropout
 
 
 class Dropout(nn.Module):
@@ -17,4 +18,4 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return F.dropout(x, self.rate, self.training)
+        return dropout(x, self.rate, self.training)

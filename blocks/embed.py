@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from archlang.kernels.dropout import dropout
+
 
 class Embed(nn.Module):
     """Looks every token up in a learned table.
@@ -48,4 +50,4 @@ class Embed(nn.Module):
 
     def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
         h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen)
-        return F.dropout(h, self.dropout, self.training)
+        return dropout(h, self.dropout, self.training)

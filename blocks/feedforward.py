@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.joining import NO_PRODUCTS, Products, mapped
+from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -62,6 +63,6 @@ class Feedforward(nn.Module):
             nn.init.constant_(self.output.bias, bias)
 
     def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b d"]:
-        hidden = F.dropout(mapped(self.hidden, "hidden", x, products), self.dropout, self.training)
+        hidden = dropout(mapped(self.hidden, "hidden", x, products), self.dropout, self.training)
         y: Tensor = self.output(self.activation(hidden))
-        return F.dropout(y, self.output_dropout, self.training)
+        return dropout(y, self.output_dropout, self.training)

@@ -15,6 +15,7 @@ from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
+from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 
 
@@ -106,7 +107,7 @@ class GeometricAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """A_ij"""
-        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
@@ -164,7 +165,7 @@ class GeometricAttention(nn.Module):
         """Σ_j A_ij v_j without score matrices: by the kernel for GPUs."""
         from archlang.kernels.geometric import geometric_attention
 
-        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
         query = self.content_scale * (
             split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
         )
@@ -211,4 +212,4 @@ class GeometricAttention(nn.Module):
         else:
             found = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
         y: Tensor = self.output(join_heads(found))
-        return F.dropout(y, self.output_dropout, self.training)
+        return dropout(y, self.output_dropout, self.training)

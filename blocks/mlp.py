@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.joining import NO_PRODUCTS, Products, mapped
 from archlang.blocks.feedforward import ACTIVATIONS
+from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 
 
@@ -25,5 +25,5 @@ class Mlp(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b out"]:
         hidden = mapped(self.hidden, "hidden", x, products)
-        y: Tensor = self.output(F.dropout(self.activation(hidden), self.dropout, self.training))
+        y: Tensor = self.output(dropout(self.activation(hidden), self.dropout, self.training))
         return y

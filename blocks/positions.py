@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
+from archlang.kernels.dropout import dropout
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
@@ -50,7 +50,7 @@ class AbsolutePositions(nn.Module):
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)
-        return F.dropout(x + self.scale * places, self.dropout, self.training)
+        return dropout(x + self.scale * places, self.dropout, self.training)
 
 
 class StartEnd(nn.Module):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.past import Past
 from archlang.backend.together import is_together, one_by_one
 from archlang.blocks.pooling import First, Last
+from archlang.kernels.dropout import dropout
 
 
 def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
@@ -97,7 +97,7 @@ class _BiLstmLayers(nn.Module):
         results: list[tuple[Tensor, Tensor]] = []
         for ahead, back in zip(self.forward_layers, self.backward_layers, strict=True):
             if results:
-                x = F.dropout(torch.cat(results[-1], dim=-1), self.dropout, self.training)
+                x = dropout(torch.cat(results[-1], dim=-1), self.dropout, self.training)
             assert isinstance(ahead, nn.LSTM)
             assert isinstance(back, nn.LSTM)
             results.append((states(ahead, x), reverse(states(back, reverse(x, mask)), mask)))

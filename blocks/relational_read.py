@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.past import Past
 from archlang.blocks.pointer_unit import over_slots, so_far
+from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 
 
@@ -46,7 +47,7 @@ class DotRead(nn.Module):
     def forward(
         self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads d"]:
-        weights = F.dropout(self.weights(p, memory, mask), self.dropout, self.training)
+        weights = dropout(self.weights(p, memory, mask), self.dropout, self.training)
         y: Tensor = self.output(weights.flatten(1, 2) @ self.value(memory))
         return y.view(*p.shape[:2], self.reads, -1)
 
@@ -73,7 +74,7 @@ class CosineRead(nn.Module):
     def forward(
         self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads d"]:
-        return F.dropout(self.weights(p, memory, mask), self.dropout, self.training) @ memory[:, None]
+        return dropout(self.weights(p, memory, mask), self.dropout, self.training) @ memory[:, None]
 
 
 class RelationalRead(nn.Module):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import sqrt
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -14,6 +13,7 @@ from archlang.backend.once import once
 from archlang.backend.past import Past
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
+from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 
 
@@ -109,8 +109,8 @@ class RelativeAttention(nn.Module):
     ) -> Float[Tensor, "b h n m"]:
         """A, before its dropout."""
         n, m = q.shape[1], kv.shape[1]
-        key = F.dropout(self._keys(kv, products), self.key_dropout, self.training)
-        place = F.dropout(self._place_keys(q, 1 - n, n + m), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
+        place = dropout(self._place_keys(q, 1 - n, n + m), self.key_dropout, self.training)
         return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
     def extend(
@@ -170,7 +170,7 @@ class RelativeAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        weights = F.dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
+        weights = dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
         value = self._values(kv, products)
         y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
-        return F.dropout(y, self.output_dropout, self.training)
+        return dropout(y, self.output_dropout, self.training)
