@@ -22,8 +22,8 @@ _PARTS = 1 << 16
 
 
 def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor, "*b"]:
-    """In training, 0 with the probability `rate`, else x / (1 - rate): as `torch.nn.functional.dropout`, by the way that
-    is faster here, which depends on the machine and the size only."""
+    """In training, 0 with the probability `rate`, else x / (1 - rate): as `torch.nn.functional.dropout`, by the way
+    that is faster here, which depends on the machine and the size only."""
     dropped = round(rate * _PARTS)
     if not training or not is_drawn_here(x, x.numel()) or not 0 < dropped < _PARTS:
         return F.dropout(x, rate, training)
