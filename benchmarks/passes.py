@@ -1,11 +1,12 @@
-"""Models with a pass of the compiler, beside the same models without it."""
+"""Models with a pass of the compiler, or with our dropout, beside the same models without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
@@ -13,9 +14,10 @@ from torch import Tensor
 
 import archlang
 from archlang.backend import Architecture
+from archlang.kernels import dropout as kernel
 from archlang.names.library import module_file
-from benchmarks.measure import Case, Group, Setting
-from benchmarks.trial import Trial, cases_of
+from benchmarks.measure import Case, Group, Setting, Sides
+from benchmarks.trial import Trial, cases_of, train
 
 _ROUTER, _HALT, _SEQ2SEQ = "archlang.models.data_router", "archlang.models.dynamic_halt", "archlang.models.seq2seq"
 _CTL = {"d": 256, "heads": 1, "ff": 512, "steps": 14}
@@ -66,6 +68,8 @@ MODELS: Mapping[str, Mapping[str, Size]] = {
         "GUTLB, batch 4, length 1000": replace(_BOTH, batch=4, length=1000),
     },
 }
+# Whose training steps are also measured with torch's own dropout: all of them drop by default.
+DROPPING = ("NDR, table lookup", "NDR, ListOps", "GUT", "universal Transformer, SCAN")
 _TINY = {"d": 16, "heads": 2, "ff": 16, "steps": 2, "depth": 2, "layers": 2}
 _SIZES = {"vocab": 17, "words": 17, "classes": 10}
 
@@ -97,7 +101,22 @@ def _trial(name: str, size: Size, setting: Setting) -> Trial:
     return Trial(*pair(name, size, setting.tiny), loss)
 
 
+def _dropping(size: Size, setting: Setting) -> Sides:
+    """Training steps that drop by numbers drawn here, and by torch's."""
+    trial = _trial("join", size, setting)
+    module = trial.ours.to(setting.device).train()
+    return Sides(partial(train, module, trial.loss), partial(_by_torch, partial(train, module, trial.loss)))
+
+
+def _by_torch(step: Callable[[], None]) -> None:
+    with patch.object(kernel, "has_slow_draws", lambda: False):
+        step()
+
+
 def _cases(setting: Setting) -> Iterator[Case]:
+    for model in DROPPING:
+        size = MODELS["join"][model]
+        yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropping, size, setting))
     for name, sizes in MODELS.items():
         trials = {f"{name}, {model}": partial(_trial, name, size) for model, size in sizes.items()}
         yield from cases_of(trials, setting, f"the model without the pass `{name}`")

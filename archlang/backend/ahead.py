@@ -51,7 +51,7 @@ def _split(name: str, code: Code, free: Collection[int], instances: Mapping[str,
     heads = [node for node in code.graph.nodes if node in found and node.op != "placeholder"]
     if not firsts and not any(node.op == "call_module" and node.all_input_nodes for node in heads):
         return None
-    return _Halves(name, code, placeholders, heads, firsts).split()
+    return _Splitting(name, code, placeholders, heads, firsts).split()
 
 
 def _is_free(
@@ -96,7 +96,7 @@ def _inside(loop: Loop, index: int) -> int:
     return index if index < shape.states else index + shape.inner_captured - shape.outer_captured
 
 
-class _Halves:
+class _Splitting:
     """Writes the two halves of a code. `heads` are the values that are free, and `firsts` the loops whose first step
     has some."""
 

@@ -26,6 +26,8 @@ from archlang.types.statics import StaticValue
 #   part     one of the results of a node with several: attributes index
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negate")
 LOOPS = ("repeat", "stack", "halting", "scan")
+# Those whose steps share their weights.
+SHARED = ("repeat", "halting", "scan")
 OPERATIONS = ("call", "join", "apply", "number", "part", *ARITHMETIC, *LOOPS)
 
 

@@ -6,14 +6,12 @@ four elements."""
 
 from __future__ import annotations
 
-import platform
-from functools import cache
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+
+from archlang.kernels.processor import is_made_by
 
 # Elements from which on it is faster: below, its calls cost more than they spare.
 _LEAST = 1 << 13
@@ -50,11 +48,6 @@ def _noise(x: Tensor, dropped: int) -> Tensor:
     return stays.to(x.dtype).view(x.shape)
 
 
-@cache
 def has_slow_draws() -> bool:
     """Whether torch draws the numbers of dropout one by one on this processor."""
-    try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        told = platform.processor()
-    return not (torch.backends.mkl.is_available() and "GenuineIntel" in told)
+    return not (torch.backends.mkl.is_available() and is_made_by("GenuineIntel"))

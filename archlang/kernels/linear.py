@@ -6,7 +6,6 @@ which torch carries as well, uses them whole."""
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.joining import Joinable
+from archlang.kernels.processor import is_made_by
 
 # Multiplications from which on oneDNN is faster: below, to call it costs more than it spares.
 _LEAST = 1 << 23
@@ -62,14 +62,19 @@ def _is_for_onednn(x: Tensor, weight: Tensor) -> bool:
 def has_slow_products() -> bool:
     """Whether torch's products of float32 are slow on this processor, and it can do them with oneDNN."""
     try:
-        maker = "AuthenticAMD" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
         schema = str(torch.ops.mkldnn._linear_pointwise.default._schema)
-    except (OSError, AttributeError, RuntimeError):
+    except (AttributeError, RuntimeError):
         return False
     # The operation is torch's own affair, and may change.
     known = "(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor" in schema
     wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return maker and wide and known and torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+    return (
+        is_made_by("AuthenticAMD")
+        and wide
+        and known
+        and torch.backends.mkl.is_available()
+        and torch.backends.mkldnn.is_available()
+    )
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

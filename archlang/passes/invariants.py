@@ -17,13 +17,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from archlang.graph.graph import ARITHMETIC, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import ARITHMETIC, SHARED, Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
 from archlang.passes.fresh import fresh_numbers
 from archlang.passes.rename import rename, rename_inputs
 from archlang.passes.steady import is_steady
-
-_LOOPS = ("repeat", "halting", "scan")
 
 
 def leave_loops(graph: Graph) -> Graph:
@@ -36,7 +34,7 @@ def _leave(region: Region, instances: Mapping[str, Instance], fresh: count[int])
     for node in region.nodes:
         # Inner loops first: what leaves them may leave the outer one as well.
         inner = replace(node, regions=tuple(_leave(one, instances, fresh) for one in node.regions))
-        if inner.op in _LOOPS:
+        if inner.op in SHARED:
             moved, inner = _split(inner, instances, fresh)
             nodes.extend(moved)
         nodes.append(inner)

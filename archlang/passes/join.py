@@ -22,13 +22,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
-from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.graph import SHARED, Graph, Instance, Node, Region
 from archlang.passes.fresh import fresh_numbers
+from archlang.passes.steady import LIBRARY
 from archlang.types import Dim, Type
 from archlang.types.statics import Symbol
-
-_LIBRARY = "archlang.blocks."
-_SHARED = ("repeat", "halting", "scan")
 
 
 def join_maps(graph: Graph) -> Graph:
@@ -38,7 +36,7 @@ def join_maps(graph: Graph) -> Graph:
 
 def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], shared: bool) -> Region:
     nodes = tuple(
-        replace(node, regions=tuple(_join(one, instances, fresh, node.op in _SHARED) for one in node.regions))
+        replace(node, regions=tuple(_join(one, instances, fresh, node.op in SHARED) for one in node.regions))
         if node.regions
         else node
         for node in region.nodes
@@ -95,10 +93,10 @@ def _maps(node: Node, instances: Mapping[str, Instance]) -> Iterator[tuple[str, 
     if node.op != "call" or node.given:
         return
     instance = instances[str(node.attributes["instance"])]
-    if not instance.python.startswith(_LIBRARY):
+    if not instance.python.startswith(LIBRARY):
         return
     statics = instance.statics
-    match instance.python.removeprefix(_LIBRARY):
+    match instance.python.removeprefix(LIBRARY):
         case "feedforward:Feedforward" | "gate:Gate":
             yield "hidden", 0, _int(statics["ff"])
         case "mlp:Mlp":
