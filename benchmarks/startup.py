@@ -19,6 +19,7 @@ from benchmarks import children
 from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides
 
 RECIPES = Path(__file__).parent.parent / "recipes"
+ALL = "archlang check, every shipped recipe"
 _IMPORT = "import time; begun = time.perf_counter(); import torch; print(1000 * (time.perf_counter() - begun))"
 # A run ends with every split; of these, little is left.
 _FEW = ("task.test_size=40", "task.valid_size=20")
@@ -31,6 +32,7 @@ def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
         "archlang train --steps 1, few items": (*train, *(word for one in _FEW for word in ("--set", one))),
         "archlang train --steps 1": train,
         "archlang check": ("check", str(file)),
+        ALL: ("check", "--quiet", str(RECIPES)),
         "archlang viz": ("viz", str(file), "--out", str(folder / "page.html")),
         "archlang --help": ("--help",),
     }
@@ -83,7 +85,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
     quick, large = RECIPES / "ndr.arch", RECIPES / "papers" / "dynamic_halt" / "listops.arch"
     for name in list(_commands(quick, Path()))[:few]:
         beside = "a process that imports torch"
-        yield Case(f"{name}, ndr.arch", beside, partial(_process, name, quick), PROCESS)
+        yield Case(name if name == ALL else f"{name}, ndr.arch", beside, partial(_process, name, quick), PROCESS)
     for file in (quick, large)[:few]:
         for name in PHASES[:few]:
             yield Case(f"{name}, {file.name}", "importing torch", partial(_phase, name, file), PHASE)

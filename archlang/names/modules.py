@@ -81,6 +81,9 @@ class Declaration:
 
 
 _preludes: dict[str, Module] = {}
+# Modules of the library that are without mistakes. However many files use one, it is read once: what is installed does
+# not change.
+_shipped: dict[Path, Module] = {}
 
 
 def prelude(item: Definition | Extern) -> Declaration:
@@ -116,6 +119,15 @@ class Loader:
             self._modules[key] = self.load_source(read(shown))
             self._open.pop()
         return self._modules[key]
+
+    def _load_shipped(self, path: Path) -> Module:
+        if path not in _shipped:
+            told = len(self.diagnostics)
+            module = self._load(path, str(path))
+            if len(self.diagnostics) > told:
+                return module
+            _shipped[path] = module
+        return _shipped[path]
 
     def _resolve(self, program: Program, path: Path) -> Module:
         own: dict[str, Declaration] = {}
@@ -156,7 +168,7 @@ class Loader:
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path))
             return
         try:
-            module = self._load(target, shown)
+            module = self._load(target, shown) if use.is_file else self._load_shipped(target)
         except ProgramError as error:
             self.diagnostics.extend(error.diagnostics)
             return

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from archlang.compile import check
+from archlang.source import Source
+from archlang.syntax.parser import read
 
 LAYER = "block layer(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
 
@@ -70,3 +72,31 @@ def test_a_size_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
     file = tmp_path / "sizes.arch"
     file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
     assert codes(file) == []
+
+
+def test_a_module_of_the_library_is_read_once_for_all_files_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def noted(path: str) -> Source:
+        seen.append(path)
+        return read(path)
+
+    monkeypatch.setattr("archlang.names.modules._shipped", {})
+    monkeypatch.setattr("archlang.names.modules.read", noted)
+    for name in ("one.arch", "another.arch"):
+        (tmp_path / name).write_text("use archlang.models.data_router\n" + LAYER)
+        assert codes(tmp_path / name) == []
+    assert sorted(Path(path).name for path in seen) == ["another.arch", "data_router.arch", "one.arch"]
+
+
+def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.arch"
+    broken.write_text("block b(h: seq[n, d]) -> seq[n, d] { return h } }")
+    monkeypatch.setattr("archlang.names.library.module_file", lambda dotted: broken)
+    for name in ("one.arch", "another.arch"):
+        (tmp_path / name).write_text("use archlang.models.broken\n" + LAYER)
+        assert codes(tmp_path / name) == codes(broken) != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import archlang
 from archlang.backend.build import build
 from archlang.compile import check, plan, table
+from archlang.graph.plan import Plan
 from archlang.run import runner
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
@@ -62,6 +64,12 @@ SMALL_TASK = {
 }
 
 
+@cache
+def full(page: Path, recipe: str) -> Plan:
+    """As it is published."""
+    return plan(page, recipe)
+
+
 def name(value: object) -> str:
     return value.stem if isinstance(value, Path) else str(value)
 
@@ -100,7 +108,7 @@ def test_a_cell_of_a_table_has_the_number_of_the_paper_beside_it(page: Path) -> 
 
 def small(page: Path, recipe: str) -> dict[str, str]:
     """Settings that make a recipe small."""
-    found = plan(page, recipe)
+    found = full(page, recipe)
     model = {f"model.{static}": value for static, value in SMALL_MODEL.items() if f"model.{static}" in found.settings}
     if found.settings.get("model.size"):  # the size of chunks, where their number is not fixed
         model["model.size"] = "4"
@@ -126,8 +134,8 @@ def test_every_weight_of_a_model_learns(page: Path, recipe: str) -> None:
 
 
 # One recipe for each model of a page.
-TRAINED = {(page, plan(page, recipe).model): (page, recipe) for page, recipe in reversed(RECIPES)}
-DRAWN = [one for one in TRAINED.values() if plan(*one).task.name in SMALL_TASK]
+TRAINED = {(page, full(page, recipe).model): (page, recipe) for page, recipe in reversed(RECIPES)}
+DRAWN = [one for one in TRAINED.values() if full(*one).task.name in SMALL_TASK]
 
 
 @pytest.mark.parametrize(("page", "recipe"), DRAWN, ids=name)

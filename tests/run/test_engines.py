@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import multiprocessing
 import os
 import signal
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from archlang import compile as compiler
-from archlang.run.engines import make_engine
+from archlang.run.engines import Engine, make_engine
 from archlang.run.mistakes import RunError
 from archlang.run.points import Point, run_point
 from archlang.run.table import TableRuns
@@ -33,14 +32,16 @@ def archlang(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "archlang", *map(str, arguments)]
 
 
-def table(*arguments: str | Path) -> list[dict[str, object]]:
-    """The cells that `archlang table` prints."""
-    said = subprocess.run(
-        archlang("table", *arguments, "--device", "cpu", "--json"), capture_output=True, text=True, timeout=120
-    )
-    assert said.returncode == 0, said.stderr
-    cells: list[dict[str, object]] = json.loads(said.stdout)["cells"]
-    return cells
+def made(engine: Engine, runs: TableRuns) -> None:
+    assert {done.error for done in engine.run(runs.points(), lambda: False)} == {""}
+
+
+def agree(found: TableRuns, whole: TableRuns) -> None:
+    """Two tables that are done have the same curves and the same numbers."""
+    assert found.points() == whole.points() == ()
+    for one, other in ((found.place(plan), whole.place(plan)) for plan in whole.plan.plans):
+        assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    assert found.measured() == whole.measured()
 
 
 def wait_for(path: Path) -> None:
@@ -98,11 +99,10 @@ def test_a_run_has_the_same_curve_in_a_process_of_the_engine_as_alone(
 
 @installed("ray")
 def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp_path: Path) -> None:
-    out, whole = tmp_path / "killed", tmp_path / "whole"
-    asked = (program, "--seeds", "2", "--set", "train.steps=1200", "--set", "train.every=50", "--workers", "2")
-    first = subprocess.Popen(
-        archlang("table", *asked, "--out", out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    out = tmp_path / "killed"
+    asked = ("--seeds", "2", "--set", "train.steps=1200", "--set", "train.every=50", "--workers", "2")
+    command = archlang("table", program, *asked, "--out", out, "--device", "cpu")
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     limit = time.monotonic() + 60
     while not list(out.glob("*/checkpoints/*/manifest.json")):
         assert time.monotonic() < limit
@@ -110,18 +110,22 @@ def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp
     first.send_signal(signal.SIGKILL)
     first.wait()
     time.sleep(2)  # those that it had started notice that it is gone
-    assert len(list(out.glob("*/results.json"))) < 2
-    after = table(*asked, "--out", out, "--engine", "ray")
-    assert after == table(*asked, "--out", whole)
-    for place in whole.glob("*/metrics.jsonl"):
-        assert place.read_bytes() == (out / place.parent.name / place.name).read_bytes()
+    table = compiler.table(program, sets={"train.steps": "1200", "train.every": "50"}, seeds=[1, 2])
+    killed, whole = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
+    assert killed.points()
+    made(make_engine("ray", 2), killed)
+    made(make_engine("local", 2), whole)
+    agree(killed, whole)
 
 
 @installed("submitit")
 def test_jobs_of_slurm_make_the_same_table(program: Path, tmp_path: Path) -> None:
-    asked = (program, "--seeds", "2", "--set", "train.steps=3")
-    slurm = ("--engine", "slurm", "--engine-option", "cluster=local")
-    assert table(*asked, "--out", tmp_path / "a", *slurm) == table(*asked, "--out", tmp_path / "b")
+    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2])
+    jobs, whole = (TableRuns(table, tmp_path / folder, device="cpu") for folder in ("jobs", "whole"))
+    made(make_engine("slurm", options={"cluster": "local"}), jobs)
+    for point in whole.points():
+        run_point(point)
+    agree(jobs, whole)
 
 
 @pytest.mark.parametrize(

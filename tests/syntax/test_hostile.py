@@ -152,9 +152,10 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_texts_are_answered_soon(name: str) -> None:
+def test_large_texts_are_answered(name: str) -> None:
+    # Seconds, far above what a slow machine needs: what takes the square of a text's length takes hours.
     start = time.monotonic()
     _, found = parse_tolerantly(Source("x.arch", LARGE[name]))
     plain(found)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 120
     assert bool(found) == (name not in ("a name", "comments", "spaces"))
