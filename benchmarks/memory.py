@@ -21,7 +21,7 @@ from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
 from benchmarks.trial import Trials, training_step
 
 MODELS: Trials = {**ndr.TRIALS, **dynamic_halt.TRIALS, **seq2seq.TRIALS, **panm.TRIALS}
-LENGTHS = (256, 1024, 4096)
+LENGTHS = (256, 512, 1024, 4096)
 HEADS, WIDTH = 4, 16
 # By glibc's environment: what is freed goes back to the system at once, so that a peak is what was held.
 _EAGER = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
