@@ -13,6 +13,7 @@ than chunk by chunk."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from torch import fx
 
@@ -96,55 +97,48 @@ def _inside(loop: Loop, index: int) -> int:
     return index if index < shape.states else index + shape.inner_captured - shape.outer_captured
 
 
+@dataclass(frozen=True, eq=False)
 class _Splitting:
     """Writes the two halves of a code. `heads` are the values that are free, and `firsts` the loops whose first step
     has some."""
 
-    def __init__(
-        self,
-        name: str,
-        code: Code,
-        placeholders: Sequence[fx.Node],
-        heads: Sequence[fx.Node],
-        firsts: Mapping[fx.Node, Loop],
-    ) -> None:
-        self._name = name
-        self._code = code
-        self._placeholders = placeholders
-        self._heads = heads
-        self._firsts = firsts
+    name: str
+    code: Code
+    placeholders: Sequence[fx.Node]
+    heads: Sequence[fx.Node]
+    firsts: Mapping[fx.Node, Loop]
 
     def split(self) -> Split:
-        heads, code = set(self._heads), self._code
+        heads, code = set(self.heads), self.code
         rest = [node for node in code.graph.nodes if node not in heads and node.op != "placeholder"]
         # What the rest reads of the head, in the head's order; then what the loops in the rest begin with.
         read = {one for node in rest for one in node.all_input_nodes}
-        over = [node for node in self._heads if node in read]
+        over = [node for node in self.heads if node in read]
         reads, head = self._head(over)
         return Split(head, self._rest(rest, over), reads)
 
     def _head(self, over: Sequence[fx.Node]) -> tuple[tuple[int, ...], Code]:
         graph, origins = fx.Graph(), dict[str, Node]()
-        called = {node: self._arguments(node, loop) for node, loop in self._firsts.items()}
-        used = {one for node in self._heads for one in node.all_input_nodes}
+        called = {node: self._arguments(node, loop) for node, loop in self.firsts.items()}
+        used = {one for node in self.heads for one in node.all_input_nodes}
         used.update(one for arguments in called.values() for one in arguments)
-        reads = tuple(index for index, one in enumerate(self._placeholders) if one in used)
+        reads = tuple(index for index, one in enumerate(self.placeholders) if one in used)
         copies: dict[fx.Node, fx.Node] = {}
         for index in reads:
-            one = self._placeholders[index]
+            one = self.placeholders[index]
             copies[one] = graph.node_copy(one)
-        for node in self._code.graph.nodes:
-            if node in self._firsts:
-                loop = self._firsts[node]
+        for node in self.code.graph.nodes:
+            if node in self.firsts:
+                loop = self.firsts[node]
                 made = graph.create_node(
                     "call_module", f"{loop.name}.first", tuple(copies[one] for one in called[node]), {},
                     f"{loop.name}_{_AHEAD}",
                 )  # fmt: skip
                 copies[node] = made
                 origins[made.name] = loop.node
-            elif node in self._heads:
+            elif node in self.heads:
                 copies[node] = self._copy(graph, node, copies, origins)
-        graph.output((*(copies[one] for one in over), *(copies[node] for node in self._firsts)))
+        graph.output((*(copies[one] for one in over), *(copies[node] for node in self.firsts)))
         return reads, self._write("head", graph, origins, 0)
 
     def _arguments(self, node: fx.Node, loop: Loop) -> list[fx.Node]:
@@ -155,10 +149,10 @@ class _Splitting:
 
     def _rest(self, rest: Sequence[fx.Node], over: Sequence[fx.Node]) -> Code:
         graph, origins = fx.Graph(), dict[str, Node]()
-        copies = {one: graph.node_copy(one) for one in self._placeholders}
-        taken = {str(one.target) for one in self._placeholders}
+        copies = {one: graph.node_copy(one) for one in self.placeholders}
+        taken = {str(one.target) for one in self.placeholders}
         copies.update((one, graph.placeholder(unused(one.name, taken))) for one in over)
-        begun = {node: graph.placeholder(unused(f"{loop.name}_{_AHEAD}", taken)) for node, loop in self._firsts.items()}
+        begun = {node: graph.placeholder(unused(f"{loop.name}_{_AHEAD}", taken)) for node, loop in self.firsts.items()}
         for node in rest:
             if node.op == "output":
                 graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
@@ -166,19 +160,19 @@ class _Splitting:
             made = copies[node] = self._copy(graph, node, copies, origins)
             if node in begun:
                 made.update_kwarg(_AHEAD, begun[node])
-        return self._write("rest", graph, origins, self._code.extras)
+        return self._write("rest", graph, origins, self.code.extras)
 
     def _copy(
         self, graph: fx.Graph, node: fx.Node, copies: Mapping[fx.Node, fx.Node], origins: dict[str, Node]
     ) -> fx.Node:
         made = graph.node_copy(node, copies.__getitem__)
-        if node.name in self._code.nodes:
-            origins[made.name] = self._code.nodes[node.name]
+        if node.name in self.code.nodes:
+            origins[made.name] = self.code.nodes[node.name]
         return made
 
     def _write(self, half: str, graph: fx.Graph, origins: Mapping[str, Node], extras: int) -> Code:
-        name = f"{self._name}_{half}"
-        return write(name, f"{self._code.title}_{half}", graph, origins, (), extras)
+        name = f"{self.name}_{half}"
+        return write(name, f"{self.code.title}_{half}", graph, origins, (), extras)
 
 
 def _placeholders(code: Code) -> list[fx.Node]:

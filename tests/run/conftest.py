@@ -9,6 +9,7 @@ import pytest
 
 from archlang.compile import plan
 from archlang.run import runner
+from archlang.run.stop import Stop
 
 TINY = """
 model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
@@ -32,6 +33,22 @@ recipe tiny {
 """
 
 Train = Callable[..., runner.Outcome]
+
+
+class After(Stop):
+    """A stop before so many steps or measurements are begun."""
+
+    def __init__(self, asks: int) -> None:
+        self.asks = asks
+
+    @property
+    def asked(self) -> bool:
+        self.asks -= 1
+        return self.asks < 0
+
+    @asked.setter
+    def asked(self, value: bool) -> None:
+        raise AssertionError
 
 
 @pytest.fixture(scope="session")

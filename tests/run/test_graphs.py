@@ -23,6 +23,7 @@ from archlang.run.graphs import Graphs, GraphWarning, Told, make_capture
 from archlang.run.loop import MemoryWarning, Training
 from archlang.run.mistakes import RunError
 from archlang.run.stop import Stop
+from tests.run.conftest import After
 from tests.run.test_waiting import ASKS
 
 
@@ -209,23 +210,6 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
     for module in (sys.modules["torch.optim.adam"], sys.modules["torch.optim.rmsprop"]):
         monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda **_: ["cpu"])
     return found
-
-
-class After(Stop):
-    """Asked to stop after so many steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    @property
-    def asked(self) -> bool:
-        self.steps -= 1
-        return self.steps < 0
-
-    @asked.setter
-    def asked(self, value: bool) -> None:
-        pass
 
 
 def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:

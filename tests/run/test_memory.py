@@ -13,7 +13,7 @@ from archlang import compile as compiler
 from archlang.run import loop, runner, score
 from archlang.run.loop import MemoryWarning
 from archlang.run.mistakes import RunError
-from archlang.run.stop import Stop
+from tests.run.conftest import After
 
 QUIETLY = pytest.mark.filterwarnings("ignore::archlang.run.loop.MemoryWarning")
 
@@ -93,20 +93,7 @@ def test_a_run_that_goes_on_remembers_how_many_samples_went_through(
     folder = tmp_path / "run"
     plan = compiler.plan(program)
     tried = short_of_memory(monkeypatch, most=8)
-
-    class AfterThree(Stop):
-        count = 0
-
-        @property
-        def asked(self) -> bool:
-            self.count += 1
-            return self.count > 3
-
-        @asked.setter
-        def asked(self, value: bool) -> None:
-            pass
-
-    assert runner.train(plan, folder, device="cpu", stop=AfterThree()).stopped
+    assert runner.train(plan, folder, device="cpu", stop=After(3)).stopped
     tried.clear()
     runner.train(plan, folder, device="cpu")
     assert set(tried) == {8}

@@ -23,6 +23,7 @@ from archlang.run.loop import MemoryWarning
 from archlang.run.mistakes import RunError
 from archlang.run.stop import Stop
 from archlang.run.together import Together, TogetherWarning
+from tests.run.conftest import After
 
 PROGRAM = """
 model router(x: tokens[n]) -> logits[classes] {
@@ -183,22 +184,6 @@ def files(folder: Path) -> set[str]:
 
 def losses(folder: Path) -> list[float]:
     return [line["loss"] for line in lines(folder) if "split" not in line]
-
-
-class After(Stop):
-    """A stop before so many steps or measurements are begun."""
-
-    def __init__(self, asks: int) -> None:
-        self.asks = asks
-
-    @property
-    def asked(self) -> bool:
-        self.asks -= 1
-        return self.asks < 0
-
-    @asked.setter
-    def asked(self, value: bool) -> None:
-        raise AssertionError
 
 
 # As alone
