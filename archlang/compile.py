@@ -74,10 +74,13 @@ def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
 def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
     if report.has("E0210"):
         return report.sorted()  # a circle of blocks cannot be unfolded
+    for declaration in (*module.own.values(), *module.used.values()):
+        check_signature(declaration, report)
+    if report.has("E0425"):
+        return report.sorted()  # sizes that have two meanings would lead to further mistakes
     for declaration in module.own.values():
         if report.has("E0421"):
             return report.sorted()  # nor can what is built on a block that is too large
-        check_signature(declaration, report)
         if isinstance(declaration.item, Definition):
             ambient = model_sizes({}) if declaration.item.word == "model" else {}
             elaborate(declaration, {}, ambient, declaration.span, report, generic=True)

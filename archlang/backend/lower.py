@@ -13,8 +13,9 @@ from archlang.backend.ahead import split_scan
 from archlang.backend.code import Code, Join, Loop, write
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.names import RESERVED, attribute, relative, unused
-from archlang.graph.graph import ARITHMETIC, LOOPS, Graph, Node, Region
+from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, Graph, Node, Region
 from archlang.graph.layout import layout
+from archlang.graph.numbers import divide
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
@@ -188,9 +189,11 @@ class _Writer:
         if node.op == "number":
             value = node.attributes["value"]
             assert isinstance(value, int | float)
-            self._values[node.id] = value
+            self._values[node.id] = float(value)
         elif node.op in ARITHMETIC:
-            self._values[node.id] = self._emit(node, _FUNCTIONS[node.op], inputs, node.name or node.op)
+            # Two numbers divide without raising; tensors have torch's division.
+            function = divide if node.op == "divide" and node.type == NUMBER else _FUNCTIONS[node.op]
+            self._values[node.id] = self._emit(node, function, inputs, node.name or node.op)
         elif node.op == "call":
             arguments = len(node.arguments)
             self._values[node.id] = self._call(node, inputs[:arguments], inputs[arguments:])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from archlang.graph.graph import Input, Node
 from archlang.graph.signature import Binding
-from archlang.names.evaluate import Bound, Data, InstanceValue
+from archlang.names.evaluate import Bound, Data, InstanceValue, Length
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Body, Halting, If, Let, Move, Repeat, Scan, Stack, Statement
 from archlang.types import Type
@@ -59,6 +59,7 @@ class Frame:
     bound: dict[str, Span] = field(default_factory=dict)
     moved: dict[str, Span] = field(default_factory=dict)
     states: frozenset[str] = frozenset()
+    mixture: str | None = None
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
@@ -90,7 +91,7 @@ class Frame:
             yield from frame.names
             frame = frame.outer
 
-    def lookup(self, name: str) -> Bound | Data | None:
+    def lookup(self, name: str) -> Bound | Data | Length | None:
         known, value = self.find(name)
         if known:
             if isinstance(value, InstanceValue):
