@@ -246,7 +246,8 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
                 bound[parameter.name] = Bound(BlockValue(block), None)
     found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
     report.stop_at_errors()
-    assert found is not None, "a graph fails without a mistake"
+    if found is None:
+        raise ProgramError([mistakes.needs_task(declaration.span, declaration.name, ("vocab", "classes"))])
     return found
 
 

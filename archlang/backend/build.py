@@ -28,7 +28,9 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
 
     Raises:
         BuildError: sizes are not known, or a block's Python is not allowed or not there."""
-    _require_sizes(graph)
+    # Features must be numbers now; lengths stay open.
+    if unknown := graph.unknown_sizes():
+        raise mistakes.unknown_sizes(graph.name, unknown)
     # Passes change no weights: all that the model has are there, also those that a pass has made needless.
     instances = normalize(graph).instances
     optimized = replace(optimize(graph, without), instances=instances)
@@ -37,17 +39,6 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
     plant(architecture, optimized, plugins=plugins)
     _attach(architecture, program.code, optimized)
     return architecture
-
-
-def _require_sizes(graph: Graph) -> None:
-    """Feature sizes must be numbers now; lengths stay open."""
-    types = [value.type for value in graph.region.inputs]
-    types += [kind for node in graph.region.walk() for kind in node.types]
-    sizes = [kind.feature for kind in types]
-    sizes += [size for instance in graph.instances.values() for size in instance.features.values()]
-    unknown = {name for size in sizes if size is not None for name in size.names}
-    if unknown:
-        raise mistakes.unknown_sizes(graph.name, unknown)
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:

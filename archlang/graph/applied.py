@@ -62,6 +62,7 @@ class Applied:
             reads=self._reads(item),
             span=span,
             axes=self._axes(item),
+            unknown=self._unknown(item),
         )
         return kind, instance
 
@@ -91,6 +92,14 @@ class Applied:
             for size, axis in zip(result.dimensions, CONSTRUCTORS[result.name], strict=False)
             if axis is Axis.LENGTH
         )
+
+    def _unknown(self, item: Extern) -> frozenset[str]:
+        """The sizes that are not known and that statics are computed from."""
+        values = [self.binding.given[parameter.name].value for parameter in item.signature.statics]
+        names = {name for value in values if isinstance(value, Dim) for name in value.names}
+        if any(isinstance(value, Unknown) for value in values):
+            names.update(self.binding.unknown_sizes() or ["?"])
+        return frozenset(names)
 
     def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
         """For each argument the names of its lengths in the signature, "" for one that is a static."""

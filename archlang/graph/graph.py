@@ -126,7 +126,8 @@ class Instance:
     appearance among the inputs: its forward takes a `mask_<name>` for each. `axes` has, for each argument, the names in
     the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
     result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument, in
-    the words of `Manner`. `per_position` says of a halting block that each position halts by itself."""
+    the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
+    the sizes that statics are computed from and that are not known."""
 
     path: str
     block: str
@@ -140,6 +141,7 @@ class Instance:
     reads: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     axes: tuple[tuple[str, ...], ...] = ()
+    unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -149,3 +151,11 @@ class Graph:
     name: str
     region: Region
     instances: Mapping[str, Instance]
+
+    def unknown_sizes(self) -> list[str]:
+        """The sizes of features, and in statics, that only a task can give and none has given; lengths never are."""
+        sizes = [value.type.feature for value in self.region.inputs]
+        sizes += [kind.feature for node in self.region.walk() for kind in node.types]
+        sizes += [size for instance in self.instances.values() for size in instance.features.values()]
+        names = {name for size in sizes if size is not None for name in size.names}
+        return sorted(names.union(*(instance.unknown for instance in self.instances.values())))

@@ -516,12 +516,13 @@ def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
 
 
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
+    sizes = tuple(sizes)
     return Diagnostic(
         "E0608",
-        f"`{model}` needs {listed(sizes)}, which only a task or a static can give",
+        f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static can give",
         span,
         "not known here",
-        remedy="name a recipe of this file, or give the sizes: `archlang.load(path, classes=10, vocab=15)`",
+        remedy="choose a task that gives it, write a number, or give it: `archlang.load(path, classes=10, vocab=15)`",
     )
 
 

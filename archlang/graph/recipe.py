@@ -348,6 +348,9 @@ class Planner:
         )
         if graph is None or result is None or task is None:
             return None if task is not None else graph
+        if known and (names := graph.unknown_sizes()):
+            self.report(mistakes.needs_task(choice.value.span, model.name, names))
+            return None
         if not self._fits(task, model, choice.value.span, inputs, result):
             return None
         leak = self._leak(task, graph, model, choice.value.span)

@@ -52,9 +52,9 @@ class TooLarge(Exception):
 class Regions:
     """Adds nodes to regions, evaluates statics where a frame sees them, and passes mistakes on."""
 
-    def __init__(self, report: Callable[[Diagnostic], None], generic: bool) -> None:
+    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool) -> None:
         self._sink = report
-        self._generic = generic  # whether sizes and statics may be unknown, as where a block is checked on its own
+        self._may_be_unknown = may_be_unknown  # sizes and statics, as where a block is checked on its own
         self._calls: list[Span] = []
         self._ids = 0
         self._lengths: dict[str, int] = {}
@@ -89,12 +89,12 @@ class Regions:
         def report(diagnostic: Diagnostic) -> None:
             self.report(_at_call(diagnostic, declaration.item, span))
 
-        binding = Binding(declaration, span, given, report, configure, ambient, generic)
+        binding = Binding(declaration, span, given, report, configure, ambient, generic, self._may_be_unknown)
         return binding
 
     def _require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static can give, where the model is to be built."""
-        if self._generic:
+        if self._may_be_unknown:
             return
         value = self._evaluator(frame).value(expression, None)
         unknown = isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None)

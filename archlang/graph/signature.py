@@ -172,6 +172,7 @@ class Binding:
     configure: Callable[[Call, Declaration | BlockValue], Value]
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
+    may_be_unknown: bool = True
     sizes: dict[str, Bound] = field(default_factory=dict)
     lengths: set[str] = field(default_factory=set)
     family: tuple[str, tuple[Dim, ...]] | None = None
@@ -220,6 +221,11 @@ class Binding:
             )
         )
         return Bound(None, None)
+
+    def require_known(self, expression: Expression) -> None:
+        """Reports an expression whose value only a task or a static can give, where the model is to be built."""
+        if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):
+            self.report(mistakes.needs_task(self.call, self.declaration.name, self.unknown_sizes()))
 
     def unknown_sizes(self) -> list[str]:
         """The sizes that only a task can give, and that none has given."""
@@ -334,6 +340,7 @@ class Binding:
         if isinstance(written, ConditionalType):
             truth = self.evaluator.truth(written.test)
             if truth is None:
+                self.require_known(written.test)
                 return None
             return self.type(written.then if truth else written.otherwise, features, free)
         dimensions = self.written(written)
@@ -441,6 +448,10 @@ class Binding:
             for size, one in zip(written, axes, strict=False)
             if one is axis and isinstance(size, Name) and size.text not in self.parameters
         ]
+
+
+def _is_known(value: Value) -> bool:
+    return not isinstance(value, Unknown) and (not isinstance(value, Dim) or value.constant is not None)
 
 
 def _constructor(name: str, sizes: int) -> str:
