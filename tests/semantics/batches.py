@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -45,14 +46,16 @@ def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architec
 
 
 def spread_out(module: Architecture, seed: int) -> Architecture:
-    """The module in float64, with noise on all weights."""
+    """The module in float64 with drawn weights. A weight depends on its name alone, so that modules of one model that
+    have different weights agree where they can. Weights that start as a constant stay near it."""
     module.double()
-    generator = torch.Generator().manual_seed(seed)
     halting = {id(weight) for part in module.modules() if isinstance(part, HaltingBlock) for weight in part.parameters()}
     with torch.no_grad():
-        for parameter in module.parameters():
-            scale = 2.0 if id(parameter) in halting else 0.3
-            parameter.add_(scale * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+        for name, weight in module.named_parameters():
+            generator = torch.Generator().manual_seed(crc32(name.encode()) + seed)
+            noise = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+            is_constant = weight.numel() > 0 and bool((weight == weight.flatten()[0]).all()) and weight.numel() > 1
+            weight.copy_((weight if is_constant else 0) + (2.0 if id(weight) in halting else 0.5) * noise)
     return module
 
 
@@ -78,14 +81,15 @@ def _field(kind: Type, length: int, generator: torch.Generator) -> Tensor:
     return torch.randn(length, size, generator=generator, dtype=torch.float64)
 
 
-def ragged(graph: Graph, chance: random.Random, count: int, longest: int = 9) -> list[tuple[int, ...]]:
+def ragged(graph: Graph, chance: random.Random, count: int, shortest: int = 1) -> list[tuple[int, ...]]:
     """Lengths of the fields of some samples."""
+    lengths = range(shortest, 10)
     drawn = []
     for _ in range(count):
         by_name: dict[Dim, int] = {}
         drawn.append(
             tuple(
-                by_name.setdefault(value.type.lengths[0], chance.choice((0, 1, 2, *range(3, longest + 1))))
+                by_name.setdefault(value.type.lengths[0], chance.choice(lengths))
                 for value in graph.region.inputs
             )
         )

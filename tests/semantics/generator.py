@@ -491,14 +491,14 @@ class Writer:
         before = self.values[name]
         if before.kind == NUMBER:
             value = Value(f"{name} {self.chance.choice(('+ 1', '* 0.5', '- 0.5', '/ 2'))}", NUMBER, free=True)
+        elif self.chance.happens(0.08) or before.kind.length not in ("", *self.lengths()):
+            value = before
         elif before.kind.name == "address":
             memory = self.leaf(Kind("seq", before.kind.length, "d"))
             value = Value(f"addresses[bits = 3, base = zero]({memory.text})", before.kind)
         elif before.kind.name == "chunks":
             source = self.leaf(Kind("seq", before.kind.length, "d"))
             value = Value(f"chunks[{self.size()}]({source.text})", before.kind)
-        elif self.chance.happens(0.08):
-            value = before
         else:
             value = self.data(before.kind)
             if self.chance.happens(0.6):
