@@ -55,7 +55,9 @@ def spread_out(module: Architecture, seed: int) -> Architecture:
             generator = torch.Generator().manual_seed(crc32(name.encode()) + seed)
             noise = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
             is_constant = weight.numel() > 0 and bool((weight == weight.flatten()[0]).all()) and weight.numel() > 1
-            weight.copy_((weight if is_constant else 0) + (2.0 if id(weight) in halting else 0.5) * noise)
+            # Halting probabilities neither near 0 nor near 1 for states of any width.
+            scale = 2.0 / max(1, weight.shape[-1]) ** 0.5 if id(weight) in halting else 0.5
+            weight.copy_((weight if is_constant else 0) + scale * noise)
     return module
 
 

@@ -677,7 +677,7 @@ def _block(chance: Chance, name: str, style: Style) -> tuple[BlockSignature, str
     inputs = "h: seq[n, d], g: seq[m, e]" if memory else "h: seq[n, d]"
     gives = "vec[d]" if pooled else "seq[n, d]"
     head = f"block {name}[{', '.join(statics)}]({inputs}) -> {gives} {{"
-    choices = ["times = 1", "times = 0", "flag = false", "rate = 2.0"]
+    choices = ["times = 1", "times = 3", "flag = false", "rate = 2.0"]
     choices += ["f = feedforward[3]", "f = attention[1]"] if takes_block else []
     signature = BlockSignature(name, memory, pooled, style.causal, tuple(chance.sample(choices, len(choices))))
     return signature, "\n".join((head, *writer.lines, "}", ""))
