@@ -1,0 +1,92 @@
+"""Searches for programs that lack a property: python -m tests.semantics --programs 2000 --seed 7 --jobs 2."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from tests.semantics.failures import Failure, failures, is_refused
+from tests.semantics.generator import program
+from tests.semantics.mutations import mutated
+from tests.semantics.properties import PROPERTIES
+from tests.semantics.shrinker import shrink
+
+_CHUNK = 10
+
+
+@dataclass
+class Found:
+    """How many programs were refused, and the failures of the others with their seeds."""
+
+    programs: int = 0
+    refused: int = 0
+    failures: list[tuple[int, str, Failure]] = field(default_factory=list)
+
+
+def text_of(seed: int, mutate: bool) -> str:
+    """The program of a seed, as written or with small edits."""
+    text = program(seed)
+    return mutated(text, random.Random(seed)) if mutate else text
+
+
+def search(first: int, count: int, names: tuple[str, ...], mutate: bool) -> Found:
+    """Checks the programs of some seeds."""
+    torch.set_num_threads(1)
+    found = Found()
+    for seed in range(first, first + count):
+        text = text_of(seed, mutate)
+        found.programs += 1
+        failed = failures(text, seed, names)
+        found.failures += [(seed, text, failure) for failure in failed]
+        if not failed and is_refused(text):
+            found.refused += 1
+    return found
+
+
+def searches(arguments: argparse.Namespace) -> Iterator[Found]:
+    """The results of all chunks of seeds, as they come."""
+    names = tuple(arguments.property or PROPERTIES)
+    starts = range(arguments.seed, arguments.seed + arguments.programs, _CHUNK)
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        jobs = [pool.submit(search, start, _CHUNK, names, arguments.mutate) for start in starts]
+        for job in as_completed(jobs):
+            yield job.result()
+
+
+def main() -> None:
+    """Counts failures by property, and prints the smallest program of each kind."""
+    parser = argparse.ArgumentParser(prog="python -m tests.semantics", description=__doc__)
+    parser.add_argument("--programs", type=int, default=300, help="how many, in steps of 10")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--property", nargs="+", choices=PROPERTIES, help="only these properties")
+    parser.add_argument("--mutate", action="store_true", help="make small edits, so that many are refused")
+    arguments = parser.parse_args()
+    console = Console(soft_wrap=True, highlight=False)
+    total, kinds = Found(), dict[tuple[str, str, str], tuple[int, str, Failure]]()
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for found in track(searches(arguments), "programs", total=-(-arguments.programs // _CHUNK)):
+        total.programs += found.programs
+        total.refused += found.refused
+        for seed, text, failure in found.failures:
+            counts[failure.signature] += 1
+            kinds.setdefault(failure.signature, (seed, text, failure))
+    console.print(f"{total.programs} programs, {total.refused} refused")
+    for name in ("check", *(arguments.property or PROPERTIES)):
+        console.print(f"{name:<12} {sum(count for key, count in counts.items() if key[0] == name)} failures")
+    torch.set_num_threads(1)
+    for signature, (seed, text, failure) in kinds.items():
+        console.print(f"\n{counts[signature]} times, first with seed {seed}: {failure}", markup=False)
+        console.print(shrink(text, seed, failure), markup=False)
+
+
+if __name__ == "__main__":
+    main()

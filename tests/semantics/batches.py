@@ -1,0 +1,167 @@
+"""Inputs for a model, and what it makes of them sample by sample."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.build import build
+from archlang.backend.halting import HaltingBlock
+from archlang.graph.graph import Graph
+from archlang.types import Dim, Type
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The fields of one sample, without padding: Int[n] or Float[n d] each."""
+
+    fields: tuple[Tensor, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(len(field) for field in self.fields)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model computes for a batch: the results without padding, the ponder of the batch, the steps of each sample,
+    and the gradients of the weights by their names."""
+
+    results: tuple[Tensor, ...]
+    ponder: Tensor
+    depth: Tensor | None
+    gradients: Mapping[str, Tensor]
+
+
+def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architecture:
+    """A module in float64 with weights for which samples halt at different steps and no weight is 0."""
+    torch.manual_seed(seed)
+    return spread_out(build(graph, without=without), seed)
+
+
+def spread_out(module: Architecture, seed: int) -> Architecture:
+    """The module in float64 with drawn weights. A weight depends on its name alone, so that modules of one model that
+    have different weights agree where they can. Weights that start as a constant stay near it."""
+    module.double()
+    halting = {id(weight) for part in module.modules() if isinstance(part, HaltingBlock) for weight in part.parameters()}
+    with torch.no_grad():
+        for name, weight in module.named_parameters():
+            generator = torch.Generator().manual_seed(crc32(name.encode()) + seed)
+            noise = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+            is_constant = weight.numel() > 0 and bool((weight == weight.flatten()[0]).all()) and weight.numel() > 1
+            # Halting probabilities neither near 0 nor near 1 for states of any width.
+            scale = 2.0 / max(1, weight.shape[-1]) ** 0.5 if id(weight) in halting else 0.5
+            weight.copy_((weight if is_constant else 0) + scale * noise)
+    return module
+
+
+def samples(graph: Graph, lengths: Sequence[Sequence[int]], seed: int) -> list[Sample]:
+    """A sample for each tuple of lengths, one for each field; fields of one length have it in common."""
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        Sample(
+            tuple(
+                _field(value.type, length, generator)
+                for value, length in zip(graph.region.inputs, of_sample, strict=True)
+            )
+        )
+        for of_sample in lengths
+    ]
+
+
+def _field(kind: Type, length: int, generator: torch.Generator) -> Tensor:
+    size = kind.feature.constant if kind.feature is not None else None
+    assert size is not None
+    if kind.name == "tokens":
+        return torch.randint(0, size, (length,), generator=generator)
+    return torch.randn(length, size, generator=generator, dtype=torch.float64)
+
+
+def ragged(graph: Graph, chance: random.Random, count: int, shortest: int = 1) -> list[tuple[int, ...]]:
+    """Lengths of the fields of some samples."""
+    lengths = range(shortest, 10)
+    drawn = []
+    for _ in range(count):
+        by_name: dict[Dim, int] = {}
+        drawn.append(
+            tuple(
+                by_name.setdefault(value.type.lengths[0], chance.choice(lengths))
+                for value in graph.region.inputs
+            )
+        )
+    return drawn
+
+
+def run(module: Architecture, batch: Sequence[Sample], extra: int = 0, masked: bool = True) -> list[Tensor]:
+    """The results of a batch that is padded by `extra` more positions than its longest sample has, each without its
+    padding. Without `masked` no lengths are given: all samples must have the same."""
+    graph = module.program.graph
+    names = [value.name for value in graph.region.inputs]
+    fields, lengths = [], {}
+    for index, name in enumerate(names):
+        values = [sample.fields[index] for sample in batch]
+        longest = max(map(len, values)) + extra
+        fields.append(torch.stack([_padded(value, longest) for value in values]))
+        lengths[name] = torch.tensor([len(value) for value in values])
+    result = module(*fields, lengths=lengths if masked else None)
+    return [result[row, : result_length(graph, sample)] for row, sample in enumerate(batch)]
+
+
+def result_length(graph: Graph, sample: Sample) -> int | None:
+    """How many positions the result of a sample has; None where it has none."""
+    kinds = {value.id: value.type for value in graph.region.inputs}
+    kinds |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
+    lengths = kinds[graph.region.results[0]].lengths
+    if not lengths:
+        return None
+    known = {
+        name: Dim.of(length)
+        for value, length in zip(graph.region.inputs, sample.lengths, strict=True)
+        for name in value.type.lengths[0].names
+    }
+    return lengths[0].substitute(known).constant
+
+
+def _padded(value: Tensor, longest: int) -> Tensor:
+    """A field with tokens or numbers behind it that must not matter."""
+    rest = (longest - len(value), *value.shape[1:])
+    padding = torch.full(rest, 3) if value.dtype == torch.int64 else torch.full(rest, 7.0, dtype=value.dtype)
+    return torch.cat((value, padding))
+
+
+def outcome(
+    module: Architecture, batch: Sequence[Sample], *, extra: int = 0, masked: bool = True, with_ponder: bool = True
+) -> Outcome:
+    """Forward and backward. The loss is a fixed weighted sum of all results, and the ponder of all samples."""
+    module.zero_grad()
+    results = run(module, batch, extra, masked)
+    ponder = module.ponder
+    loss = sum((weighted(result) for result in results), torch.zeros((), dtype=torch.float64))
+    backward(loss + ponder.double() * len(batch) if with_ponder else loss)
+    return Outcome(tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module))
+
+
+def weighted(result: Tensor) -> Tensor:
+    """A sum in which no two numbers weigh the same."""
+    weights = torch.cos(1.7 * torch.arange(result.numel(), dtype=torch.float64) + 1).reshape(result.shape)
+    return (result.double() * weights).sum()
+
+
+def backward(loss: Tensor) -> None:
+    """Backward, where anything needs it: a result may depend on no weight."""
+    if loss.requires_grad:
+        loss.backward()
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    """The gradients of all weights; zeros for one that has none."""
+    return {
+        name: torch.zeros_like(weight) if weight.grad is None else weight.grad.clone()
+        for name, weight in module.named_parameters()
+    }

@@ -1,0 +1,61 @@
+"""Which property of a program fails, and how."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tests.semantics.compiled import PATH, Compiled, Refused, compile_text
+from tests.semantics.properties import PROPERTIES
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A property that does not hold for a program, with the error that says so."""
+
+    property: str
+    error: str
+    message: str
+
+    @property
+    def signature(self) -> tuple[str, str, str]:
+        """Equal for failures that probably have one cause: what the message says without its numbers and names."""
+        words = re.sub(r"`[^`]*`|\[[^]]*\]|\([^)]*\)|\S*[\d_.]\S*", "", self.message.partition("\n")[0])
+        return self.property, self.error, words[:60]
+
+    def __str__(self) -> str:
+        return f"{self.property}: {self.error}: {self.message}"
+
+
+def failures(text: str, seed: int, names: Collection[str] = tuple(PROPERTIES)) -> list[Failure]:
+    """The properties of a program that do not hold. One that `check` refuses has none, but its errors must be in the
+    program, not in the library."""
+    try:
+        program = compile_text(text)
+    except Exception as error:
+        return [_failure("check", error)]
+    if isinstance(program, Refused):
+        outside = [error for error in program.errors if error.span.source.path.rpartition("/")[2] != PATH]
+        return [Failure("check", "Elsewhere", f"{error.code} is reported at {error.span}") for error in outside]
+    return [failure for name in names if (failure := _check(program, seed, name)) is not None]
+
+
+def _check(program: Compiled, seed: int, name: str) -> Failure | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            PROPERTIES[name](program, seed)
+        except Exception as error:
+            return _failure(name, error)
+    return None
+
+
+def _failure(name: str, error: Exception) -> Failure:
+    return Failure(name, type(error).__name__, str(error))
+
+
+def is_refused(text: str) -> bool:
+    """Whether `check` refuses a program."""
+    return isinstance(compile_text(text), Refused)

@@ -1,0 +1,727 @@
+"""Random well-typed programs: a seed gives the text of blocks and a model `m` that nest every construct of the language."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+# Names that a program may use and that mean something in the language, in Python or in what the compiler writes.
+NASTY = (
+    "self", "A", "a", "aa", "halting", "carry", "by", "as", "batch", "mask", "mask_n", "inf", "nan", "torch", "device",
+    "forward", "block", "model", "tokens", "seq", "number", "number_2", "classify", "lambda", "class", "def", "None",
+    "import", "value", "values", "states", "chunk", "outer", "training", "weight", "pytree", "result", "result_2",
+    "norm_2", "_", "__", "add", "part", "x_1", "ponder", "depth", "recipe", "use", "pure", "reads", "where", "owner",
+)  # fmt: skip
+POINTWISE = (
+    "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
+    "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]",
+)  # fmt: skip
+ATTENTIONS = {
+    "attention": ("position = none", "position = absolute", "position = rotary", "position = xpos", "padded = computed"),
+    "geometric_attention": ("normalised = true", "head_dim = 2"),
+    "relative_attention": ("scale = learned", "head_dim = 2"),
+    "absrel_attention": ("gates = shared", "scale = fixed"),
+}
+LITERALS = ("0", "1", "2", "3", "0.5", "1.5", "1e-3", "10", "-1")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type as text: `seq`, `vec`, `number`, `tokens`, `chunks` or `address`, with a length and a width."""
+
+    name: str
+    length: str = ""
+    width: str = ""
+
+
+NUMBER = Kind("number")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A name, or an expression, of a kind. A `free` one may be read in full by a causal model: it has seen no token of
+    the chunk at hand, or none at all."""
+
+    text: str
+    kind: Kind
+    free: bool = False
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A name that `let` gives to an instance: what it takes and what it gives, with the lengths of its argument."""
+
+    name: str
+    takes: tuple[str, str]  # "seq" or "data", and the width
+    width: str
+    free: bool  # whether it reads position by position, or causally
+
+
+@dataclass(frozen=True)
+class BlockSignature:
+    """A composed block of the program. Its first input is seq[n, d]; `memory` says that it takes a second one."""
+
+    name: str
+    memory: bool
+    pooled: bool
+    causal: bool
+    statics: tuple[str, ...]
+
+
+@dataclass
+class Chance(random.Random):
+    """A random number generator with the questions that a writer of programs asks."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+
+    def happens(self, probability: float) -> bool:
+        return self.random() < probability
+
+
+@dataclass
+class Names:
+    """Fresh names of one definition, some of them nasty."""
+
+    chance: Chance
+    taken: set[str] = field(default_factory=set)
+    count: int = 0
+
+    def fresh(self, stem: str) -> str:
+        nasty = [name for name in NASTY if name not in self.taken]
+        if nasty and self.chance.happens(0.15):
+            name = self.chance.choice(nasty)
+        else:
+            self.count += 1
+            name = f"{stem}{self.count}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a program is made of: whether it shall be causal, and the blocks that it may apply."""
+
+    causal: bool
+    blocks: tuple[BlockSignature, ...] = ()
+    statics: tuple[str, ...] = ("times", "flag", "rate")
+    block_static: str = ""
+
+
+class Writer:
+    """Writes the statements of one body. `movable` are the states that the body may move; `values` all names in sight."""
+
+    def __init__(
+        self,
+        chance: Chance,
+        names: Names,
+        style: Style,
+        values: Sequence[Value],
+        instances: Sequence[Instance],
+        movable: Sequence[str],
+        budget: int,
+        level: int,
+    ) -> None:
+        self.chance = chance
+        self.names = names
+        self.style = style
+        self.values = {value.text: value for value in values}
+        self.instances = list(instances)
+        self.movable = set(movable)
+        self.own: set[str] = set()
+        self.budget = budget
+        self.level = level
+        self.lines: list[str] = []
+
+    # Expressions
+
+    def named(self, kind: Kind) -> list[Value]:
+        return [value for value in self.values.values() if value.kind == kind]
+
+    def lengths(self) -> list[str]:
+        """The lengths of the sequences in sight."""
+        return sorted({value.kind.length for value in self.values.values() if value.kind.name in ("seq", "tokens")})
+
+    def leaf(self, kind: Kind) -> Value:
+        """A value of a kind, as short as possible."""
+        chance = self.chance
+        if kind == NUMBER:
+            return self.number(0)
+        named = self.named(kind)
+        if named and not (kind.name == "seq" and kind.length.isdigit() and chance.happens(0.2)):
+            return chance.choice(named)
+        if kind.name == "vec":
+            return self.pooled(kind, 0)
+        tokens = self.named(Kind("tokens", kind.length))
+        if tokens:
+            block = "embed" if not chance.happens(0.15) else "zeros"
+            return Value(f"{block}[{kind.width}]({chance.choice(tokens).text})", kind, free=block == "zeros")
+        others = [v for v in self.values.values() if v.kind.name == "seq" and v.kind.length == kind.length]
+        if others and not kind.length.isdigit():
+            source = chance.choice(others)
+            return Value(f"linear[{kind.width}]({source.text})", kind, source.free)
+        assert kind.length.isdigit(), f"nothing has the length {kind.length}"
+        init = ", init = normal" if chance.happens(0.8) else ""
+        return Value(f"learned[{kind.length}, {kind.width}{init}]()", kind, free=True)
+
+    def data(self, kind: Kind, depth: int = 2) -> Value:
+        """A sequence or a vector."""
+        if depth <= 0 or self.chance.happens(0.2):
+            return self.leaf(kind)
+        options: list[Callable[[Kind, int], Value]] = [self.arithmetic, self.pointwise, self.linear, self.with_number]
+        options += [self.pointwise, self.composed, self.shared, self.chosen, self.piped, self.joined]
+        if kind.name == "seq":
+            options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed]
+        else:
+            options += [self.pooled]
+        return self.chance.choice(options)(kind, depth - 1)
+
+    def arithmetic(self, kind: Kind, depth: int) -> Value:
+        left, right = self.data(kind, depth), self.data(kind, depth)
+        free = left.free and right.free
+        match self.chance.randrange(6):
+            case 0:
+                return Value(f"({left.text} - {right.text})", kind, free)
+            case 1:
+                return Value(f"(tanh({left.text}) * {right.text})", kind, free)
+            case 2:
+                return Value(f"({left.text} / (softplus({right.text}) + 1))", kind, free)
+            case 3:
+                return Value(f"(-{left.text} + {right.text})", kind, free)
+        return Value(f"({left.text} + {right.text})", kind, free)
+
+    def with_number(self, kind: Kind, depth: int) -> Value:
+        value, number = self.data(kind, depth), self.number(1)
+        operator = self.chance.choice(("+", "-", "*", "/"))
+        if operator == "/":
+            number = Value(self.chance.choice(("2", "0.5", "(1 / 0)", "(3 - 1)")), NUMBER)
+        if operator in "+-" and self.chance.happens(0.3):
+            return Value(f"({number.text} {operator} {value.text})", kind, value.free)
+        return Value(f"({value.text} {operator} {number.text})", kind, value.free)
+
+    def number(self, depth: int) -> Value:
+        named = [value.text for value in self.named(NUMBER)]
+        statics = [static for static in ("times", "rate") if static in self.style.statics]
+        text = self.chance.choice((*LITERALS, *named, *named, *statics))
+        if depth and self.chance.happens(0.4):
+            other = self.chance.choice((*LITERALS, *named, *statics))
+            text = f"({text} {self.chance.choice('+-*')} {other})"
+        return Value(text, NUMBER, free=True)
+
+    def pointwise(self, kind: Kind, depth: int) -> Value:
+        value = self.data(kind, depth)
+        if self.chance.happens(0.1):
+            return Value(f"exp(tanh({value.text}))", kind, value.free)
+        if self.chance.happens(0.2):
+            update, state = self.data(kind, depth - 1), self.leaf(kind)
+            gate = "copy_gate[0.0]" if self.chance.happens(0.3) else "copy_gate"
+            free = value.free and update.free and state.free
+            return Value(f"{gate}(sigmoid({value.text}), {update.text}, {state.text})", kind, free)
+        if self.style.block_static and kind.name == "seq" and self.chance.happens(0.3):
+            return Value(f"{self.style.block_static}({value.text})", kind)
+        return Value(f"{self.chance.choice(POINTWISE)}({value.text})", kind, value.free)
+
+    def linear(self, kind: Kind, depth: int) -> Value:
+        source = self.data(replace(kind, width=self.chance.choice(("d", "2 * d", "3"))), depth)
+        block = self.chance.choice(("linear[{}]", "linear[{}, bias = false]", "mlp[3, {}]", "mlp[hidden = 4, out = {}]"))
+        return Value(f"{block.format(kind.width)}({source.text})", kind, source.free)
+
+    def joined(self, kind: Kind, depth: int) -> Value:
+        if kind.width == "2 * d":
+            left, right = self.data(replace(kind, width="d"), depth), self.data(replace(kind, width="d"), depth)
+            return Value(f"concat({left.text}, {right.text})", kind, left.free and right.free)
+        parts = [self.data(kind, depth - 1) for _ in range(3)]
+        text = ", ".join(part.text for part in parts)
+        return Value(f"linear[{kind.width}](concat({text}))", kind, all(part.free for part in parts))
+
+    def piped(self, kind: Kind, depth: int) -> Value:
+        value = self.data(kind, depth)
+        stages = [self.chance.choice(POINTWISE) for _ in range(self.chance.randint(1, 2))]
+        return Value(f"({' |> '.join((value.text, *stages))})", kind, value.free)
+
+    def chosen(self, kind: Kind, depth: int) -> Value:
+        then, otherwise = self.data(kind, depth), self.leaf(kind)
+        test = self.test()
+        return Value(f"({then.text} when {test} else {otherwise.text})", kind, then.free and otherwise.free)
+
+    def test(self) -> str:
+        return self.chance.choice(("flag", "not flag", "times > 1", "times == 2 and flag", "rate < 1"))
+
+    def attended(self, kind: Kind, depth: int) -> Value:
+        """Attention to the same sequence or another one; in a causal program later keys are hidden, or were never
+        there."""
+        if kind.width not in ("d", "2 * d"):
+            return self.linear(kind, depth)
+        chance, causal = self.chance, self.style.causal
+        query = self.data(kind, depth)
+        name = chance.choice((*ATTENTIONS, "attention"))
+        options = [str(chance.randint(1, 2)), *([chance.choice(ATTENTIONS[name])] if chance.happens(0.5) else [])]
+        memories = [value for value in self.values.values() if value.kind.name == "seq" and value.free]
+        if causal and memories and chance.happens(0.5):
+            memory = chance.choice(memories)
+            return Value(f"{name}[{', '.join(options)}]({query.text}, {memory.text})", kind, query.free)
+        if causal or chance.happens(0.3):
+            options.append("causal = true")
+            if chance.happens(0.5):
+                return Value(f"{name}[{', '.join(options)}]({query.text})", kind, query.free)
+            keys = self.data(Kind("seq", kind.length, "d"), depth)
+            return Value(f"{name}[{', '.join(options)}]({query.text}, {keys.text})", kind, query.free and keys.free)
+        keys = self.data(Kind("seq", chance.choice(self.lengths()), "d"), depth)
+        if not keys.kind.length.isdigit() and chance.happens(0.15):
+            keys = Value(f"start_end({keys.text})", keys.kind)
+        return Value(f"{name}[{', '.join(options)}]({query.text}, {keys.text})", kind)
+
+    def recurrent(self, kind: Kind, depth: int) -> Value:
+        if kind.width == "3":
+            return self.linear(kind, depth)
+        chance = self.chance
+        source = self.data(replace(kind, width=chance.choice(("d", "3"))), depth)
+        block = chance.choice(("lstm", "gru_from_zero", "stack_rnn", "gru", "bilstm", "attentive_gru"))
+        if self.style.causal and block == "bilstm":
+            block = "lstm"
+        match block:
+            case "stack_rnn":
+                return Value(f"stack_rnn[{kind.width}, slots = 3, width = 2]({source.text})", kind, source.free)
+            case "gru" | "attentive_gru":
+                start = self.start(kind.width, depth)
+                memory = f"{self.memory(depth).text}, " if block == "attentive_gru" else ""
+                return Value(f"{block}[{kind.width}]({source.text}, {memory}{start.text})", kind, source.free)
+            case "lstm" if chance.happens(0.3):
+                return Value(f"lstm[{kind.width}, layers = 2]({source.text})", kind, source.free)
+        return Value(f"{block}[{kind.width}]({source.text})", kind, source.free)
+
+    def start(self, width: str, depth: int) -> Value:
+        """A vector to begin with."""
+        kind = Kind("vec", width=width)
+        if not self.style.causal:
+            return self.data(kind, depth)
+        named = [value for value in self.named(kind) if value.free]
+        return self.chance.choice(named) if named else Value(f"mean(learned[2, {width}, init = normal]())", kind, free=True)
+
+    def memory(self, depth: int) -> Value:
+        """A sequence that may be read in full."""
+        if not self.style.causal:
+            return self.data(Kind("seq", self.chance.choice(self.lengths()), "d"), depth)
+        named = [value for value in self.values.values() if value.kind.name == "seq" and value.free]
+        kind = Kind("seq", "3", "d")
+        return self.chance.choice(named) if named else Value("learned[3, d, init = normal]()", kind, free=True)
+
+    def ordered(self, kind: Kind, depth: int) -> Value:
+        value = self.data(kind, depth)
+        if self.style.causal or self.chance.happens(0.5):
+            if kind.width not in ("d", "2 * d"):
+                return value
+            return Value(f"absolute_positions({value.text})", kind, value.free)
+        if self.chance.happens(0.3):
+            return Value(f"reverse(tanh(reverse({value.text})))", kind)
+        return Value(f"reverse({value.text})", kind)
+
+    def pointed(self, kind: Kind, depth: int) -> Value:
+        """What pointers over a memory bring, or what is related to it."""
+        if not self.chance.happens(0.4):
+            return self.leaf(kind)
+        chance, causal = self.chance, self.style.causal
+        steps = self.data(kind, depth - 1)
+        hides = ", causal = true" if causal else ""
+        memory = self.leaf(Kind("seq", kind.length, "d")) if causal else self.memory(depth - 1)
+        if chance.happens(0.4):
+            form = chance.choice(("code", "paper"))
+            read = f"relational_read[reads = 1, hidden = 3, form = {form}, dropout = 0.0{hides}]"
+            return Value(f"linear[{kind.width}]({read}({steps.text}, {memory.text}))", kind)
+        named = self.named(Kind("address", memory.kind.length))
+        address = f"addresses[bits = {chance.choice(('2', '4'))}, base = zero]({memory.text})"
+        if named and chance.happens(0.5):
+            address = chance.choice(named).text
+        form, pointers = chance.choice(("code", "paper")), chance.choice(("1", "2", "3"))
+        unit = f"pointer_unit[{pointers}, hidden = 4, form = {form}, address_hidden = 3{hides}]({address}, {steps.text})"
+        read = f"dereference[{chance.choice(('code', 'paper'))}{hides}]({unit}, {memory.text})"
+        return Value(f"linear[{kind.width}]({read})", kind)
+
+    def pooled(self, kind: Kind, depth: int) -> Value:
+        source = self.data(Kind("seq", self.chance.choice(self.lengths()), kind.width), depth)
+        if depth and kind.width != "3" and self.chance.happens(0.2):
+            return Value(f"bilstm_final[{kind.width}]({source.text})", kind, source.free)
+        return Value(f"{self.chance.choice(('first', 'last', 'mean', 'sum'))}({source.text})", kind, source.free)
+
+    def composed(self, kind: Kind, depth: int) -> Value:
+        """A call of a block of the program."""
+        fitting = [
+            block
+            for block in self.style.blocks
+            if block.pooled == (kind.name == "vec") and (block.causal or not self.style.causal)
+        ]
+        if not fitting or kind.width == "3":
+            return self.pointwise(kind, depth)
+        block = self.chance.choice(fitting)
+        length = kind.length if kind.name == "seq" else self.chance.choice(self.lengths())
+        value = self.data(Kind("seq", length, kind.width), depth)
+        statics = {one.partition(" ")[0]: one for one in block.statics if self.chance.happens(0.3)}
+        chosen = f"[{', '.join(statics.values())}]" if statics else ""
+        memory = f", {self.memory(depth).text}" if block.memory else ""
+        return Value(f"{block.name}{chosen}({value.text}{memory})", kind)
+
+    def shared(self, kind: Kind, depth: int) -> Value:
+        """A call of an instance that `let` names."""
+        fitting = [
+            one
+            for one in self.instances
+            if one.width == kind.width
+            and one.takes[0] in ("data", kind.name)
+            and (one.free or not self.style.causal)
+        ]
+        if not fitting:
+            return self.pointwise(kind, depth)
+        instance = self.chance.choice(fitting)
+        value = self.data(replace(kind, width=instance.takes[1]), depth)
+        return Value(f"{instance.name}({value.text})", kind, value.free and instance.free)
+
+    # Statements
+
+    def bind(self, name: str, value: Value) -> None:
+        self.values[name] = Value(name, value.kind, value.free)
+        self.own.add(name)
+
+    def write(self, line: str) -> None:
+        self.lines.append("    " * self.level + line)
+
+    def kind(self) -> Kind:
+        """The kind of a new value."""
+        width = self.chance.choice(("d", "d", "d", "2 * d", "3"))
+        if self.chance.happens(0.12):
+            return Kind("vec", width=width)
+        lengths = [length for length in self.lengths() if not length.isdigit()] or ["3"]
+        return Kind("seq", "3" if self.chance.happens(0.2) else self.chance.choice(lengths), width)
+
+    def statements(self, count: int) -> None:
+        for _ in range(count):
+            if self.budget <= 0:
+                return
+            self.budget -= 1
+            options: list[tuple[float, Callable[[], None]]] = [
+                (3, self.assign), (0.7, self.assign_number), (1, self.let), (0.7, self.branch), (0.4, self.framed),
+                (0.4, self.addressed), (0.4, self.halved),
+            ]  # fmt: skip
+            if self.level < 4:
+                options += [(2, self.repeat), (1.2, self.stack), (2, self.halting), (2.5, self.scan)]
+            weights, actions = zip(*options, strict=True)
+            self.chance.choices(actions, weights)[0]()
+
+    def assign(self) -> None:
+        kind = self.kind()
+        value = self.data(kind)
+        name = self.names.fresh("v")
+        self.write(f"{name} = {_bare(value.text)}")
+        self.bind(name, value)
+
+    def assign_number(self) -> None:
+        name, value = self.names.fresh("q"), self.number(2)
+        self.write(f"{name} = {_bare(value.text)}")
+        self.bind(name, value)
+
+    def let(self) -> None:
+        name, chance = self.names.fresh("f"), self.chance
+        width = chance.choice(("d", "d", "2 * d"))
+        match chance.randrange(4):
+            case 0:
+                self.write(f"let {name} = linear[{width}]")
+                self.instances.append(Instance(name, ("data", "d"), width, free=True))
+            case 1:
+                causal = self.style.causal or chance.happens(0.3)
+                block = chance.choice(tuple(ATTENTIONS))
+                self.write(f"let {name} = {block}[1{', causal = true' if causal else ''}]")
+                self.instances.append(Instance(name, ("seq", width), width, free=causal))
+            case 2 if any(not (block.memory or block.pooled) for block in self.style.blocks):
+                block = chance.choice([one for one in self.style.blocks if not (one.memory or one.pooled)])
+                self.write(f"let {name} = {block.name}")
+                self.instances.append(Instance(name, ("seq", width), width, free=block.causal))
+            case _:
+                self.write(f"let {name} = {chance.choice(POINTWISE)}")
+                self.instances.append(Instance(name, ("data", width), width, free=True))
+
+    def branch(self) -> None:
+        kind, name = self.kind(), self.names.fresh("b")
+        then, otherwise = self.data(kind), self.data(kind)
+        self.write(f"if {self.test()} {{ {name} = {_bare(then.text)} }} else {{ {name} = {_bare(otherwise.text)} }}")
+        self.bind(name, Value(name, kind, then.free and otherwise.free))
+
+    def framed(self) -> None:
+        """A sequence that is two positions longer."""
+        lengths = [length for length in self.lengths() if length in ("n", "m")]
+        if not lengths:
+            return self.assign()
+        kind = Kind("seq", self.chance.choice(lengths), "d")
+        value, name = self.data(kind), self.names.fresh("framed")
+        self.write(f"{name} = start_end({_bare(value.text)})")
+        self.bind(name, Value(name, replace(kind, length=f"{kind.length} + 2"), value.free))
+
+    def addressed(self) -> None:
+        kind = Kind("seq", self.chance.choice(self.lengths()), "d")
+        value, name = self.data(kind, 1), self.names.fresh("address")
+        self.write(f"{name} = addresses[bits = 3, base = zero]({_bare(value.text)})")
+        self.bind(name, Value(name, Kind("address", kind.length)))
+
+    def halved(self) -> None:
+        """Chunks with a name."""
+        kind = Kind("seq", self.chance.choice(self.lengths()), "d")
+        value, name = self.data(kind, 1), self.names.fresh("cut")
+        self.write(f"{name} = chunks[{self.size()}]({_bare(value.text)})")
+        self.bind(name, Value(name, Kind("chunks", kind.length, "d"), value.free))
+
+    def size(self) -> str:
+        if not self.style.causal and self.chance.happens(0.1):
+            return self.chance.choice(("count = 2", "3, balanced = true"))
+        return self.chance.choice(("1", "2", "3", "4", "9", "times + 1"))
+
+    def inner(self, values: Sequence[Value], states: Sequence[str]) -> Writer:
+        budget = self.budget // 2
+        self.budget -= budget
+        return Writer(
+            self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1
+        )
+
+    def states(self, numbers: bool) -> list[str]:
+        """Some of the names that a loop may move."""
+        kinds = ("seq", "vec", "address", *(("number", "chunks") if numbers else ()))
+        possible = sorted(name for name in self.movable | self.own if self.values[name].kind.name in kinds)
+        return self.chance.sample(possible, min(len(possible), self.chance.choice((1, 1, 2, 3))))
+
+    def move(self, name: str) -> None:
+        """A state's next value."""
+        before = self.values[name]
+        if before.kind == NUMBER:
+            value = Value(f"{name} {self.chance.choice(('+ 1', '* 0.5', '- 0.5', '/ 2'))}", NUMBER, free=True)
+        elif self.chance.happens(0.08) or before.kind.length not in ("", *self.lengths()):
+            value = before
+        elif before.kind.name == "address":
+            memory = self.leaf(Kind("seq", before.kind.length, "d"))
+            value = Value(f"addresses[bits = 3, base = zero]({memory.text})", before.kind)
+        elif before.kind.name == "chunks":
+            source = self.leaf(Kind("seq", before.kind.length, "d"))
+            value = Value(f"chunks[{self.size()}]({source.text})", before.kind)
+        else:
+            value = self.data(before.kind)
+            if self.chance.happens(0.6):
+                value = Value(f"{self.chance.choice(('norm', 'tanh'))}({before.text} + {value.text})", before.kind)
+        self.write(f"{name} <- {_bare(value.text)}")
+        self.values[name] = Value(name, before.kind, value.free and before.free)
+
+    def body(self, inner: Writer, states: Sequence[str]) -> None:
+        """Statements, then a move of each state that none of them has moved."""
+        for name in self.chance.sample(states, len(states)):
+            inner.statements(self.chance.choice((0, 1, 1, 2)))
+            inner.move(name)
+        if self.chance.happens(0.2):
+            inner.statements(1)
+        for name in states:
+            before = self.values[name]
+            self.values[name] = replace(before, free=before.free and inner.values[name].free)
+
+    def close(self, head: str, inner: Writer) -> None:
+        self.write(f"{head} {{")
+        self.lines += inner.lines
+        self.write("}")
+
+    def repeat(self) -> None:
+        self.plain("repeat")
+
+    def stack(self) -> None:
+        self.plain("stack")
+
+    def plain(self, word: str) -> None:
+        states = self.states(numbers=True)
+        if not states:
+            return self.assign()
+        inner = self.inner(tuple(self.values.values()), states)
+        self.body(inner, states)
+        self.close(f"{word} {self.chance.choice(('0', '1', '2', '2', '3', 'times', 'times - 1'))}", inner)
+        return None
+
+    def halting(self) -> None:
+        """A halting loop; some of its states have other lengths, or none."""
+        chance = self.chance
+        states = self.states(numbers=False)
+        halted = [name for name in states if self.values[name].kind.name == "seq"]
+        if not halted:
+            return self.assign()
+        state = chance.choice(halted)
+        values = dict(self.values)
+        mixture = ""
+        if chance.happens(0.4):
+            name = self.names.fresh("s")
+            mixture = f" as {name}"
+            values[name] = Value(name, self.values[state].kind)
+        inner = self.inner(tuple(values.values()), states)
+        self.body(inner, states)
+        limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
+        self.close(f"repeat {limit} halting {state}{mixture} by {self.halting_block()}", inner)
+        for name in states:
+            self.values[name] = replace(self.values[name], free=False)
+        return None
+
+    def halting_block(self) -> str:
+        chance = self.chance
+        block = chance.choice(("token_halt", "global_halt", "act"))
+        if block == "act":
+            statics = [chance.choice(("graves", "dehghani")), f"epsilon = {chance.choice(('0.01', '0.3', '0.5'))}"]
+            if chance.happens(0.6):
+                statics.append("ponder = equation")
+        else:
+            statics = [chance.choice(("0.5", "0.8", "0.95", "1.0"))]
+            statics += [one for one in ("transition = true", "length_cap = false", "ponder = equation") if chance.happens(0.3)]
+            if block == "global_halt" and (self.style.causal or chance.happens(0.3)):
+                statics.append("causal = true")
+        return f"{block}[{', '.join(statics)}]"
+
+    def scan(self) -> None:
+        chance = self.chance
+        over, cut = self.over()
+        carried = self.states(numbers=False) if chance.happens(0.7) else []
+        emits = not carried or chance.happens(0.8)
+        variable = self.names.fresh("c")
+        values = {
+            name: value
+            for name, value in self.values.items()
+            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or chance.happens(0.1)
+        }
+        chunk = Kind("seq", f"{variable}.length", over.width)
+        values[variable] = Value(variable, chunk)
+        inner = self.inner(tuple(values.values()), [*carried, variable])
+        inner.own.add(variable)
+        emission: Value | None = None
+        if emits and chance.happens(0.5):
+            emission = inner.data(replace(chunk, width=chance.choice(("d", over.width))))
+            inner.write(f"emit {_bare(emission.text)}")
+        if chance.happens(0.3):
+            inner.move(variable)
+        self.body(inner, carried)
+        if emits and emission is None:
+            emission = inner.data(replace(chunk, width=chance.choice(("d", over.width))))
+            inner.write(f"emit {_bare(emission.text)}")
+        carry = f" carry {', '.join(carried)}" if carried else ""
+        target = self.names.fresh("y") if emission is not None else ""
+        self.close(f"{f'{target} = ' if target else ''}scan {variable} in {cut}{carry}", inner)
+        for name in carried:
+            self.values[name] = replace(self.values[name], free=False)
+        if emission is not None:
+            self.bind(target, Value(target, replace(over, width=emission.kind.width)))
+
+    def over(self) -> tuple[Kind, str]:
+        """What a scan walks over: its kind as a sequence, and the text of the chunks."""
+        named = [value for value in self.values.values() if value.kind.name == "chunks"]
+        if named and self.chance.happens(0.5):
+            value = self.chance.choice(named)
+            return Kind("seq", value.kind.length, value.kind.width), value.text
+        length = "3" if self.chance.happens(0.15) else self.chance.choice(self.lengths())
+        kind = Kind("seq", length, self.chance.choice(("d", "d", "2 * d")))
+        return kind, f"chunks[{self.size()}]({_bare(self.data(kind, 1).text)})"
+
+    def total(self, kind: Kind) -> Value:
+        """A value of a kind that uses many of those in sight."""
+        named = self.named(kind)
+        chosen = self.chance.sample(named, min(len(named), 4))
+        parts = [*(value.text for value in chosen), self.data(kind).text]
+        others = [value for value in self.values.values() if value.kind.name == "seq" and value.kind.width == "d"]
+        others = [value for value in others if value.kind.length != kind.length and (value.free or not self.style.causal)]
+        if kind.name == "seq" and others and self.chance.happens(0.6):
+            parts.append(f"attention[1]({parts[0]}, {self.chance.choice(others).text})")
+        vectors = [value for value in self.named(Kind("vec", width=kind.width)) if value.free or not self.style.causal]
+        if kind.name == "seq" and vectors and self.chance.happens(0.5):
+            parts.append(f"gru[{kind.width}]({parts[0]}, {self.chance.choice(vectors).text})")
+        return Value(" + ".join(parts), kind)
+
+
+def _bare(text: str) -> str:
+    """An expression without the brackets around it, if it is all in one pair."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[1:-1] if place == len(text) - 1 else text
+    return text
+
+
+def program(seed: int) -> str:
+    """The text of a program whose model is `m`."""
+    chance = Chance(seed)
+    causal = chance.happens(0.6)
+    blocks: list[BlockSignature] = []
+    texts = []
+    for index in range(chance.choice((0, 0, 1, 1, 2))):
+        signature, text = _block(chance, f"block{index}", replace(Style(causal), blocks=tuple(blocks)))
+        blocks.append(signature)
+        texts.append(text)
+    texts.append(_model(chance, Style(causal, tuple(blocks))))
+    return "\n".join(texts)
+
+
+def _block(chance: Chance, name: str, style: Style) -> tuple[BlockSignature, str]:
+    """A composed block with statics; some take a block as a static, or a memory."""
+    memory, pooled = chance.happens(0.25), chance.happens(0.2)
+    names = Names(chance, {"h", "g", "f", "n", "m", "d", "e"})
+    takes_block = not style.causal and chance.happens(0.4)
+    statics = ["times: int = 2", "flag: bool = true", "rate: float = 0.5", *(["f: block = norm"] if takes_block else [])]
+    style = replace(style, block_static="f" if takes_block else "")
+    values = [Value("h", Kind("seq", "n", "d"))]
+    if memory:
+        values.append(Value("g", Kind("seq", "m", "e"), free=True))
+    writer = Writer(chance, names, style, values, (), (), chance.choice((1, 3, 5)), 1)
+    writer.own = {"h"}
+    writer.statements(3)
+    result = writer.total(Kind("vec", width="d") if pooled else Kind("seq", "n", "d"))
+    if memory and not pooled and not style.causal:
+        result = Value(f"{result.text} + attention[1](h, g)", result.kind)
+    writer.write(f"return {result.text}")
+    inputs = "h: seq[n, d], g: seq[m, e]" if memory else "h: seq[n, d]"
+    gives = "vec[d]" if pooled else "seq[n, d]"
+    head = f"block {name}[{', '.join(statics)}]({inputs}) -> {gives} {{"
+    choices = ["times = 1", "times = 3", "flag = false", "rate = 2.0"]
+    choices += ["f = feedforward[3]", "f = attention[1]"] if takes_block else []
+    signature = BlockSignature(name, memory, pooled, style.causal, tuple(chance.sample(choices, len(choices))))
+    return signature, "\n".join((head, *writer.lines, "}", ""))
+
+
+def _model(chance: Chance, style: Style) -> str:
+    names = Names(chance, {"x", "y", "n", "m", "d", "h", "vocab", "classes", "words", "e"})
+    pooled = chance.happens(0.1 if style.causal else 0.4)
+    fields, values = _fields(chance)
+    predicted = values[-1]
+    writer = Writer(chance, names, style, values, (), (), chance.choice((3, 5, 8, 12)), 1)
+    tied = chance.happens(0.2) and predicted.kind.name == "tokens"
+    if tied:
+        writer.write("let e = embed[d]")
+    for index, value in enumerate(values):
+        name = f"h{index or ''}"
+        read = f"linear[d]({value.text})" if value.kind.name == "seq" else _reader(chance, tied and value is predicted)
+        writer.write(f"{name} = {read.format(value.text)}")
+        first = Value(name, Kind("seq", value.kind.length, "d"), free=len(values) > 1 and index == 0)
+        writer.bind(name, first)
+    writer.statements(chance.choice((2, 4, 6)))
+    if pooled:
+        result = f"linear[classes]({writer.total(Kind('vec', width='d')).text})"
+        gives = "logits[classes]"
+    else:
+        length = predicted.kind.length
+        total = writer.total(Kind("seq", length, "d")).text
+        result = f"{'unembed[e]' if tied else chance.choice(('linear[vocab]', 'mlp[3, vocab]'))}({total})"
+        gives = f"logits[{length}, vocab]"
+    writer.write(f"return {result}")
+    statics = f"d = {chance.choice((4, 4, 8))}, times = {chance.choice((1, 2, 2))}, flag = {chance.choice(('true', 'false'))}"
+    return "\n".join((f"model m[{statics}, rate = 0.5]({fields}) -> {gives} {{", *writer.lines, "}", ""))
+
+
+def _fields(chance: Chance) -> tuple[str, list[Value]]:
+    match chance.randrange(8):
+        case 0:
+            return "x: tokens[n], y: tokens[m]", [Value("x", Kind("tokens", "n")), Value("y", Kind("tokens", "m"))]
+        case 1:
+            return "x: seq[n, 3]", [Value("x", Kind("seq", "n", "3"))]
+    return "x: tokens[n]", [Value("x", Kind("tokens", "n"))]
+
+
+def _reader(chance: Chance, tied: bool) -> str:
+    if tied:
+        return "e({})"
+    return chance.choice(("embed[d]({})", "embed[d]({})", "absolute_positions(embed[d]({}))", "linear[d](one_hot({}))"))

@@ -1,0 +1,270 @@
+"""docs/semantics.md as a program: what a typed graph computes for one sample, without batch, padding, masks or passes.
+
+Only the arithmetic of extern blocks is not written here: a call runs the module that stands under the instance's path in
+a compiled model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.names import module_path
+from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
+from tests.semantics.needs import Needs, is_idle, needs_of, state_count
+
+# Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
+Value = Tensor | float | list[Tensor]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model computes for one sample. Depth is None where no halting loop is needed."""
+
+    result: Tensor
+    ponder: Tensor
+    depth: Tensor | None
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a loop adds: the instances that it halts by, its ponder, and the steps of its outermost halting loops."""
+
+    instances: frozenset[str]
+    ponder: Tensor
+    depth: Tensor
+
+
+def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answer:
+    """The result of a model for one sample. The graph is as elaborated; `module` holds the weights. Fields are Int[n]
+    or Float[n d]."""
+    interpreter = _Interpreter(graph, module, needs_of(graph))
+    (result,), costs = interpreter.region(graph.region, list(fields), ())
+    assert isinstance(result, Tensor)
+    total = interpreter.total(costs)
+    return Answer(result, total.ponder, total.depth if costs else None)
+
+
+class _Interpreter:
+    """Walks the regions of a graph. `steps` is the step of each stack around a region, the outermost first."""
+
+    def __init__(self, graph: Graph, module: nn.Module, needs: Needs) -> None:
+        self._instances = graph.instances
+        self._module = module
+        self.needs = needs
+
+    def region(
+        self, region: Region, inputs: Sequence[Value], steps: tuple[int, ...]
+    ) -> tuple[list[Value], list[_Cost]]:
+        """The results of a region, with 0 in the place of what is not needed, and what its loops add."""
+        values: dict[str, Value] = dict(zip((value.id for value in region.inputs), inputs, strict=True))
+        results: dict[str, list[Value]] = {}
+        costs: list[_Cost] = []
+        for node in region.nodes:
+            if node.op == "part":
+                if node.id in self.needs.values:
+                    index = node.attributes["index"]
+                    assert isinstance(index, int)
+                    values[node.id] = results[node.inputs[0]][index]
+                continue
+            if node.regions:
+                if node.id in self.needs.results or (is_idle(node) and self._is_read(node, region)):
+                    results[node.id], added = self._compound(node, [values.get(i, 0.0) for i in node.inputs], steps)
+                    costs += added
+            elif node.id in self.needs.values:
+                results[node.id] = [self._simple(node, [values[source] for source in node.inputs], steps)]
+            if len(node.types) == 1 and node.id in results:
+                values[node.id] = results[node.id][0]
+        return [values.get(result, 0.0) for result in region.results], costs
+
+    def _is_read(self, node: Node, region: Region) -> bool:
+        readers = {one.id for one in region.nodes if one.op == "part" and one.inputs[0] == node.id}
+        return bool(self.needs.values & {node.id, *readers})
+
+    # Arithmetic and calls
+
+    def _simple(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
+        if node.op == "number":
+            value = node.attributes["value"]
+            assert isinstance(value, int | float)
+            return float(value)
+        if node.op in ARITHMETIC:
+            return _arithmetic(node.op, inputs)
+        assert node.op == "call", node.op
+        return self._call(node, inputs, steps)
+
+    def _call(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
+        instance = self._instances[str(node.attributes["instance"])]
+        module = self._weights(instance.path, steps)
+        if not inputs:
+            return _only(module(1))
+        result = module(*(_batch(value) for value in inputs))
+        if node.type.name == "chunks":
+            return [part[0] for part, _ in result if part.shape[1]]
+        return _only(result[0] if isinstance(result, tuple) else result)
+
+    def _weights(self, path: str, steps: tuple[int, ...]) -> nn.Module:
+        for step in steps:
+            path = path.replace("*", str(step), 1)
+        return self._module.get_submodule(module_path(path))
+
+    # Loops and applied blocks
+
+    def _compound(
+        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
+    ) -> tuple[list[Value], list[_Cost]]:
+        if is_idle(node):
+            return list(inputs[: len(node.types)]), []
+        if node.op == "apply":
+            return self.region(node.regions[0], inputs, steps)
+        run = {"repeat": self._repeat, "stack": self._repeat, "halting": self._halting, "scan": self._scan}[node.op]
+        results, ponder, depth = run(node, inputs, steps)
+        instances = self._halting_instances(node)
+        return results, [_Cost(instances, ponder, depth)] if instances else []
+
+    def _repeat(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], Tensor, Tensor]:
+        """s⁰ = the states before the loop, sᵗ = body(sᵗ⁻¹)."""
+        states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
+        totals = []
+        for t in range(_integer(node, "count")):
+            inner = (*steps, t) if node.op == "stack" else steps
+            states, costs = self.region(node.regions[0], [*states, *captured], inner)
+            totals.append(self.total(costs))
+        return states, _sum([total.ponder for total in totals]), _mean([total.depth for total in totals])
+
+    def _halting(
+        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
+    ) -> tuple[list[Value], Tensor, Tensor]:
+        """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h)."""
+        states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
+        halted, others = _integer(node, "state"), self.needs.results[node.id] - {_integer(node, "state")}
+        block = self._weights(str(node.attributes["instance"]), steps)
+        assert isinstance(block, HaltingBlock)
+        tally = block.start(_batch(states[halted]), None)
+        ponder = self._zero()
+        for _ in range(_integer(node, "limit")):
+            if not tally.live.any():
+                break
+            states[halted] = tally.state[0]
+            mixture = [tally.mixture[0]] if node.attributes["mixture"] else []
+            new, costs = self.region(node.regions[0], [*states, *mixture, *captured], steps)
+            tally = block.advance(tally, _batch(new[halted]), None)
+            for index in others:
+                states[index] = _moved(node, index, tally, states[index], new[index])
+            if tally.accepted.any():
+                ponder = ponder + self.total(costs).ponder
+        states[halted] = tally.mixture[0]
+        taken = tally.steps.double()
+        return states, tally.ponder[0] + ponder, taken.sum() / max(1, taken.numel())
+
+    def _scan(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], Tensor, Tensor]:
+        """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk uᵗ."""
+        count = state_count(node)
+        chunks, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
+        assert isinstance(chunks, list)
+        emitted: list[Tensor] = []
+        totals = []
+        for chunk in chunks:
+            results, costs = self.region(node.regions[0], [chunk, *states, *captured], steps)
+            states, emission = results[:count], results[count:]
+            emitted += [value for value in emission if isinstance(value, Tensor)]
+            totals.append(self.total(costs))
+        ponder = _mean([total.ponder for total in totals]) if totals else self._zero()
+        depth = _mean([total.depth for total in totals]) if totals else self._zero()
+        if node.attributes["emits"] is not True:
+            return states, ponder, depth
+        width = node.types[-1].feature
+        assert width is not None
+        assert width.constant is not None
+        return [*states, torch.cat(emitted) if emitted else self._zero().new_zeros(0, width.constant)], ponder, depth
+
+    # Ponder and depth
+
+    def total(self, costs: Sequence[_Cost]) -> _Cost:
+        """What the loops of a region add: those that halt by the same weights count once, as the mean of their ponders;
+        depth is the mean over loops."""
+        if not costs:
+            return _Cost(frozenset(), self._zero(), self._zero())
+        shared: dict[frozenset[str], list[Tensor]] = {}
+        for cost in costs:
+            shared.setdefault(cost.instances, []).append(cost.ponder)
+        depth = _mean([cost.depth for cost in costs])
+        return _Cost(frozenset().union(*shared), _sum([_mean(ponders) for ponders in shared.values()]), depth)
+
+    def _halting_instances(self, node: Node) -> frozenset[str]:
+        inner = [loop for region in node.regions for loop in self.needs.halting(region)]
+        return frozenset(str(loop.attributes["instance"]) for loop in (node, *inner) if loop.op == "halting")
+
+    def _zero(self) -> Tensor:
+        weight = next(self._module.parameters(), None)
+        return torch.zeros((), dtype=torch.float64 if weight is None else weight.dtype)
+
+
+def _arithmetic(op: str, inputs: Sequence[Value]) -> Value:
+    if op == "negate":
+        (value,) = inputs
+        assert not isinstance(value, list)
+        return -value
+    left, right = inputs
+    assert not isinstance(left, list)
+    assert not isinstance(right, list)
+    match op:
+        case "add":
+            return left + right
+        case "subtract":
+            return left - right
+        case "multiply":
+            return left * right
+    if isinstance(left, float) and isinstance(right, float):
+        return _divide(left, right)
+    return left / right
+
+
+def _divide(left: float, right: float) -> float:
+    """The division of IEEE 754, which Python refuses for 0."""
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def _moved(loop: Node, index: int, tally: Tally, before: Value, after: Value) -> Value:
+    """A state after a step: new where the step was accepted. A state that has not the halted one's positions moves while
+    any position accepts the step."""
+    assert isinstance(before, Tensor)
+    assert isinstance(after, Tensor)
+    accepted = tally.accepted[0]
+    length = loop.types[_integer(loop, "state")].lengths[:1]
+    if accepted.dim() and loop.types[index].lengths[:1] != length:
+        accepted = accepted.any()
+    return torch.where(accepted.reshape(accepted.shape + (1,) * (after.dim() - accepted.dim())), after, before)
+
+
+def _batch(value: Value) -> object:
+    """A value as a module takes it: as a batch of one."""
+    return value[None] if isinstance(value, Tensor) else value
+
+
+def _only(result: Tensor) -> Tensor:
+    """The one sample of a batch."""
+    (sample,) = result
+    return sample
+
+
+def _integer(node: Node, name: str) -> int:
+    value = node.attributes[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _sum(values: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(values)).sum(0)
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    return _sum(values) / len(values)

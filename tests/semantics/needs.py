@@ -1,0 +1,121 @@
+"""Which values of a graph its result needs, by the rule of docs/semantics.md: nothing else is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from archlang.graph.graph import LOOPS, Graph, Node, Region
+
+
+@dataclass
+class Needs:
+    """The ids of needed values, and for each loop the numbers of the results (its states first) that are needed."""
+
+    values: set[str] = field(default_factory=set)
+    results: dict[str, set[int]] = field(default_factory=dict)
+
+    def halting(self, region: Region) -> list[Node]:
+        """The needed halting loops with steps in a region, at any depth."""
+        return [
+            node
+            for node in region.walk()
+            if node.op == "halting" and node.attributes["limit"] and self.results.get(node.id)
+        ]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An input of a region: the node that owns the region, and which of the inputs it is."""
+
+    owner: Node
+    index: int
+
+
+class _Search:
+    """Walks from the results back to everything that they use."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.needs = Needs()
+        self._nodes = {node.id: node for node in graph.region.walk()}
+        self._places = {
+            value.id: _Place(node, index)
+            for node in graph.region.walk()
+            for region in node.regions
+            for index, value in enumerate(region.inputs)
+        }
+
+    def value(self, identifier: str) -> None:
+        if identifier in self.needs.values:
+            return
+        self.needs.values.add(identifier)
+        if identifier in self._places:
+            self._input(self._places[identifier])
+        elif identifier in self._nodes:
+            self._node(self._nodes[identifier])
+
+    def _node(self, node: Node) -> None:
+        if node.op == "part":
+            index = node.attributes["index"]
+            assert isinstance(index, int)
+            self._result(self._nodes[node.inputs[0]], index)
+        elif node.op in LOOPS or node.op == "apply":
+            self._result(node, 0)
+        else:
+            for source in node.inputs:
+                self.value(source)
+
+    def _result(self, node: Node, index: int) -> None:
+        """A result of a loop, or of an applied block."""
+        first = 1 if node.op == "scan" else 0
+        if is_idle(node):
+            self.value(node.inputs[index])
+            return
+        results = self.needs.results.setdefault(node.id, set())
+        if index in results:
+            return
+        results.add(index)
+        self.value(node.regions[0].results[index])
+        if node.op == "apply":
+            return
+        if node.op == "scan":
+            self.value(node.inputs[0])
+        if index < state_count(node):
+            self.value(node.inputs[first + index])
+        if node.op == "halting":
+            halted = node.attributes["state"]
+            assert isinstance(halted, int)
+            self._result(node, halted)
+
+    def _input(self, place: _Place) -> None:
+        node, index = place.owner, place.index
+        if node.op == "apply":
+            self.value(node.inputs[index])
+            return
+        first = 1 if node.op == "scan" else 0
+        states = state_count(node)
+        mixture = node.op == "halting" and node.attributes["mixture"] is True
+        if first <= index < first + states:
+            self._result(node, index - first)
+        elif index < first:
+            self.value(node.inputs[0])
+        elif not (mixture and index == states):
+            self.value(node.inputs[index - mixture])
+
+
+def state_count(loop: Node) -> int:
+    """How many states a loop has."""
+    carried = loop.attributes.get("carried")
+    return carried if isinstance(carried, int) else len(loop.types)
+
+
+def is_idle(node: Node) -> bool:
+    """Whether a node is a loop without steps."""
+    return node.op in LOOPS and node.attributes.get("count", node.attributes.get("limit")) == 0
+
+
+def needs_of(graph: Graph) -> Needs:
+    """What the results of a graph need."""
+    search = _Search(graph)
+    for result in graph.region.results:
+        search.value(result)
+    return search.needs

@@ -1,0 +1,304 @@
+"""What holds for every program that `check` accepts: it computes what docs/semantics.md says, and depends on no more."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.build import build
+from archlang.graph.graph import Graph
+from archlang.passes.pipeline import NAMES
+from archlang.source import Source
+from archlang.syntax.parser import parse
+from archlang.syntax.printer import format_program
+from archlang.types.statics import Symbol
+from tests.semantics.batches import (
+    Outcome,
+    Sample,
+    backward,
+    gradients,
+    outcome,
+    ragged,
+    randomised,
+    run,
+    samples,
+    weighted,
+)
+from tests.semantics.compiled import PATH, Compiled, graph_of
+from tests.semantics.interpreter import Answer, interpret
+
+# In float64, relative to the largest number of what is compared.
+TOLERANCE = 1e-9
+# Programs that compute larger numbers than these are compared no further: rounding hides everything there.
+LARGEST = 1e6
+
+Property = Callable[[Compiled, int], None]
+
+
+# What the page excepts
+
+
+def depends_on_padding(graph: Graph) -> bool:
+    """Whether a block reads how far a batch is padded."""
+    return any(
+        instance.statics.get("balanced") is True
+        or (instance.block == "chunks" and bool(instance.statics.get("count")))
+        or instance.statics.get("causal_rule") == Symbol("equal_lengths")
+        for instance in graph.instances.values()
+    )
+
+
+def depends_on_mates(graph: Graph) -> bool:
+    """Whether a block mixes samples."""
+    return any(instance.statics.get("scrambled") is True for instance in graph.instances.values())
+
+
+def ponders_over_padding(graph: Graph) -> bool:
+    """Whether ponder is divided by the padded length."""
+    return any(
+        instance.block == "act" and instance.statics.get("ponder") == Symbol("code")
+        for instance in graph.instances.values()
+    )
+
+
+# Properties
+
+
+def runs(program: Compiled, seed: int) -> None:
+    """Forward and backward run at every length, with lengths and without."""
+    graph, chance = program.graph, random.Random(seed)
+    module = randomised(graph, seed)
+    fields = len(graph.region.inputs)
+    for lengths in ([(1,) * fields], ragged(graph, chance, 3, shortest=0) + [(1,) * fields]):
+        outcome(module, samples(graph, lengths, seed))
+    outcome(module, samples(graph, [(chance.randint(1, 7),) * fields] * 2, seed), masked=False)
+
+
+def bears_emptiness(program: Compiled, seed: int) -> None:
+    """A sample without positions computes the same in a batch, alone and in the interpreter, and without NaN."""
+    graph, chance = program.graph, random.Random(seed)
+    module = randomised(graph, seed)
+    fields = len(graph.region.inputs)
+    empty = (0,) * fields if fields == 1 or chance.random() < 0.4 else chance.choice(((0, 4), (3, 0)))
+    nothing, something = samples(graph, [empty, (3,) * fields], seed)
+    alone = outcome(module, [nothing])
+    assert not any(result.isnan().any() for result in alone.results), "NaN in the result of nothing"
+    outcome(module, [nothing, nothing], masked=False)
+    if depends_on_padding(graph) or depends_on_mates(graph):
+        return
+    with torch.no_grad():
+        mixed = run(module, [something, nothing])
+    _equal("results of nothing in a batch and alone", mixed[1:], alone.results)
+    _compare_with_interpreter(graph, [nothing], seed, with_ponder=True)
+
+
+def equals_the_interpreter(program: Compiled, seed: int) -> None:
+    """Results, gradients, ponder and steps of each sample are those of the reference interpreter."""
+    graph, chance = program.graph, random.Random(seed)
+    batch = samples(graph, ragged(graph, chance, 3), seed)
+    if depends_on_padding(graph) or depends_on_mates(graph):
+        for sample in batch:
+            _compare_with_interpreter(graph, [sample], seed, with_ponder=True)
+        return
+    of_padding = ponders_over_padding(graph)
+    _compare_with_interpreter(graph, batch, seed, with_ponder=not of_padding)
+    if of_padding:
+        _compare_with_interpreter(graph, batch[:1], seed, with_ponder=True)
+
+
+def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, with_ponder: bool) -> None:
+    compiled = outcome(randomised(graph, seed), batch, with_ponder=with_ponder)
+    module = randomised(graph, seed, NAMES)  # passes may leave out what has no weights
+    answers = [interpret(graph, module, sample.fields) for sample in batch]
+    loss = sum((_loss(answer, with_ponder) for answer in answers), torch.zeros((), dtype=torch.float64))
+    backward(loss)
+    expected = Outcome(
+        tuple(answer.result.detach() for answer in answers),
+        torch.stack([answer.ponder.detach() for answer in answers]).mean(),
+        None if answers[0].depth is None else torch.stack([answer.depth for answer in answers if answer.depth is not None]),
+        gradients(module),
+    )
+    _same(compiled, expected, "the module", "the interpreter", with_ponder)
+
+
+def _loss(answer: Answer, with_ponder: bool) -> Tensor:
+    return weighted(answer.result) + (answer.ponder.double() if with_ponder else 0.0)
+
+
+def is_causal(program: Compiled, seed: int) -> None:
+    """Where the checker says so, later tokens change no earlier position of the result."""
+    if not program.causal:
+        return
+    graph = program.graph
+    longest = random.Random(seed).randint(5, 9)
+    module = randomised(graph, seed)
+    generator = torch.Generator().manual_seed(seed)
+    lengths = (*(5 for _ in graph.region.inputs[1:]), longest)
+    for sample in samples(graph, [lengths] * 2, seed):
+        last = sample.fields[-1]
+        cuts = [position for position in range(1, longest) for _ in range(3)]
+        changed = [torch.cat((last[:cut], _other(last[cut:], generator))) for cut in cuts]
+        with torch.no_grad():
+            before, *after = run(module, [Sample((*sample.fields[:-1], field)) for field in (last, *changed)])
+        for cut, result in zip(cuts, after, strict=True):
+            difference = _difference(result[:cut], before[:cut])
+            assert difference <= TOLERANCE, (
+                f"the result at {_first_difference(result[:cut], before[:cut])} changes by {difference:.3g} with tokens "
+                f"from {cut} on"
+            )
+
+
+def _other(field: Tensor, generator: torch.Generator) -> Tensor:
+    """Other values: tokens are never the same, as one of 5 is shifted by 1 to 4."""
+    if field.dtype == torch.int64:
+        return (field + torch.randint(1, 4, field.shape, generator=generator)) % 4
+    return field + torch.randn(field.shape, generator=generator, dtype=field.dtype)
+
+
+def stands_alone(program: Compiled, seed: int) -> None:
+    """The result of a sample is the same alone, among others, in another order and with more padding."""
+    graph, chance = program.graph, random.Random(seed + 1)
+    if depends_on_padding(graph) or depends_on_mates(graph):
+        return
+    module = randomised(graph, seed)
+    batch = samples(graph, ragged(graph, chance, 4), seed)
+    with torch.no_grad():
+        together = run(module, batch)
+        ponder, depth = module.ponder, module.sample_depth
+        ponders = not ponders_over_padding(graph)
+        padded = run(module, batch, extra=3)
+        _equal("results with more padding", padded, together)
+        if ponders:
+            _equal("ponder with more padding", [module.ponder], [ponder])
+        backwards = run(module, batch[::-1])
+        _equal("results in another order", backwards[::-1], together)
+        alone, of_alone, depths = [], [], []
+        for sample in batch:
+            alone += run(module, [sample], masked=False)
+            of_alone.append(module.ponder)
+            depths.append(module.sample_depth)
+        _equal("results alone and in a batch", alone, together)
+        if ponders:
+            _equal("ponder alone and in a batch", [torch.stack(of_alone).mean()], [ponder])
+        assert all((one is None) is (depth is None) for one in depths), "depth is None only sometimes"
+        if depth is not None:
+            _equal("depth alone and in a batch", [one for one in depths if one is not None], list(depth[:, None]))
+
+
+def survives_passes(program: Compiled, seed: int) -> None:
+    """Results, gradients, names of weights and their initial values, ponder and depth are the same without passes."""
+    graph, chance = program.graph, random.Random(seed)
+    batch = samples(graph, ragged(graph, chance, 3, shortest=0) + [(2,) * len(graph.region.inputs)], seed)
+    expected = outcome(randomised(graph, seed), batch)
+    torch.manual_seed(seed)
+    initial = build(graph).state_dict()
+    for without in (NAMES, *(tuple(name for name in NAMES if chance.random() < 0.5) for _ in range(2))):
+        _same(outcome(randomised(graph, seed, without), batch), expected, f"without {', '.join(without)}", "with all", True)
+        torch.manual_seed(seed)
+        found = build(graph, without=without).state_dict()
+        assert list(found) == list(initial), f"names of weights: {list(found)} without {without}, else {list(initial)}"
+        for name, weight in found.items():
+            assert torch.equal(weight, initial[name]), f"another initial value of {name} without {without}"
+
+
+def survives_formatting(program: Compiled, seed: int) -> None:
+    """Formatted text gives an equal graph, and is formatted as it is."""
+    formatted = format_program(parse(Source(PATH, program.text)))
+    again = format_program(parse(Source(PATH, formatted)))
+    assert again == formatted, f"formatted twice:\n{formatted}\n{again}"
+    graph = graph_of(formatted)
+    assert graph == program.graph, f"another graph:\n{formatted}"
+
+
+def survives_copies(program: Compiled, seed: int) -> None:
+    """A deep copy, and a module that takes the weights over, compute the same."""
+    graph = program.graph
+    module = randomised(graph, seed)
+    batch = samples(graph, ragged(graph, random.Random(seed), 2), seed)
+    expected = outcome(module, batch)
+    _same(outcome(copy.deepcopy(module), batch), expected, "a copy", "the module", True)
+    fresh = randomised(graph, seed + 1)
+    fresh.load_state_dict(module.state_dict())
+    _same(outcome(fresh, batch), expected, "a module with the same weights", "the module", True)
+
+
+def runs_in_half_precision(program: Compiled, seed: int) -> None:
+    """In bfloat16 a model runs, and its result is finite wherever it is not large in float64."""
+    graph = program.graph
+    module = randomised(graph, seed)
+    batch = samples(graph, ragged(graph, random.Random(seed), 2), seed)
+    with torch.no_grad():
+        exact = run(module, batch)
+        module.bfloat16()
+        halves = [
+            Sample(tuple(field.bfloat16() if field.is_floating_point() else field for field in sample.fields))
+            for sample in batch
+        ]
+        rounded = run(module, halves)
+    for half, double in zip(rounded, exact, strict=True):
+        assert half.dtype == torch.bfloat16, f"the result is {half.dtype}"
+        assert half.shape == double.shape
+        if _is_moderate(double):
+            assert half.isfinite().all(), "infinite in bfloat16"
+
+
+PROPERTIES: Mapping[str, Property] = {
+    "runs": runs,
+    "empty": bears_emptiness,
+    "interpreter": equals_the_interpreter,
+    "causal": is_causal,
+    "alone": stands_alone,
+    "passes": survives_passes,
+    "format": survives_formatting,
+    "copies": survives_copies,
+    "half": runs_in_half_precision,
+}
+
+
+# Comparison
+
+
+def _same(found: Outcome, expected: Outcome, one: str, other: str, with_ponder: bool) -> None:
+    _equal(f"results of {one} and {other}", found.results, expected.results)
+    if with_ponder:
+        _equal(f"ponder of {one} and {other}", [found.ponder], [expected.ponder])
+    assert (found.depth is None) is (expected.depth is None), f"only one of {one} and {other} has a depth"
+    if found.depth is not None and expected.depth is not None:
+        _equal(f"depth of {one} and {other}", [found.depth], [expected.depth], 1e-6)
+    scale = max((gradient.abs().max().item() for gradient in expected.gradients.values()), default=0.0)
+    for name, gradient in expected.gradients.items():
+        if name not in found.gradients or not _is_moderate(gradient):
+            continue
+        difference = (found.gradients[name] - gradient).abs().max().item()
+        assert difference <= TOLERANCE * max(1.0, scale), f"gradient of {name}: {one} and {other} differ by {difference:.3g}"
+
+
+def _equal(what: str, found: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:
+    for row, (value, wanted) in enumerate(zip(found, expected, strict=True)):
+        assert value.shape == wanted.shape, f"{what}: {tuple(value.shape)} and {tuple(wanted.shape)} in row {row}"
+        if not _is_moderate(wanted) and not (wanted.isnan().any() and _is_moderate(value)):
+            continue
+        difference = _difference(value, wanted)
+        assert difference <= tolerance, f"{what} differ by {difference:.3g} in row {row}"
+
+
+def _difference(value: Tensor, wanted: Tensor) -> float:
+    """The largest difference, relative to the largest number; a NaN counts as infinite."""
+    if not wanted.numel():
+        return 0.0
+    difference = (value.double() - wanted.double()).abs().nan_to_num(float("inf"), float("inf")).max().item()
+    return difference / max(1.0, wanted.abs().nan_to_num(0.0).max().item())
+
+
+def _first_difference(value: Tensor, wanted: Tensor) -> int:
+    rows = (value - wanted).abs().amax(tuple(range(1, value.dim()))) > TOLERANCE
+    return int(rows.nonzero()[0]) if rows.any() else 0
+
+
+def _is_moderate(value: Tensor) -> bool:
+    return not value.numel() or bool((value.abs() < LARGEST).all())

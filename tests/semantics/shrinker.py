@@ -1,0 +1,169 @@
+"""Makes a failing program smaller as long as the same property fails in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import islice
+from typing import Any
+
+from archlang.source import Source
+from archlang.syntax.parser import parse
+from archlang.syntax.printer import format_program
+from archlang.syntax.tree import (
+    Assign,
+    Binary,
+    Body,
+    Call,
+    Conditional,
+    Definition,
+    Halting,
+    If,
+    Name,
+    Node,
+    Number,
+    Pipe,
+    Program,
+    Repeat,
+    Stack,
+    Unary,
+)
+from archlang.syntax.walk import walk
+from tests.semantics.compiled import PATH
+from tests.semantics.failures import Failure, failures
+
+# How many smaller programs are tried.
+ATTEMPTS = 1_500
+
+
+def shrink(text: str, seed: int, failure: Failure, attempts: int = ATTEMPTS) -> str:
+    """The smallest program that was found with the same failure."""
+    tried = {text}
+    while attempts > 0:
+        for smaller in _smaller(text):
+            if smaller in tried or len(smaller) > len(text) or attempts <= 0:
+                continue
+            tried.add(smaller)
+            attempts -= 1
+            if _fails_alike(smaller, seed, failure):
+                text = smaller
+                break
+        else:
+            return text
+    return text
+
+
+def _fails_alike(text: str, seed: int, failure: Failure) -> bool:
+    names = () if failure.property == "check" else (failure.property,)
+    return any(one.signature == failure.signature for one in failures(text, seed, names))
+
+
+def _smaller(text: str) -> Iterator[str]:
+    """The program after each possible edit, the largest cuts first."""
+    program = parse(Source(PATH, text))
+    for edited in _edits_of_program(program):
+        try:
+            yield format_program(edited)
+        except Exception:  # an edit that leaves no program, such as a call without what is called
+            continue
+
+
+def _edits_of_program(program: Program) -> Iterator[Program]:
+    items = program.items
+    for index in range(len(items)):
+        yield replace(program, items=(*items[:index], *items[index + 1 :]))
+    for index, item in enumerate(items):
+        for edited in _edits(item):
+            yield replace(program, items=(*items[:index], edited, *items[index + 1 :]))
+
+
+def _edits(node: Node) -> Iterator[Any]:  # Any: dataclasses.replace takes what a field holds
+    """A node after each edit of itself, then of what it consists of."""
+    yield from _own_edits(node)
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            for edited in _edits(value):
+                yield replace(node, **{field.name: edited})
+        elif isinstance(value, tuple) and value and all(isinstance(one, Node) for one in value):
+            for index in range(len(value)):
+                yield replace(node, **{field.name: (*value[:index], *value[index + 1 :])})
+            for index, one in enumerate(value):
+                for edited in _edits(one):
+                    yield replace(node, **{field.name: (*value[:index], edited, *value[index + 1 :])})
+        if value is not None and field.name in ("mixture", "otherwise"):
+            yield replace(node, **{field.name: None})
+
+
+def _own_edits(node: Node) -> Iterator[Node]:
+    match node:
+        case Body(statements=statements):
+            for index, statement in enumerate(statements):
+                for inner in _unwrapped(statement):
+                    yield replace(node, statements=(*statements[:index], *inner, *statements[index + 1 :]))
+        case Definition():
+            yield from _substituted(node)
+        case Binary(left=left, right=right):
+            yield left
+            yield right
+        case Unary(operand=operand):
+            yield operand
+        case Conditional(then=then, otherwise=otherwise):
+            yield then
+            yield otherwise
+        case Pipe(value=value):
+            yield value
+        case Call(arguments=arguments) if arguments:
+            yield from arguments
+        case Number(value=value):
+            for small in (0, 1, 2):
+                if value > small or value % 1:
+                    yield replace(node, value=small, text=str(small))
+
+
+def _unwrapped(statement: Node) -> Iterator[Sequence[Node]]:
+    """The statements that can stand for a compound one."""
+    match statement:
+        case Repeat(body=body) | Stack(body=body) | Halting(body=body):
+            yield body.statements
+        case If(then=then, otherwise=otherwise):
+            yield then.statements
+            if otherwise is not None:
+                yield otherwise.statements
+    if isinstance(statement, Halting | Stack):
+        yield (Repeat(span=statement.span, count=statement.count, body=statement.body),)
+
+
+def _substituted(definition: Definition) -> Iterator[Definition]:
+    """The definition without one assignment, whose name is replaced by one that its value uses."""
+    for assignment in [node for node in walk(definition) if isinstance(node, Assign)]:
+        without = _without(definition, assignment)
+        names = {node.text for node in walk(assignment.value) if isinstance(node, Name) and len(node.parts) == 1}
+        for name in islice(sorted(names), 6):
+            yield _renamed(without, assignment.name, name)
+
+
+def _without(node: Any, gone: Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
+    changes = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changes[field.name] = _without(value, gone)
+        elif isinstance(value, tuple) and any(isinstance(one, Node) for one in value):
+            changes[field.name] = tuple(_without(one, gone) for one in value if one is not gone)
+    return replace(node, **changes)
+
+
+def _renamed(node: Any, before: str, after: str) -> Any:  # Any: as above
+    if isinstance(node, Name):
+        return replace(node, parts=(after,)) if node.parts == (before,) else node
+    changes = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changes[field.name] = _renamed(value, before, after)
+        elif isinstance(value, tuple) and any(isinstance(one, Node) for one in value):
+            changes[field.name] = tuple(_renamed(one, before, after) for one in value)
+        elif value == before and field.name == "state":
+            changes[field.name] = after
+    return replace(node, **changes) if changes else node

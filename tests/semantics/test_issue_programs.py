@@ -1,0 +1,174 @@
+"""Programs that were once compiled wrongly: each is refused with a diagnostic in the user's file, or has all
+properties."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.semantics.compiled import PATH, RECIPES, Compiled, Refused, compile_text, errors_of
+from tests.semantics.failures import failures
+from tests.semantics.properties import PROPERTIES
+
+HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n"
+# Weights and inputs are drawn from these: what depends on when samples halt shows with some of them only.
+SEEDS = range(5)
+# Seconds, far above what a slow machine needs: what hangs takes hours.
+SLOWEST = 60.0
+
+
+def model(body: str) -> str:
+    """A model of one field; a body that defines no h gets one."""
+    return f"{HEAD}{body}\n}}\n\n"
+
+
+def recipe(body: str) -> str:
+    """A model and a recipe that asks it to predict its input."""
+    return f"{model(body)}{RECIPES[1]}"
+
+
+# Programs of which each is refused or has all properties.
+EITHER = {
+    "emission called A": "a = tanh(h) y = scan A in chunks[9](h) carry a { a <- norm(a) emit A * 2 }"
+    " return linear[vocab](y + a)",
+    "emission called A in chunks of 3": "a = tanh(h) y = scan A in chunks[3](h) carry a { a <- norm(a) emit A * 2 }"
+    " return linear[vocab](y + a)",
+    "memory moved by a halting loop": "k = learned[3, d, init = normal]()"
+    " repeat 6 halting h by token_halt[0.8] { k <- k + 1 h <- h + linear[d](h) }"
+    " return linear[vocab](attention[1, causal = true](h, k))",
+    "memory of a scan moved by a halting loop": "m = learned[3, d, init = normal]()"
+    " y = scan c in chunks[3](h) carry m {"
+    " repeat 6 halting c by token_halt[0.8] { m <- m + 1 c <- c + linear[d](c) } emit attention[1](c, m) }"
+    " return linear[vocab](y)",
+    "second state of act": "k = h repeat 30 halting h by act[epsilon = 0.5] { k <- tanh(k) h <- norm(h + linear[d](h)) }"
+    " return linear[vocab](k)",
+    "scan over its memory": "m = learned[4, d, init = normal]() y = scan c in chunks[4](h) carry m {"
+    " z = scan k in chunks[2](m) { emit attention[1](k, c) } m <- m + attention[1](m, c) emit attention[1](c, z) }"
+    " return linear[vocab](y)",
+    "scan over its memory, which was the chunk": "y = scan c in chunks[4](h) { q = c"
+    " z = scan k in chunks[2](q) carry q { q <- q + 1 emit attention[1](k, c) } emit attention[1](c, z) + q }"
+    " return linear[vocab](y)",
+    "scan over another sequence": "y = scan c in chunks[2](learned[4, d, init = normal]()) { emit attention[1](c, h) }"
+    " return linear[vocab](attention[1, causal = true](h, y))",
+    "scan over another sequence, carrying the input": "y = scan c in chunks[2](learned[4, d, init = normal]()) carry h {"
+    " h <- h + attention[1](h, c) emit c } return linear[vocab](attention[1, causal = true](h, y) + h)",
+    "counted steps": "k = h repeat 30 halting h by act { k <- k + 1 h <- h } return linear[vocab](k)",
+    "counted steps, token halting": "k = h repeat 30 halting h by token_halt[0.9] { k <- k + 1 h <- h }"
+    " return linear[vocab](k)",
+    "number of a halting loop": "a = 1 repeat 5 halting h by token_halt[0.8] { a <- a + 1 h <- h * a }"
+    " return linear[vocab](h * a)",
+    "START and END around a memory": "s = start_end(learned[3, d]()) return linear[vocab](attention[1](h, s))",
+    "START and END around a memory, alone": "s = mean(start_end(learned[3, d, init = normal]()))"
+    " return linear[vocab](gru[d](h, s))",
+    "chunks of a halting loop": "c = chunks[2](h) repeat 5 halting h by token_halt[0.8] {"
+    " c <- chunks[3](h) h <- h + 1 } y = scan k in c { emit k } return linear[vocab](y)",
+    "negative tokens": "g = embed[d](-x) return linear[vocab](g + h)",
+    "stack of no steps": "stack 0 { h <- norm(h) } return linear[vocab](h)",
+    "halting in a loop of no steps": "repeat 0 { repeat 3 halting h by token_halt { h <- norm(h) } }"
+    " return linear[vocab](h)",
+    "unused probabilities": "p = token_halt(h) return linear[vocab](h)",
+    "scan without emission": "m = learned[2, d]() scan c in chunks[2](h) carry m { c <- norm(c) m <- m + attention[1](m, c) }"
+    " return linear[vocab](attention[1](h, m))",
+    "state carried twice": "m = learned[2, d]() y = scan c in chunks[2](h) carry m, m { m <- m + 1 emit c }"
+    " return linear[vocab](y)",
+    "unused code": "v = feedforward[4](h) repeat 3 halting v by token_halt { v <- norm(v) } return linear[vocab](h)",
+    "halting loops of no steps": "repeat 0 halting h by token_halt { h <- norm(h) }"
+    " repeat 3 halting h by act { h <- norm(h) } return linear[vocab](h)",
+    "halting of no steps alone": "repeat 0 halting h by token_halt { h <- norm(h) } return linear[vocab](h)",
+    "loop of no steps around loops": "k = h repeat 0 { k <- linear[d](k) stack 2 { k <- linear[d](k) } } return linear[vocab](h)",
+    "division by zero": "return linear[vocab](h / (1 / 0))",
+    "division of zero by zero in unused code": "v = 0 / 0 repeat 2 { h <- norm(h) v <- v + 1 } return linear[vocab](h)",
+    "mixture of an outer loop": "repeat 3 halting h as w by token_halt { repeat 2 { w <- norm(w) } h <- norm(h + w) }"
+    " return linear[vocab](h)",
+    "memory of states": "m = learned[2, d]() y = scan c in chunks[3](h) carry m {"
+    " emit c + attention[1](c, m) m <- m + attention[1](m, c) } return linear[vocab](y + attention[1](h, m))",
+}
+
+REFUSED = {
+    "repeat of a length": "repeat n { h <- norm(h) } return linear[vocab](h)",
+    "stack of a length": "stack n { h <- norm(h) } return linear[vocab](h)",
+    "halting after a length": "repeat n halting h by token_halt { h <- norm(h) } return linear[vocab](h)",
+    "length compared": "if n < 3 { g = h } else { g = norm(h) } return linear[vocab](g)",
+    "length compared in an expression": "return linear[vocab](h when n < 3 else norm(h))",
+    "slots of a length": "m = learned[n, d]() return linear[vocab](h + m)",
+    "chunks of a length": "y = scan c in chunks[n](h) { emit c } return linear[vocab](y)",
+    "width of a length": "return linear[vocab](attention[1, causal = true](h, linear[n](h)))",
+    "width of half a length": "return linear[vocab](attention[1, causal = true](h, linear[n / 2](h)))",
+    "data times a length": "return linear[vocab](h * n)",
+    "memory that reads a captured sequence": "m = learned[2, d]() y = scan c in chunks[3](h) carry m {"
+    " emit c + attention[1](c, m) m <- m + attention[1](m, h) } return linear[vocab](y)",
+    "state carried twice": "m = learned[2, d]() y = scan c in chunks[2](h) carry m, m { m <- m + 1 emit c }"
+    " return linear[vocab](y)",
+}
+
+CAUSAL = {
+    "memory carried unchanged": "m = learned[3, d, init = normal]() y = scan c in chunks[3](h) carry m {"
+    " emit c + attention[1](c, m) m <- m } return linear[vocab](attention[1](y, m))",
+    "sequence carried unchanged": "k = tanh(h) y = scan c in chunks[3](h) carry k { k <- k emit norm(c) }"
+    " return linear[vocab](y + k)",
+    "full read of zeros": "return linear[vocab](attention[1](h, zeros[d](x)))",
+    "first position": "return linear[vocab](gru[d](h, first(h)))",
+    "full read of addresses": "w = pointer_unit[pointers = 1, hidden = 4](addresses[bits = 3, base = zero](h), h)"
+    " return linear[vocab](dereference[causal = true](w, h))",
+    "chunks of one position": "y = scan c in chunks[1](h) { emit attention[1](c) } return linear[vocab](y)",
+    "reversed twice": "return linear[vocab](reverse(reverse(h)))",
+    "value called self": "self = embed[d](x) return linear[vocab](self + linear[d](self) + h)",
+}
+
+
+@pytest.mark.parametrize("body", EITHER.values(), ids=EITHER)
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_program_is_refused_in_its_file_or_has_the_property(body: str, name: str) -> None:
+    assert [str(failure) for seed in SEEDS for failure in failures(model(body), seed, (name,))] == []
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_a_program_is_refused_at_a_place_in_its_file(body: str) -> None:
+    assert_refused(recipe(body))
+
+
+@pytest.mark.parametrize("body", CAUSAL.values(), ids=CAUSAL)
+def test_a_causal_program_is_accepted_and_has_all_properties(body: str) -> None:
+    program = compile_text(recipe(body))
+    assert isinstance(program, Compiled), program.errors
+    assert [str(failure) for failure in failures(recipe(body), 1)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "block b(h: seq[n, -3]) -> seq[n, 3] { return linear[3](h) }",
+        model("return linear[vocab](linear[1000000000](h))"),
+        model("stack 10000 { stack 10000 { h <- linear[d](h) } } return linear[vocab](h)"),
+        model("repeat 10000 { repeat 10000 { repeat 10000 { h <- norm(h) } } } return linear[vocab](h)"),
+        model("return linear[vocab](mlp[1000000000, 1000000000](h))"),
+    ],
+    ids=["negative width", "wide map", "tall stack", "long loops", "wide network"],
+)
+def test_a_program_that_no_machine_can_run_is_refused_at_once(text: str) -> None:
+    begun = time.perf_counter()
+    assert_refused(text)
+    assert time.perf_counter() - begun < SLOWEST
+
+
+def test_a_table_that_is_used_before_its_embedding_is_reported_in_the_program() -> None:
+    text = (
+        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    let e = embed[d]\n    h = zeros[d](x)\n"
+        "    y = unembed[e](h)\n    return y + linear[vocab](e(x))\n}\n"
+    )
+    assert [str(failure) for failure in failures(text, 1)] == []
+
+
+def test_moving_the_mixture_of_an_outer_loop_is_reported_as_that() -> None:
+    errors = errors_of(model(EITHER["mixture of an outer loop"]))
+    assert errors
+    assert "`w`" in errors[0].message
+    assert "mixture" in f"{errors[0].message} {errors[0].label} {errors[0].remedy}"
+
+
+def assert_refused(text: str) -> None:
+    """`check` reports errors, all of them at places in the program."""
+    program = compile_text(text)
+    assert isinstance(program, Refused)
+    assert {error.span.source.path.rpartition("/")[2] for error in program.errors} == {PATH}

@@ -1,0 +1,98 @@
+"""Random programs have all properties, and use every construct and block."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+
+import pytest
+
+from archlang.names.library import block_names
+from tests.semantics.compiled import Compiled, compile_text
+from tests.semantics.failures import failures
+from tests.semantics.generator import program
+from tests.semantics.mutations import mutated
+from tests.semantics.shrinker import shrink
+
+CHUNK = 10
+PROGRAMS = 300
+MUTATED = 300
+# How many programs `pytest -m slow` checks.
+MANY = int(os.environ.get("ARCHLANG_RANDOM_PROGRAMS", "20000"))
+CONSTRUCTS = {
+    "let": r"\blet ",
+    "composed block": r"\bblock\d\(",
+    "configured block": r"\bblock\d\[",
+    "block as a static": r"f: block = ",
+    "repeat": r"repeat [1-9] \{",
+    "repeat of no steps": r"repeat 0 \{",
+    "stack": r"stack [1-9] \{",
+    "stack of no steps": r"stack 0 \{",
+    "token halting": r"halting .* by token_halt",
+    "global halting": r"halting .* by global_halt",
+    "adaptive computation time": r"halting .* by act",
+    "named mixture": r"halting \S+ as \S+ by",
+    "halting of no steps": r"repeat 0 halting",
+    "scan": r"= scan ",
+    "scan with memory": r"carry \S+ \{",
+    "scan with two states": r"carry \S+, \S+",
+    "scan without emission": r"^ *scan ",
+    "scan over a named cut": r"scan \S+ in [a-z_0-9]+ ",
+    "if": r"\bif ",
+    "when": r" when ",
+    "pipe": r" \|> ",
+    "negation": r"\(-",
+    "infinite number": r"\(1 / 0\)",
+    "number": r"^ *q\d+ = ",
+    "unchanged state": r"\b(\w+) <- \1$",
+    "two fields": r"y: tokens\[m\]",
+    "field of vectors": r"x: seq\[n, 3\]",
+    "longer sequence": r"^ *framed\d+ = ",
+    "address": r"^ *address\d+ = ",
+    "nasty name": r"\b(self|A|lambda|class|None|torch)\b (=|<-)",
+    "result for a sample": r"-> logits\[classes\]",
+}
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
+def test_random_programs_have_all_properties(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        assert_properties(program(seed), seed)
+
+
+@pytest.mark.parametrize("first", range(0, MUTATED, CHUNK))
+def test_mutated_programs_are_refused_or_have_all_properties(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        assert_properties(mutated(program(seed), random.Random(seed)), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(PROGRAMS, PROGRAMS + MANY, 20 * CHUNK))
+def test_many_random_programs_have_all_properties(first: int) -> None:
+    for seed in range(first, first + 20 * CHUNK):
+        assert_properties(program(seed), seed)
+        assert_properties(mutated(program(seed), random.Random(seed)), seed)
+
+
+def test_most_random_programs_are_accepted_and_many_are_causal() -> None:
+    programs = [compile_text(program(seed)) for seed in range(PROGRAMS)]
+    accepted = [one for one in programs if isinstance(one, Compiled)]
+    assert len(accepted) == len(programs)
+    assert sum(one.causal for one in accepted) > PROGRAMS // 4
+
+
+def test_random_programs_use_every_block_of_the_library() -> None:
+    words = {word for seed in range(PROGRAMS) for word in re.findall(r"\w+", program(seed))}
+    assert block_names() <= words
+
+
+@pytest.mark.parametrize("pattern", CONSTRUCTS.values(), ids=CONSTRUCTS)
+def test_random_programs_use_every_construct(pattern: str) -> None:
+    assert any(re.search(pattern, program(seed), re.MULTILINE) for seed in range(PROGRAMS))
+
+
+def assert_properties(text: str, seed: int) -> None:
+    """Fails with the smallest program that lacks the first property."""
+    for failure in failures(text, seed):
+        pytest.fail(f"seed {seed}: {failure}\n{shrink(text, seed, failure)}")
