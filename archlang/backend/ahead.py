@@ -150,9 +150,7 @@ class _Splitting:
         graph, origins, names = fx.Graph(), dict[str, Node](), self._names()
         copies = {one: graph.node_copy(one) for one in self.placeholders}
         copies.update((one, _argument(graph, one.name)) for one in over)
-        begun = {
-            node: _argument(graph, names.unused(f"{loop.name}_{_AHEAD}")) for node, loop in self.firsts.items()
-        }
+        begun = {node: _argument(graph, names.unused(f"{loop.name}_{_AHEAD}")) for node, loop in self.firsts.items()}
         for node in rest:
             if node.op == "output":
                 graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))

@@ -50,7 +50,9 @@ model <model>[d = 4](<x>: tokens[<n>], <y>: tokens[<m>]) -> logits[<n>, vocab] {
 """.replace(" + linear[d](zeros[1, d]() |> embedless)", "")
 NAMES = sorted(set(re.findall(r"<(\w+)>", PROGRAM)))
 # Python's, torch's and those of generated code; some differ by case, underscores or numbers only.
-NASTY = """
+NASTY = re.findall(
+    r"\S+",
+    """
 self class lambda None True def del forward outer program ponder mean_depth decode half half_ half__ Half float to
 sum map input id len type print torch inf nan device fx_pytree pytree NoneType operator getitem __name__ __class__ _ __
 A a AA aA Aa a_1 a_2 a_2_2 A_2 q Q q_1 norm_2 linear_2 linear_3 linear_2_2 attention_2 embed_2 embed_and_mask
@@ -58,7 +60,8 @@ batch join join_2 join_weights join_products repeat_2 repeat_results scan_2 scan
 halting_2 halting_results run_stack run_stack_2 stack_2 stack_2_2 depth number products value value_2 key query hidden
 mask mask_n mask_m mask_n_2 mask_n_plus_2 mask_c_length c_length add add_1 multiply ahead extend weights first rest n m
 start_end_and_mask archlang_backend_lower result output head scan_head scan_rest tokens fields lengths
-""".split()
+""",
+)
 
 
 def renamed(names: dict[str, str]) -> str:
