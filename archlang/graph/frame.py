@@ -35,14 +35,19 @@ class Flow:
 
 @dataclass
 class Place:
-    """Where instances get their names: after their blocks, numbered from the second on."""
+    """Where instances get their names: after their blocks, numbered from the second on. No two are equal."""
 
     prefix: str
     counts: dict[str, int] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
 
     def path(self, name: str) -> str:
-        count = self.counts[name] = self.counts.get(name, 0) + 1
-        return self.prefix + (name if count == 1 else f"{name}_{count}")
+        while True:
+            count = self.counts[name] = self.counts.get(name, 0) + 1
+            word = name if count == 1 else f"{name}_{count}"
+            if word not in self.taken:
+                self.taken.add(word)
+                return self.prefix + word
 
 
 @dataclass
