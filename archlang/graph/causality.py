@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.layout import has_halting_positions, layout
+from archlang.graph.layout import has_halting_positions, is_idle, layout
 from archlang.types import Type
 from archlang.types.causality import CAUSAL, NOTHING, POINTWISE, Horizon, Manner, join_all
 
@@ -89,14 +89,14 @@ class _Analysis:
 
     def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count = len(node.types)
-        if node.attributes["count"] == 0:
+        if is_idle(node):
             return list(arguments[:count])
         states, captured = list(arguments[:count]), arguments[count:]
         return _fixed(states, depth, lambda states: self._region(node.regions[0], [*states, *captured], depth))
 
     def _halting(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count, halted = len(node.types), _int(node, "state")
-        if node.attributes["limit"] == 0:
+        if is_idle(node):
             return list(arguments[:count])
         captured = arguments[count:]
         instance = self._instances[str(node.attributes["instance"])]
@@ -171,6 +171,9 @@ class _Trace:
             if node.op == "part":
                 node, index = nodes[node.inputs[0]], _int(node, "index")
             path.append(node)
+            if is_idle(node):
+                value = node.inputs[index]
+                continue
             if node.regions:
                 inner, entrance = self._inside(node, index)
                 if entrance is None:
