@@ -25,6 +25,14 @@ def horizon(graph: Graph, origin: str) -> Horizon:
     return _Analysis(graph.instances).result(graph, origin)
 
 
+def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
+    """The horizon in the input called `origin` of each value by its id, also in loops; of a loop's node it covers all of
+    its results. A value in a loop of no steps has none."""
+    analysis = _Analysis(graph.instances)
+    analysis.result(graph, origin)
+    return analysis.known
+
+
 def find_leak(graph: Graph, origin: str) -> Leak | None:
     """The path by which the result sees the future of an input; None if it does not."""
     analysis = _Analysis(graph.instances)
