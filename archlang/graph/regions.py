@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.effort import spend
 from archlang.graph.frame import Builder, Flow, Frame
 from archlang.graph.graph import Input, Instance, Node, Region
 from archlang.graph.signature import Binding, settle
@@ -25,6 +26,9 @@ from archlang.types import Type
 from archlang.types.statics import StaticValue
 
 LARGEST = 20_000
+# Steps of work, each as long as a small expression takes.
+_CALL = 16
+_NODE = 4
 NUMBER = Type("number")
 
 
@@ -67,6 +71,9 @@ class Regions:
     def _binding(
         self, declaration: Declaration, given: dict[str, Bound], span: Span, ambient: Mapping[str, Bound], generic: bool
     ) -> Binding:
+        signature = declaration.item.signature
+        spend(_CALL + len(signature.statics) + len(signature.inputs))
+
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self._configure(target, call.statics, binding.evaluator)
 
@@ -111,6 +118,7 @@ class Regions:
         regions: Sequence[Region] = (),
     ) -> tuple[Flow, ...]:
         """Adds a node; one flow for each of its results."""
+        spend(_NODE + len(inputs))
         ids = tuple(self._local(value, builder) for value in inputs)
         node = Node(self._id(), op, ids, tuple(types), span, "", dict(attributes or {}), tuple(regions))
         builder.nodes.append(node)
@@ -139,6 +147,7 @@ class Regions:
 
     def _declare(self, frame: Frame, name: str, span: Span) -> bool:
         """Notes that a name is bound here, once."""
+        spend()
         first = frame.place_of(name)
         if first is None:
             static = frame.binding.parameters.get(name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import spend
 from archlang.names import mistakes
 from archlang.names.modules import Declaration, Module
 from archlang.source import Span
@@ -92,6 +93,7 @@ class Evaluator:
 
     def value(self, expression: Expression, kind: str | None) -> Value:
         """The value of an expression where a static of `kind` stands (None: any)."""
+        spend()
         match expression:
             case Number(value=number):
                 return self._number(number, expression)

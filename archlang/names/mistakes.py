@@ -463,3 +463,36 @@ def test_changes_weights(span: Span, path: str) -> Diagnostic:
         "changes weights",
         remedy="only statics that leave every weight as it is may differ, such as the steps of a `repeat`",
     )
+
+
+# Limits
+
+
+def too_many_uses(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0226",
+        f"this program has more than {limit} lines with `use`, also in the files that it uses",
+        span,
+        f"`use` number {limit + 1}",
+        remedy="put what the program needs into fewer files",
+    )
+
+
+def too_many_used_words(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0227",
+        f"the files that this program uses have more than {limit:_} words and signs together",
+        span,
+        "too much with this file",
+        remedy="use smaller files, with only those blocks that the program needs",
+    )
+
+
+def too_much_work(span: Span, name: str, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0228",
+        f"this program takes more than {limit:_} steps to check; they are used up in `{name}`",
+        span,
+        "checked up to here",
+        remedy="use `repeat` or `stack` where a block is applied many times, or divide the file",
+    )
