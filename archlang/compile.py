@@ -30,9 +30,9 @@ from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
 
-# Steps of work that a check may take: for the text of a program and the first point of each recipe, and for all others.
+# Steps of work that a check may take for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 300_000
-MOST_POINT_STEPS = 200_000
+MOST_STEPS_WITH_POINTS = 450_000
 
 
 def check(path: str | Path) -> tuple[Diagnostic, ...]:
@@ -68,7 +68,7 @@ def _check_module(module: Module, report: Report) -> None:
     later: list[Callable[[], None]] = []
     item: Definition | Extern | Recipe | Table | None = None
     try:
-        with limited(MOST_STEPS):
+        with limited(MOST_STEPS) as budget:
             for declaration in module.own.values():
                 item = declaration.item
                 _check_block(declaration, report)
@@ -90,7 +90,7 @@ def _check_module(module: Module, report: Report) -> None:
         assert item is not None, "an empty program takes no work"
         report(too_much_work(item.name_span, item.name, MOST_STEPS))
         return
-    left = MOST_POINT_STEPS
+    left = MOST_STEPS_WITH_POINTS - budget.spent
     for number, check_points in enumerate(later):
         # What one does not need is left to the others.
         with limited(left // (len(later) - number)) as budget:

@@ -21,14 +21,13 @@ def did_you_mean(name: str, possible: Iterable[str]) -> str | None:
     if not 1 < len(name) <= _LONGEST:
         return None
     candidates = set(possible) - {name}
-    spend(len(candidates))
+    is_compared = len(candidates) <= _MOST_COMPARED
+    spend(2 * len(candidates) if is_compared else len(candidates) // 4)
     # Sorted, so that sets give the same answer in every process; `Norm` is nearer to `norm` than to `Form`.
     same = [candidate for candidate in candidates if candidate.lower() == name.lower()]
     if same:
         return min(same)
-    if len(candidates) > _MOST_COMPARED:
-        return None
-    near = get_close_matches(name, sorted(candidates), n=1, cutoff=_LIKENESS)
+    near = get_close_matches(name, sorted(candidates), n=1, cutoff=_LIKENESS) if is_compared else []
     return near[0] if near else None
 
 

@@ -184,6 +184,7 @@ class Planner:
     def evaluator(self) -> Evaluator:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             block = target if isinstance(target, BlockValue) else BlockValue(target)
+            spend(len(block.declaration.item.signature.statics))
             settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
             return BlockValue(block.declaration, settled)
 

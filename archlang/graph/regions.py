@@ -20,6 +20,7 @@ from archlang.names.modules import Declaration, Module
 from archlang.source import Span
 from archlang.syntax.tree import (
     Call,
+    Extern,
     StaticArgument,
 )
 from archlang.types import Type
@@ -71,8 +72,9 @@ class Regions:
     def _binding(
         self, declaration: Declaration, given: dict[str, Bound], span: Span, ambient: Mapping[str, Bound], generic: bool
     ) -> Binding:
-        signature = declaration.item.signature
-        spend(_CALL + len(signature.statics) + len(signature.inputs))
+        item = declaration.item
+        spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
+        spend(len(item.reads) if isinstance(item, Extern) else 0)
 
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self._configure(target, call.statics, binding.evaluator)
@@ -84,6 +86,7 @@ class Regions:
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
     ) -> BlockValue:
         block = target if isinstance(target, BlockValue) else BlockValue(target)
+        spend(len(block.declaration.item.signature.statics))
         return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
 
     def _evaluator(self, frame: Frame) -> Evaluator:
@@ -118,7 +121,7 @@ class Regions:
         regions: Sequence[Region] = (),
     ) -> tuple[Flow, ...]:
         """Adds a node; one flow for each of its results."""
-        spend(_NODE + len(inputs))
+        spend(_NODE + len(inputs) + sum(len(size.terms) for kind in types for size in kind.dims))
         ids = tuple(self._local(value, builder) for value in inputs)
         node = Node(self._id(), op, ids, tuple(types), span, "", dict(attributes or {}), tuple(regions))
         builder.nodes.append(node)

@@ -282,6 +282,7 @@ class Evaluator:
             case "-":
                 result = left - right
             case "*":
+                spend(len(left.terms) * len(right.terms))
                 result = left * right
             case "/" | "%" if b == 0:
                 self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
@@ -296,11 +297,12 @@ class Evaluator:
                 if difference is None:
                     return Unknown("bool")
                 return _order(node.operator, difference)
-        if isinstance(result, Dim):
-            size = result.constant
-            if size is not None and abs(size) > _LARGEST:
+        if isinstance(result, Dim) and result.is_unwieldy:
+            if result.constant is not None:
                 self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
-                return None
+            else:
+                self.report(mistakes.size_too_large(node.span))
+            return None
         return result
 
     def _real(self, node: Binary, left: float, right: float) -> Value:

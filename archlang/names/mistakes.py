@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
+from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 # Names
 
@@ -264,6 +265,16 @@ def too_deep(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_deep_together(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0225",
+        f"in `{name}`, blocks, loops and expressions are nested too deep in one another",
+        span,
+        "too deep",
+        remedy="give inner values names of their own, and call fewer blocks from inside of loops of blocks",
+    )
+
+
 # Statics
 
 
@@ -381,6 +392,11 @@ def static_given_twice(span: Span, name: str, first: Span) -> Diagnostic:
 
 def not_computable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be computed", remedy=remedy)
+
+
+def size_too_large(span: Span) -> Diagnostic:
+    reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
+    return not_computable(span, reason, "give the size a name of its own: take it as a static of the block")
 
 
 def bad_count(span: Span, word: str, value: str) -> Diagnostic:

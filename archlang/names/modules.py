@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -137,7 +138,7 @@ class Loader:
 
         Raises:
             ProgramError: it cannot be read, or the program as a whole is too large."""
-        key = path.resolve()
+        key = Path(os.path.realpath(path))
         if key not in self._modules:
             self._words += count_words(read(shown).text)
             if self._words > MOST_WORDS:
@@ -186,17 +187,14 @@ class Loader:
                 self.diagnostics.append(mistakes.unknown_module(use.path_span, use.path, library.module_names()))
                 return
             target, shown = found, str(found)
-        try:
-            key, is_there = target.resolve(), target.is_file()
-        except (OSError, ValueError):
-            # No file can have this name: it is too long, or has a zero byte.
-            key, is_there = target, False
+        # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
+        key = Path(os.path.realpath(target))
         if key in self._open:
             waiting = list(self._open)
             circle = [self._open[place] for place in waiting[waiting.index(key) :]]
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
-        if use.is_file and not is_there:
+        if use.is_file and not os.path.isfile(target):
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path))
             return
         try:

@@ -87,6 +87,9 @@ def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
         place = piece.end()
         if piece["comment"]:
             comments.add(piece.start(), piece[0])
+        elif piece["string"] and "\0" in piece[0]:
+            zero = text.index("\0", piece.start())
+            found.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
         elif piece["item"]:
             depth, item = 0, piece.start()
         elif piece["bracket"]:
