@@ -31,8 +31,8 @@ from archlang.types.statics import Interval, StaticValue, Symbol
 
 
 # Steps of work that a check may take for blocks, models and the first point of each recipe, and with all other points.
-MOST_STEPS = 300_000
-MOST_STEPS_WITH_POINTS = 450_000
+MOST_STEPS = 250_000
+MOST_STEPS_WITH_POINTS = 400_000
 
 
 def check(path: str | Path) -> tuple[Diagnostic, ...]:
@@ -81,7 +81,8 @@ def _check_module(module: Module, report: Report) -> None:
                 search = SearchPlanner(planner)
                 planner.check()
                 search.check()
-                later += [planner.check_points, search.check_points]
+                later += [planner.check_points] if planner.parts.vary else []
+                later += [search.check_points] if planner.parts.search else []
             tables = TablePlanner(module, report)
             for item in module.tables.values():
                 tables.check(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.types.causality import MODES, Dependence
 
@@ -53,6 +54,7 @@ class _Analysis:
         return self.region(graph.region, inputs)[0]
 
     def region(self, region: Region, inputs: Sequence[Dependence]) -> list[Dependence]:
+        spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
         for value, given in zip(region.inputs, inputs, strict=True):
             self.known[value.id] = given
         parts: dict[str, list[Dependence]] = {}

@@ -147,8 +147,9 @@ class Loader:
 
     def _load_shipped(self, path: Path) -> Module:
         if path not in _shipped:
-            told = len(self.diagnostics)
+            told, uses = len(self.diagnostics), self._uses
             module = self._load(path, str(path))
+            self._uses = uses  # what the library uses is no matter of the program
             if len(self.diagnostics) > told:
                 return module
             _shipped[path] = module

@@ -16,7 +16,7 @@ LONGEST_WORD = 1_000
 
 _WORD = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|\w+|[^\s\w]')
 # A long word; what stands in a comment or in a short text in quotes is skipped.
-_LONG = re.compile(rf'(#[^\r\n]*)|("[^"\r\n]{{{LONGEST_WORD},}}|[\w.]{{{LONGEST_WORD + 1},}})|"[^"\r\n]*"')
+_LONG = re.compile(rf'(#[^\r\n]*)|("[^"\r\n]{{{LONGEST_WORD + 1},}}"?|[\w.]{{{LONGEST_WORD + 1},}})|"[^"\r\n]*"')
 
 
 def count_words(text: str) -> int:
