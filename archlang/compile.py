@@ -29,7 +29,6 @@ from archlang.syntax.tree import Boolean, Definition, Extern, Number, Recipe, Se
 from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
-
 # Steps of work that a check may take for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
 MOST_STEPS_WITH_POINTS = 400_000

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 ORDINARY = ROOT / "recipes" / "ndr.arch"
 SIZE = 900_000
 _TINY = 2_000
-_CPU = Unit("s of CPU, whole process", lambda call: float(call()), warm=0, most=2)
+_CPU = Unit("s of CPU, whole process", lambda call: float(call()), warm=0, most=1)
 
 _HEAD = "block b(h: seq[n, d]) -> seq[n, d] {\n"
 _END = "    return h\n}\n"
@@ -42,6 +42,10 @@ def repeated(pattern: str, size: int, between: str = "") -> str:
 
 def block(lines: str) -> str:
     return f"{_HEAD}{lines}{_END}"
+
+
+def signed(statics: str, where: str = "", name: str = "b") -> str:
+    return f"block {name}{statics}(h: seq[n, d]) -> seq[n, d] {where} {{ return h }}\n"
 
 
 def recipe(lines: str, name: str = "trial") -> str:
@@ -76,6 +80,25 @@ def states(count: int) -> str:
     return block(bind + "    " + "repeat 2 { " * 20 + moves + " }" * 20 + "\n")
 
 
+def loops_in_blocks(levels: int) -> str:
+    """Blocks of which each calls the one before inside of loops."""
+    text = "block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
+    for level in range(1, levels):
+        loop = "repeat 2 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
+        text += f"block b{level}(h: seq[n, d]) -> seq[n, d] {{ {loop} return h }}\n"
+    return text
+
+
+def slow_states(count: int) -> str:
+    """A loop in whose states a dependence moves on by one state in each step."""
+    bind = "".join(f"    s{index} = e\n" for index in range(count))
+    moves = " ".join(f"s{index} <- s{index} + s{index + 1}" for index in range(count - 1))
+    last = f"s{count - 1}"
+    loop = f"    repeat 2 {{ {moves} {last} <- {last} + attention[1, causal = true]({last}) }}\n"
+    model = f"    e = embed[8](x)\n{bind}{loop}    return s0 |> linear[vocab]\n"
+    return f"model small(x: tokens[n]) -> logits[n, vocab] {{\n{model}}}\n" + recipe("").replace("ctl", "flipflop")
+
+
 def ladder(size: int) -> str:
     """Sizes whose polynomials double in degree."""
     count = min(size // 30, 60)
@@ -87,7 +110,7 @@ def polynomial(size: int) -> str:
     """A power of a sum of many sizes."""
     names = [f"a{index}" for index in range(12)]
     power = " * ".join([f"({' + '.join(names)})"] * min(max(size // 80, 2), 40))
-    return f"block b[{', '.join(f'{name}: int' for name in names)}, all = {power}](h: seq[n, d]) -> seq[n, d] {{ return h }}\n"
+    return signed(f"[{', '.join(f'{name}: int' for name in names)}, all = {power}]")
 
 
 def chain(count: int) -> Texts:
@@ -118,7 +141,7 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     "comments": lambda size: "#\n" * (size // 2),
     "comments above a statement": lambda size: _HEAD + "    # why\n" * (size // 14) + _END,
     "comments in an expression": lambda size: block(
-        f"    v = h{' # why' * 1}\n" + repeated("    + h # why {i}\n", size)
+        "    v = h # why\n" + repeated("    + h # why {i}\n", size)
     ),
     "blank lines": lambda size: _HEAD + "\n" * size + _END,
     "one long line": lambda size: _HEAD + repeated("v{i} = h ", size) + _END,
@@ -207,8 +230,8 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     ),
     "arguments": lambda size: block(f"    v = concat({', '.join(['h'] * (size // 3))})\n"),
     "statics": lambda size: f"block b[{repeated('s{i}: int', size, ', ')}](h: seq[n, d]) -> seq[n, d] {{ return h }}\n",
-    "statics of statics": lambda size: (
-        f"block b[s0: int, {', '.join(f's{index + 1} = s{index} + 1' for index in range(size // 20))}](h: seq[n, d]) -> seq[n, d] {{ return h }}\n"
+    "statics of statics": lambda size: signed(
+        f"[s0: int, {', '.join(f's{index + 1} = s{index} + 1' for index in range(size // 20))}]"
     ),
     "sizes of large degree": lambda size: ladder(size),
     "sizes with many terms": lambda size: polynomial(size),
@@ -231,6 +254,18 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
         f"block b[s = [{repeated('{i}', size // 2, ', ')}]](h: seq[n, d]) -> seq[n, d] {{ return h }}\n"
         + block(repeated("    v{i} = b(h)\n", size // 2)).replace("block b", "block c")
     ),
+    "a product of sizes, added": lambda size: signed(
+        f"[{repeated('a{i}: int', size // 2, ', ')}, s = {' + '.join(f'a{index}' for index in range(60))}]"
+    ),
+    "concatenations that double": lambda size: block(
+        "    v0 = h\n" + "".join(f"    v{index + 1} = concat(v{index}, v{index})\n" for index in range(size // 30))
+    ),
+    "blocks in loops in blocks": lambda size: loops_in_blocks(39),
+    "inputs with defaults": lambda size: (
+        f"block b(h: seq[n, d], {repeated('x{i}: seq[n, d] = h', size // 2, ', ')})"
+        " -> seq[n, d] { return h }\n" + block(repeated("    v{i} = b(h)\n", size // 2)).replace("block b", "block c")
+    ),
+    "a state that moves on slowly": lambda size: slow_states(min(size // 40, 1_500)),
     "uses": lambda size: repeated("use archlang.models.panm as a{i}\n", size),
     "uses of missing files": lambda size: repeated('use "./missing{i}.arch"\n', size),
     # Files
@@ -252,7 +287,8 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     "points in lists": lambda size: (
         _MODEL
         + recipe(
-            f"    vary model.d in [{repeated('{i}', size // 3, ', ')}], model.heads in [{repeated('{i}', size // 3, ', ')}]\n"
+            f"    vary model.d in [{repeated('{i}', size // 3, ', ')}],\n"
+            f"        model.heads in [{repeated('{i}', size // 3, ', ')}]\n"
         )
     ),
     "varied statics": lambda size: _MODEL + recipe(f"    vary {repeated('model.d in [8, 16]', size, ', ')}\n"),
@@ -361,8 +397,8 @@ def _cases(setting: Setting) -> Iterator[Case]:
 
 GROUP = Group(
     "adversarial files",
-    "Whole processes of `archlang check`. Each file is made to be slow in one way, and has as many words as a program may "
-    "have.",
+    "Whole processes of `archlang check`. Each file is made to be slow in one way, and has as many words as a program "
+    "may have.",
     _cases,
     devices=("cpu",),
 )

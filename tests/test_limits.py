@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from archlang import compile as compiler
 from archlang.compile import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
-from archlang.diagnostics import Diagnostic, effort
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS
 from archlang.graph import points
 from archlang.graph.calls import _DEEPEST as DEEPEST_CALL
@@ -149,19 +151,20 @@ def test_a_long_list_that_every_call_evaluates_ends_in_an_error() -> None:
 
 
 def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent: list[int] = []
-    limited = effort.limited
+    budgets: list[Budget] = []
 
-    def noted(steps: int):  # type: ignore[no-untyped-def]  # a context manager like the one that it wraps
-        context = limited(steps)
-        spent.append(steps)
-        return context
+    @contextmanager
+    def noted(steps: int) -> Iterator[Budget]:
+        with limited(steps) as budget:
+            budgets.append(budget)
+            yield budget
 
     monkeypatch.setattr(compiler, "limited", noted)
     text = MODEL + recipe("    vary model.d in 1..20")
     assert check_text(text) == check_text(text) == ()
-    assert spent[: len(spent) // 2] == spent[len(spent) // 2 :]
-    assert spent[0] == MOST_STEPS
+    first, first_points, second, second_points = budgets
+    assert 0 < first.spent == second.spent < MOST_STEPS
+    assert first.spent < first_points.spent == second_points.spent
 
 
 def test_blocks_in_loops_in_blocks_end_in_an_error() -> None:

@@ -259,7 +259,8 @@ class TablePlanner:
         planner = self._planner(recipe)
         if planner is None:
             return False
-        return all([planner.knows(setting.path) for setting in settings if not _is_group(setting)])
+        known = [planner.knows(setting.path) for setting in settings if not _is_group(setting)]
+        return all(known)
 
     def _planner(self, name: str) -> Planner | None:
         if name not in self._planners:

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-
-import networkx as nx
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.names import library, mistakes
@@ -225,7 +224,7 @@ def _mentions(definition: Definition) -> Iterator[Name]:
 
 def _block_circles(module: Module) -> Iterator[Diagnostic]:
     """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
-    uses: nx.DiGraph[str] = nx.DiGraph()
+    uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in module.own.items():
         if not isinstance(declaration.item, Definition):
@@ -233,17 +232,25 @@ def _block_circles(module: Module) -> Iterator[Diagnostic]:
         bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text
-            if used in module.own and used not in bound and isinstance(module.own[used].item, Definition):
-                uses.add_edge(user, used)
-                places.setdefault((user, used), name.span)
-    for component in nx.strongly_connected_components(uses):
-        if len(component) == 1 and not any(uses.has_edge(block, block) for block in component):
-            continue
-        circle = _circle_in(uses.subgraph(component))
+            is_block = used in module.own and used not in bound and isinstance(module.own[used].item, Definition)
+            if is_block and (user, used) not in places:
+                uses.setdefault(user, []).append(used)
+                places[user, used] = name.span
+    for circle in _circles(uses):
         spans = [places[pair] for pair in pairwise(circle)]
         yield mistakes.block_circle(spans[0], circle, spans)
 
 
-def _circle_in(component: nx.DiGraph[str]) -> list[str]:
-    edges = nx.find_cycle(component, min(component.nodes))
-    return [edges[0][0], *(edge[1] for edge in edges)]
+def _circles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """A circle of each component that has one, with its first block again at its end."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError:
+        # Imported where there is a circle, as it takes longer than checking most files.
+        import networkx as nx
+
+        graph = nx.DiGraph(uses)
+        for component in nx.strongly_connected_components(graph):
+            if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
+                edges = nx.find_cycle(graph.subgraph(component), min(component))
+                yield [edges[0][0], *(edge[1] for edge in edges)]

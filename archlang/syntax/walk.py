@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
-from functools import cache
 
 from archlang.syntax.tree import Node
 
@@ -21,15 +19,10 @@ def walk(node: Node) -> Iterator[Node]:
 
 def _children(node: Node) -> list[Node]:
     children: list[Node] = []
-    for name in _fields(type(node)):
+    for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, Node):
             children.append(value)
         elif isinstance(value, tuple):
             children += [part for part in value if isinstance(part, Node)]
     return children
-
-
-@cache
-def _fields(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
