@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-
-import networkx as nx
 
 from archlang.source import Span
 from archlang.types import Dim, Type
@@ -98,15 +95,6 @@ class Region:
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...]
     results: tuple[str, ...]
-
-    @cached_property
-    def flow(self) -> nx.DiGraph[str]:
-        """Who feeds whom: an edge from each producer's id to each user's id."""
-        flow: nx.DiGraph[str] = nx.DiGraph()
-        flow.add_nodes_from(value.id for value in self.inputs)
-        flow.add_nodes_from(node.id for node in self.nodes)
-        flow.add_edges_from((source, node.id) for node in self.nodes for source in node.inputs)
-        return flow
 
     def walk(self) -> Iterator[Node]:
         """Every node, also in loops and applied blocks; outer before inner."""
