@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -34,6 +34,29 @@ def foreign_python(instance: Instance) -> BuildError:
 
 def no_such_class(instance: Instance, reason: str) -> BuildError:
     return BuildError(f"{_place(instance.span)}`{instance.block}` is to be {instance.python}: {reason}.")
+
+
+def not_imported(instance: Instance, module: str, error: Exception) -> BuildError:
+    return BuildError(
+        f"{_place(instance.span)}`{instance.block}` is {instance.python}, and importing {module} raised "
+        f"{_raised(error)}"
+    )
+
+
+def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> BuildError:
+    """A class that raises when it is called with the statics, also as they need more memory than there is."""
+    given = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
+    return BuildError(
+        f"{_place(instance.span)}`{instance.block}` cannot be constructed: {instance.python}({given}) raised "
+        f"{_raised(error)}"
+    )
+
+
+def not_initialised(instance: Instance) -> BuildError:
+    return BuildError(
+        f"{_place(instance.span)}`{instance.block}` cannot be used: the constructor of {instance.python} does not call "
+        "super().__init__()"
+    )
 
 
 def not_halting(instance: Instance) -> BuildError:
@@ -185,6 +208,16 @@ def _kind(value: object) -> str:
     if isinstance(value, list | tuple) and value:
         return f"a {name} of {', '.join(sorted({type(one).__name__ for one in value}))}"
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _raised(error: Exception) -> str:
+    """An error with the first line of its message."""
+    name, text = type(error).__name__, str(error).strip().split("\n")[0]
+    return f"{name}: {text}" if text else name
+
+
+def _argument(value: object) -> str:
+    return type(value).__name__ if isinstance(value, torch.nn.Module) else repr(value)
 
 
 def _dtype(dtype: torch.dtype) -> str:
