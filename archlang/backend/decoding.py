@@ -77,11 +77,15 @@ def decode(
         )
     sizes = check_fields(name, inputs, fields)
     others, known = with_positions(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
-    tokens = _first(module, program, target, others, begin)
+    tokens = _first(module, others, begin)
+    whole = [*others[:target], tokens, *others[target:]]
+    check_fields(name, program.inputs, whole)
+    if not tokens.shape[1]:
+        raise mistakes.nothing_to_begin_with(name, program.fields[target])
     vocabulary = program.inputs[target].vocabulary
     assert vocabulary is not None
     if end is not None and not 0 <= end < vocabulary:
-        raise mistakes.no_token(name, program.fields[target], end, vocabulary)
+        raise mistakes.no_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
         answer_lengths = _answer_lengths(name, answer_lengths, tokens)
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
@@ -93,7 +97,6 @@ def decode(
         steps = LIMIT
     else:
         raise mistakes.no_limit()
-    whole = [*others[:target], tokens, *others[target:]]
     masks = make_masks(program, whole, known)
     with _at_test(module):
         step = (
@@ -146,32 +149,21 @@ class _Anew:
         return logits
 
 
-def _first(
-    module: nn.Module, program: Program, target: int, fields: Sequence[Tensor], begin: int | Tensor
-) -> Int[Tensor, "b k"]:
+def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
     """The tokens that every answer begins with."""
-    if not isinstance(begin, Tensor):
-        weights = next(module.parameters(), None)
-        batch, device = (
-            (len(fields[0]), fields[0].device) if fields else (1, None if weights is None else weights.device)
-        )
-        begin = torch.full((batch, 1), begin, device=device)
-    model, field = program.graph.name, program.inputs[target]
-    check_fields(model, [field], [begin])
-    if fields and len(begin) != len(fields[0]):
-        raise mistakes.other_batch(
-            model, program.fields[1 if target == 0 else 0], len(fields[0]), field.name, len(begin)
-        )
-    if not begin.shape[1]:
-        raise mistakes.nothing_to_begin_with(model, field.name)
-    return begin
+    if not isinstance(begin, int):
+        return begin
+    if fields:
+        return torch.full((len(fields[0]), 1), begin, device=fields[0].device)
+    weights = next(module.parameters(), None)
+    return torch.full((1, 1), begin, device=None if weights is None else weights.device)
 
 
 def _answer_lengths(model: str, lengths: Lengths, tokens: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    known = integers(lengths, lambda: mistakes.no_answer_lengths(model, lengths))
+    known = integers(lengths, mistakes.no_answer_lengths, model)
     if known.shape != tokens.shape[:1]:
         raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(known.shape))
-    check_range(known, 0, torch.iinfo(known.dtype).max, lambda length: mistakes.negative_answer(model, length))
+    check_range(known, 0, torch.iinfo(known.dtype).max, mistakes.negative_answer, model)
     return known.to(tokens.device)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor as _is_wrapped
 
 from archlang.backend import mistakes
 from archlang.graph.graph import Input
@@ -61,30 +60,29 @@ def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) 
         TypeError: a field is no tensor, or one of another dtype.
         ValueError: a shape or a token does not fit the type of a field."""
     sizes: dict[str, int] = {}
-    origins: dict[str, str] = {}
     sums: list[tuple[Field, Dim, int]] = []
-    first: tuple[str, Tensor] | None = None
+    first: tuple[str, int, torch.device] | None = None
     for field, value in zip(fields, values, strict=True):
         if not field.is_tensor:
             continue
-        tensor = _tensor(model, field, value)
-        first = (field.name, tensor) if first is None else first
-        if len(tensor) != len(first[1]):
-            raise mistakes.other_batch(model, first[0], len(first[1]), field.name, len(tensor))
-        if tensor.device != first[1].device:
-            raise mistakes.other_device(model, first[0], first[1].device, field.name, tensor.device)
-        for index, (wanted, size) in enumerate(zip(field.sizes, tensor.shape[1:], strict=True)):
+        batch, *counts = _tensor(model, field, value).shape
+        assert isinstance(value, Tensor)
+        if first is None:
+            first = field.name, batch, value.device
+        elif batch != first[1]:
+            raise mistakes.other_batch(model, first[0], first[1], field.name, batch)
+        elif value.device != first[2]:
+            raise mistakes.other_device(model, first[0], first[2], field.name, value.device)
+        for index, (wanted, size) in enumerate(zip(field.sizes, counts, strict=True)):
             if isinstance(wanted, str):
-                known, origin = sizes.setdefault(wanted, size), origins.setdefault(wanted, field.name)
-                if known != size:
-                    raise mistakes.other_length(model, wanted, origin, known, field.name, size)
-            elif isinstance(wanted, int):
-                if wanted == size:
-                    continue
+                if sizes.setdefault(wanted, size) != size:
+                    origin = next(one.name for one in fields if wanted in one.sizes)
+                    raise mistakes.other_length(model, wanted, origin, sizes[wanted], field.name, size)
+            elif isinstance(wanted, Dim):
+                sums.append((field, wanted, size))
+            elif wanted != size:
                 counted = field.type.axes[index] is Axis.LENGTH
                 raise mistakes.wrong_size(model, field.name, field.type, wanted, size, counted)
-            else:
-                sums.append((field, wanted, size))
     for field, length, size in sums:
         # A sum of lengths that no field has for itself says nothing.
         if length.names <= sizes.keys() and evaluated(length, sizes) != size:
@@ -101,8 +99,8 @@ def _tensor(model: str, field: Field, value: object) -> Tensor:
         raise mistakes.wrong_dtype(model, field.name, field.type, tokens, value.dtype)
     if value.dim() != 1 + len(field.sizes):
         raise mistakes.wrong_axes(model, field.name, field.type, field.sizes, tuple(value.shape))
-    if (size := field.vocabulary) is not None:
-        check_range(value, 0, size - 1, lambda token: mistakes.no_token(model, field.name, token, size))
+    if field.vocabulary is not None:
+        check_range(value, 0, field.vocabulary - 1, mistakes.no_token, model, field.name, field.vocabulary)
     return value
 
 
@@ -113,23 +111,24 @@ def evaluated(length: Dim, sizes: Mapping[str, int]) -> int:
     return max(0, value)
 
 
-def check_range(values: Shaped[Tensor, "*_"], least: int, most: int, mistake: Callable[[object], Exception]) -> None:
-    """Raises the mistake of a value outside of the range. A GPU checks its values itself, and nothing waits for it."""
-    if not _are_known(values):
+def check_range(
+    values: Shaped[Tensor, "*_"], least: int, most: int, mistake: Callable[..., Exception], *facts: object
+) -> None:
+    """Raises the mistake, of a value outside of the range and of other facts. A GPU checks its values itself, and
+    nothing waits for it. Values are not read while torch traces, transforms or records a call."""
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.maybe_current_level() is not None
+        or type(values) is not Tensor
+    ):
         return
-    if values.device.type == "cuda":
-        torch._assert_async(((values >= least) & (values <= most)).all(), str(mistake("a value")))
-    elif values.device.type == "cpu" and values.numel():
-        for value in map(int, torch.aminmax(values)):
-            if not least <= value <= most:
-                raise mistake(value)
-
-
-def _are_known(values: Tensor) -> bool:
-    """Whether values can be read: not while torch traces, transforms or records a call."""
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
-        return False
-    return type(values) is Tensor and not _is_wrapped(values)
+    if values.is_cuda:
+        torch._assert_async(((values >= least) & (values <= most)).all(), str(mistake("a value", *facts)))
+    elif values.is_cpu and values.numel():
+        low, high = map(int, torch.aminmax(values))
+        if low < least or high > most:
+            raise mistake(low if low < least else high, *facts)
 
 
 # Lengths
@@ -148,11 +147,11 @@ def check_lengths(
         ValueError: there are more or fewer of them than samples, or one is negative or beyond the padded length."""
     if lengths is None:
         return {}
-    names = tuple(field.name for field in fields)
-    if not isinstance(lengths, Mapping):
-        if len(names) != 1:
-            raise mistakes.lengths_of_which(model, names)
-        lengths = {names[0]: lengths}
+    if isinstance(lengths, Tensor) or not isinstance(lengths, Mapping):
+        if len(fields) != 1:
+            raise mistakes.lengths_of_which(model, [field.name for field in fields])
+        return {fields[0].name: _lengths(model, fields[0], values[0], lengths)}
+    names = [field.name for field in fields]
     if unknown := lengths.keys() - set(names):
         raise mistakes.lengths_of_no_field(model, map(str, unknown), names)
     checked = {
@@ -168,27 +167,28 @@ def check_lengths(
 def _lengths(model: str, field: Field, value: Tensor, lengths: object) -> Tensor:
     if field.length is None:
         raise mistakes.lengths_of_no_positions(model, field.name, field.type)
-    tensor = integers(lengths, lambda: mistakes.no_lengths(model, field.name, lengths))
+    tensor = integers(lengths, mistakes.no_lengths, model, field.name)
     if tensor.shape != value.shape[:1]:
         raise mistakes.wrong_lengths(model, field.name, len(value), tuple(tensor.shape))
     padded = value.shape[1]
     least = padded if isinstance(field.sizes[0], int) else 0
-    check_range(tensor, least, padded, lambda length: mistakes.wrong_length(model, field.name, length, least, padded))
+    check_range(tensor, least, padded, mistakes.wrong_length, model, field.name, least, padded)
     return tensor.to(value.device)
 
 
-def integers(value: object, mistake: Callable[[], Exception]) -> Tensor:
-    """A tensor of integers, of one or of a list of integers; raises the mistake for anything else."""
+def integers(value: object, mistake: Callable[..., Exception], *facts: object) -> Tensor:
+    """A tensor of integers, of one or of a list of integers; for another value raises the mistake of it and of other
+    facts."""
     if isinstance(value, Tensor):
         if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-            raise mistake()
+            raise mistake(value, *facts)
         return value
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise mistake()
+        raise mistake(value, *facts)
     try:
         return torch.tensor([operator.index(one) for one in value], dtype=torch.int64)
-    except (TypeError, RuntimeError):  # RuntimeError: beyond 64 bits
-        raise mistake() from None
+    except (TypeError, ValueError, RuntimeError):  # the last two: beyond 64 bits
+        raise mistake(value, *facts) from None
 
 
 def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Tensor]) -> None:
@@ -198,12 +198,5 @@ def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Ten
         if field.name in lengths and field.length is not None:
             owner = owners.setdefault(field.length, field.name)
             if owner != field.name:
-                mistake = mistakes.other_lengths(model, str(field.length), owner, field.name)
-                _check_equal(lengths[owner], lengths[field.name], mistake)
-
-
-def _check_equal(one: Tensor, other: Tensor, mistake: Exception) -> None:
-    def raised(_: object) -> Exception:
-        return mistake
-
-    check_range(one - other, 0, 0, raised)
+                apart = lengths[owner] - lengths[field.name]
+                check_range(apart, 0, 0, mistakes.other_lengths, model, str(field.length), owner, field.name)

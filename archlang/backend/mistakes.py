@@ -120,13 +120,13 @@ def other_length(model: str, length: str, first: str, known: int, field: str, si
     )
 
 
-def no_token(model: str, field: str, token: object, vocabulary: int) -> ValueError:
+def no_token(token: object, model: str, field: str, vocabulary: int) -> ValueError:
     return ValueError(
         f"{token} is not a token of `{field}` of `{model}`: its vocabulary has the tokens 0 to {vocabulary - 1}"
     )
 
 
-def no_lengths(model: str, field: str, value: object) -> TypeError:
+def no_lengths(value: object, model: str, field: str) -> TypeError:
     return TypeError(
         f"`{model}` takes the lengths of `{field}` as a tensor or a list of integers, and got {_kind(value)}"
     )
@@ -143,18 +143,18 @@ def wrong_lengths(model: str, field: str, batch: int, shape: tuple[int, ...]) ->
     )
 
 
-def wrong_length(model: str, field: str, length: object, least: int, padded: int) -> ValueError:
+def wrong_length(length: object, model: str, field: str, least: int, padded: int) -> ValueError:
     wanted = f"be {padded}, which it is in every sample" if least == padded > 0 else f"lie between 0 and {padded}"
     return ValueError(f"{length} is not a length of `{field}` of `{model}`: it must {wanted}")
 
 
-def other_lengths(model: str, length: str, first: str, field: str) -> ValueError:
+def other_lengths(_: object, model: str, length: str, first: str, field: str) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but their lengths differ in a sample"
     )
 
 
-def no_answer_lengths(model: str, value: object) -> TypeError:
+def no_answer_lengths(value: object, model: str) -> TypeError:
     return TypeError(f"`{model}` takes answer_lengths as a tensor or a list of integers, and got {_kind(value)}")
 
 
@@ -164,7 +164,7 @@ def wrong_answer_lengths(model: str, batch: int, shape: tuple[int, ...]) -> Valu
     )
 
 
-def negative_answer(model: str, length: object) -> ValueError:
+def negative_answer(length: object, model: str) -> ValueError:
     return ValueError(f"{length} is not a length of an answer of `{model}`: it must be 0 or more")
 
 

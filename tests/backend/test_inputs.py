@@ -165,6 +165,7 @@ model m[d = 4](source: tokens[n], target: tokens[k]) -> logits[k, vocab] {
     ("arguments", "kind", "complaint"),
     [
         ({"begin": 11}, ValueError, "11 is not a token of `target` of `m`"),
+        ({"begin": [0, 1]}, TypeError, "takes `target` as a tensor, and got a list of int"),
         ({"begin": ids(3, 1)}, ValueError, "`source` has 2 samples, and `target` has 3"),
         ({"begin": ids(2, 0)}, ValueError, "`m` writes `target` from at least one token, and `begin` has none"),
         ({"begin": ids(2)}, ValueError, r"takes `target`, .* of the shape \[batch, k\], and got \[2\]"),
