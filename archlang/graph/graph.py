@@ -125,7 +125,8 @@ class Instance:
     appearance among the inputs: its forward takes a `mask_<name>` for each. `axes` has, for each argument, the names in
     the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
     result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument:
-    pointwise, causal, full."""
+    pointwise, causal, full. `caveats` are the promises that it does not keep: a sample's result depends on `padding` or
+    on the `batch`, the block draws `random` numbers, or does so in `training`, and its `gradients` stop."""
 
     path: str
     block: str
@@ -138,6 +139,7 @@ class Instance:
     reads: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     axes: tuple[tuple[str, ...], ...] = ()
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,4 +41,11 @@ class Dependence(Enum):
 
 
 # How a block may say that it reads an input.
-MODES = {"pointwise": Dependence.POINTWISE, "causal": Dependence.CAUSAL, "full": Dependence.FULL}
+MODES = {
+    "pointwise": Dependence.POINTWISE,
+    "causal": Dependence.CAUSAL,
+    "full": Dependence.FULL,
+    "length": Dependence.NONE,
+    "first": Dependence.FULL,
+    "mirrored": Dependence.FULL,
+}
