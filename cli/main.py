@@ -13,6 +13,7 @@ from archlang.cli import (
     blocks,
     check,
     console,
+    contracts,
     data,
     diff,
     evaluate,
@@ -25,7 +26,6 @@ from archlang.cli import (
     summary,
     table,
     tasks,
-    test,
     train,
     tune,
     viz,
@@ -50,7 +50,7 @@ app.command("summary")(summary.summary)
 app.command("explain")(explain.explain)
 app.command("blocks")(blocks.blocks)
 app.command("tasks")(tasks.tasks)
-app.command("test")(test.hold_blocks)
+app.command("test")(contracts.hold_blocks)
 app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)

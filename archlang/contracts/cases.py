@@ -88,10 +88,14 @@ class _Form:
     defaults: bool
 
 
-def cases(declaration: Declaration, tables: Mapping[str, Table]) -> list[Case]:
+_MOST_GENERAL = _Form("seq", False)
+
+
+def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool = False) -> list[Case]:
     """A case with every static at its default, and one for each other value of a static. A static without a default
     has a small value, and the others move with one that `where` ties them to. `tables` are instances for the statics
-    that are blocks."""
+    that are blocks. Other values are tried with all inputs given and `data` as sequences; if `thorough`, in each
+    form."""
     search = _Search(declaration, tables)
     found: list[Case] = []
     for form in _forms(declaration):
@@ -101,6 +105,8 @@ def cases(declaration: Declaration, tables: Mapping[str, Table]) -> list[Case]:
         found.append(default)
         if base.instance.statics != default.instance.statics:
             found.append(base)
+        if form != _MOST_GENERAL and not thorough:
+            continue
         for parameter in declaration.item.signature.statics:
             for value in search.alternatives(parameter):
                 changed = search.first(form, {parameter.name: value})
@@ -168,18 +174,19 @@ class _Search:
     def _bind(self, form: _Form, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
         """The case of a call with these statics and sizes; None where the signature does not allow them."""
         problems: list[Diagnostic] = []
-        signature = self.declaration.item.signature
         given = {
             parameter.name: Bound(value, None)
             for parameter, value in zip(self.parameters, values, strict=True)
             if value is not None
         }
-        span = self.declaration.item.name_span
+        item = self.declaration.item
+        assert isinstance(item, Extern)
+        span = item.name_span
         binding = Binding(self.declaration, span, given, problems.append, lambda call, target: None)
         binding.family = (form.data, (Dim.of(DATA_LENGTH),) if form.data == "seq" else ())
         kinds: dict[str, Type] = {}
         arguments: list[str] = []
-        for parameter in signature.inputs:
+        for parameter in item.signature.inputs:
             if parameter.default is not None and form.defaults:
                 binding.match(parameter, kinds[parameter.default], span)
                 arguments.append(parameter.default)
@@ -202,7 +209,7 @@ class _Search:
         if problems:
             return None
         flows = [Flow(Builder(), name, kinds[name], span) for name in arguments]
-        result, instance = Applied(problems.append, binding, flows).result(BLOCK, self.declaration.item.python_span)
+        result, instance = Applied(problems.append, binding, flows).result(BLOCK, item.python_span)
         if problems or result is None or instance is None:
             return None
         order = {name: index for index, name in enumerate(kinds)}

@@ -146,7 +146,7 @@ def wrong_length(case: Case, size: str, expected: int, found: int, facts: Facts)
 def draws(case: Case, when: str, clause: str, facts: Facts) -> Diagnostic:
     return _mistake(
         "E0709",
-        f"the block draws random numbers in {when}, and its signature does not say so",
+        f"the block draws random numbers in {when}, which its signature does not say",
         case.item.name_span,
         f"no `{clause}`",
         case,
@@ -158,24 +158,24 @@ def draws(case: Case, when: str, clause: str, facts: Facts) -> Diagnostic:
 def draws_elsewhere(case: Case, when: str, facts: Facts) -> Diagnostic:
     return _mistake(
         "E0709",
-        f"the block draws random numbers of Python or numpy in {when}",
+        f"the result in {when} depends on random numbers that are not torch's",
         case.item.name_span,
-        "not from torch's generator",
+        "draws from Python or numpy",
         case,
         facts,
         "draw numbers from torch's generator, so that a seed reproduces a run",
     )
 
 
-def changes(case: Case, gap: float, facts: Facts) -> Diagnostic:
+def remembers(case: Case, change: str, when: str, facts: Facts) -> Diagnostic:
     return _mistake(
         "E0709",
-        f"a second call with the same input differs by {_number(gap)}",
+        "a second call with the same input and the same seed gives another result",
         case.item.name_span,
-        "called twice in evaluation",
+        f"{change} in {when}",
         case,
         facts,
-        "keep nothing between calls, and draw numbers from torch's generator only",
+        "keep nothing between calls",
     )
 
 

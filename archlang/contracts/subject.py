@@ -79,7 +79,7 @@ class Subject:
         except ArchlangError:
             raise  # there is no such class
         except Exception as error:
-            raise Broken(mistakes.raises(self.case, "its constructor", error, subject.facts())) from error
+            raise Broken(mistakes.raises(self.case, "its constructor", error, self.facts())) from error
         return root
 
     @cached_property
@@ -89,7 +89,7 @@ class Subject:
         generator = self.generator(99)
         with torch.no_grad():
             for weight in root.parameters():
-                weight += _JITTER * torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+                weight.add_(_JITTER * torch.randn(weight.shape, generator=generator, dtype=weight.dtype))
         return root
 
     @property
@@ -189,7 +189,7 @@ class Subject:
                 )
         else:
             value = self._tensor(result, grows, batch, padded, facts)
-        found = []
+        found: list[Fields] = []
         for row, sample in enumerate(batch):
             real = samples.shape(kind, sample.sizes)
             part = value[row, : real[0]] if kind.name == "chunks" else value[row][tuple(map(slice, real))]

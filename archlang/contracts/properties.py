@@ -49,7 +49,7 @@ def hold(declaration: Declaration, seed: int = 0, thorough: bool = False) -> lis
     if isinstance(found, str):
         return _untested(name, f"no block of the library can stand for `{found}`")
     lengths = _THOROUGH_LENGTHS if thorough else _LENGTHS
-    subjects = [Subject(case, seed, lengths) for case in cases(declaration, found)]
+    subjects = [Subject(case, seed, lengths) for case in cases(declaration, found, thorough)]
     if not subjects:
         return _untested(name, "no statics and sizes were found that `where` allows")
     verdicts: list[Verdict] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +12,12 @@ import typer
 from archlang.cli import console
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from archlang.contracts import Verdict
+
+# The width of a code, as of `E0703`.
+_CODE = 5
 
 
 def hold_blocks(
@@ -75,32 +78,36 @@ def _described(verdict: Verdict) -> dict[str, object]:
 
 def _print(verdicts: Sequence[Verdict]) -> None:
     """A row for each block, a column for each property; why something was skipped stands below, by its number."""
-    reasons = {reason: str(index) for index, reason in enumerate(dict.fromkeys(one.skipped for one in verdicts), 0)}
-    console.out.print(_table(verdicts, reasons), soft_wrap=False)
+    skipped = dict.fromkeys(one.skipped for one in verdicts if one.skipped)
+    reasons = {reason: str(number) for number, reason in enumerate(skipped, start=1)}
+    for row in _rows(verdicts, reasons):
+        console.out.print(row)
     for reason, number in reasons.items():
-        if reason:
-            console.out.print(f"{number}  skipped: {reason}", markup=False)
+        console.out.print(f"{number}  skipped: {reason}", markup=False)
     blocks = dict.fromkeys(one.block for one in verdicts)
     broken = dict.fromkeys(one.block for one in verdicts if one.mistake is not None)
     count = f"{len(blocks)} block{'s' * (len(blocks) != 1)}"
     console.out.print(f"{count}, {f'{len(broken)} broken' if broken else 'all as their signatures say'}", markup=False)
 
 
-def _table(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Table:
-    from rich.table import Table
+def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:
+    """The lines of the table. Its columns are as wide as their titles, whatever the width of the terminal."""
     from rich.text import Text
 
     properties = list(dict.fromkeys(one.property for one in verdicts))
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("block")
-    for name in properties:
-        table.add_column(name, justify="center", no_wrap=True, min_width=len(name))
+    margin = max(len(one.block) for one in verdicts) + 2
+    yield Text("  ".join([" " * (margin - 2), *(name.ljust(_CODE) for name in properties)]), "bold")
     for block in dict.fromkeys(one.block for one in verdicts):
-        cells = []
+        row = Text(block.ljust(margin))
         for one in verdicts:
-            if one.block == block and one.mistake is not None:
-                cells.append(Text(one.mistake.code, "bold red"))
-            elif one.block == block:
-                cells.append(Text(reasons[one.skipped], "dim") if one.skipped else Text("✓", "green"))
-        table.add_row(Text(block), *cells)
-    return table
+            if one.block == block:
+                cell, style = _cell(one, reasons)
+                row.append(cell.center(max(_CODE, len(one.property))) + "  ", style)
+        row.rstrip()
+        yield row
+
+
+def _cell(verdict: Verdict, reasons: dict[str, str]) -> tuple[str, str]:
+    if verdict.mistake is not None:
+        return verdict.mistake.code, "bold red"
+    return (reasons[verdict.skipped], "dim") if verdict.skipped else ("✓", "green")
