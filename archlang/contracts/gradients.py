@@ -76,8 +76,8 @@ def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
     inputs = [leaf for _, leaf in leaves][: len(subject.case.inputs)]
     outputs = _outputs(subject.run(subject.root, batch, values=inputs))
     result = sum((one.sum() for one in outputs), torch.zeros(()))
-    if not result.requires_grad:
-        return
+    if not result.requires_grad or not result.isfinite():
+        return  # `batch` names a result that is not finite
     named = [(name, leaf) for name, leaf in leaves if leaf.requires_grad]
     found = _gradients(result, named)
     for (name, _), gradient in zip(named, found, strict=True):

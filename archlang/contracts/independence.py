@@ -26,7 +26,7 @@ def padding(subject: Subject) -> None:
     if not subject.case.lengths:
         raise Skipped("has no length")
     _require_independence(subject, "padding")
-    for sizes in subject.sizes():
+    for sizes in [*subject.sizes(), dict.fromkeys(subject.case.lengths, 0)]:
         sample = subject.sample(sizes)
         alone = subject.one(sample)
         _same(subject, sample, alone, subject.one(sample, masked=True), sizes, "with a mask that is true everywhere")

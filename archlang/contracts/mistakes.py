@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from archlang.contracts.cases import Case
 from archlang.diagnostics import ArchlangError, Diagnostic, Label
@@ -131,10 +131,11 @@ def wrong_gradient(case: Case, name: str, reason: str, facts: Facts) -> Diagnost
     )
 
 
-def wrong_length(case: Case, size: str, expected: int, found: int, facts: Facts) -> Diagnostic:
+def wrong_length(case: Case, row: int, size: str, expected: int, places: Sequence[int], facts: Facts) -> Diagnostic:
+    where = f"at the positions {', '.join(map(str, places))}" if places else "nowhere"
     return _mistake(
         "E0708",
-        f"the mask of the result has {found} real positions, and `{size}` is {expected}",
+        f"sample {row} of the result has {expected} positions by its type, `{size}`, and its mask is true {where}",
         _result_span(case),
         "promised here",
         case,

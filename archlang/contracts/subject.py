@@ -228,9 +228,8 @@ class Subject:
             raise Broken(mistakes.wrong_shape(self.case, f"a mask {list(promised.shape)}", _described(real), facts))
         if not torch.equal(real, promised):
             row = int((real != promised).any(1).nonzero()[0, 0])
-            raise Broken(
-                mistakes.wrong_length(self.case, str(size), int(promised[row].sum()), int(real[row].sum()), facts)
-            )
+            places = real[row].nonzero()[:, 0].tolist()
+            raise Broken(mistakes.wrong_length(self.case, row, str(size), int(promised[row].sum()), places, facts))
 
     def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
         """The parts of `chunks` along the positions, with the number of its part beside each."""

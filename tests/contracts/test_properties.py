@@ -84,7 +84,7 @@ def test_a_block_that_breaks_one_property_is_named_for_it_alone(
 
 
 def test_a_vector_of_no_positions_is_finite_and_so_are_its_gradients(held: Held) -> None:
-    assert broken(held(program("Divides", signature=VECTOR)))["batch"] == "E0712"
+    assert broken(held(program("Divides", signature=VECTOR))) == {"batch": "E0712"}
     assert broken(held(program("RootOfNothing", signature=VECTOR))) == {"gradients": "E0707"}
 
 
