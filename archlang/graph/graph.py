@@ -115,7 +115,9 @@ class Instance:
     the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
     result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument, in
     the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
-    the sizes that statics are computed from and that are not known."""
+    the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
+    keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
+    `training`, and its `gradients` stop."""
 
     path: str
     block: str
@@ -130,6 +132,7 @@ class Instance:
     span: Span | None = field(default=None, compare=False, repr=False)
     axes: tuple[tuple[str, ...], ...] = ()
     unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -398,6 +398,27 @@ def unknown_mode(span: Span, name: str) -> Diagnostic:
     )
 
 
+def unknown_caveat(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0504",
+        f"a block may depend on `padding` or on the `batch`, and `{name}` is neither",
+        span,
+        "unknown dependence",
+        remedy=suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`"),
+    )
+
+
+def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0505",
+        f"`{block}` is both pure and random",
+        span,
+        "draws random numbers",
+        (Label(pure, "never draws any"),),
+        "remove `pure`, or the clause `random`",
+    )
+
+
 # Recipes
 
 

@@ -31,6 +31,8 @@ def test_the_failing_program_of_a_page_has_exactly_that_mistake(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found_programs = programs(page)
+    if page.stem.startswith("E07"):
+        return  # what a block does is no mistake of a program: tests/contracts/test_pages.py
     if page.stem in WITHOUT_PROGRAM or (page.stem.startswith("E01") and not found_programs):
         assert not found_programs
         return

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
 from archlang.graph.graph import Graph
 from archlang.passes.pipeline import NAMES
