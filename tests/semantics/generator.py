@@ -101,9 +101,11 @@ class Names:
 
 @dataclass(frozen=True)
 class Style:
-    """What a program is made of: whether it shall be causal, and the blocks that it may apply."""
+    """What a program is made of: whether it shall be causal, and the blocks that it may apply. A `bold` one reads in full
+    what may have seen the future: the checker is to find out."""
 
     causal: bool
+    bold: bool = False
     blocks: tuple[BlockSignature, ...] = ()
     statics: tuple[str, ...] = ("times", "flag", "rate")
     block_static: str = ""
@@ -504,7 +506,11 @@ class Writer:
             if self.chance.happens(0.6):
                 value = Value(f"{self.chance.choice(('norm', 'tanh'))}({before.text} + {value.text})", before.kind)
         self.write(f"{name} <- {_bare(value.text)}")
-        self.values[name] = Value(name, before.kind, value.free and before.free)
+        self.values[name] = Value(name, before.kind, before.free and (value.free or self.dares()))
+
+    def dares(self) -> bool:
+        """Whether a value is to be taken for free without a reason."""
+        return self.style.bold and self.chance.happens(0.6)
 
     def body(self, inner: Writer, states: Sequence[str]) -> None:
         """Statements, then a move of each state that none of them has moved."""
@@ -556,7 +562,7 @@ class Writer:
         limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
         self.close(f"repeat {limit} halting {state}{mixture} by {self.halting_block()}", inner)
         for name in states:
-            self.values[name] = replace(self.values[name], free=False)
+            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         return None
 
     def halting_block(self) -> str:
@@ -582,7 +588,7 @@ class Writer:
         values = {
             name: value
             for name, value in self.values.items()
-            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or chance.happens(0.1)
+            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or self.dares()
         }
         chunk = Kind("seq", f"{variable}.length", over.width)
         values[variable] = Value(variable, chunk)
@@ -602,9 +608,10 @@ class Writer:
         target = self.names.fresh("y") if emission is not None else ""
         self.close(f"{f'{target} = ' if target else ''}scan {variable} in {cut}{carry}", inner)
         for name in carried:
-            self.values[name] = replace(self.values[name], free=False)
+            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         if emission is not None:
-            self.bind(target, Value(target, replace(over, width=emission.kind.width)))
+            free = over.length.isdigit() and self.dares()
+            self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
 
     def over(self) -> tuple[Kind, str]:
         """What a scan walks over: its kind as a sequence, and the text of the chunks."""
@@ -646,14 +653,14 @@ def _bare(text: str) -> str:
 def program(seed: int) -> str:
     """The text of a program whose model is `m`."""
     chance = Chance(seed)
-    causal = chance.happens(0.6)
+    causal, bold = chance.happens(0.7), chance.happens(0.5)
     blocks: list[BlockSignature] = []
     texts = []
     for index in range(chance.choice((0, 0, 1, 1, 2))):
-        signature, text = _block(chance, f"block{index}", replace(Style(causal), blocks=tuple(blocks)))
+        signature, text = _block(chance, f"block{index}", Style(causal, bold, tuple(blocks)))
         blocks.append(signature)
         texts.append(text)
-    texts.append(_model(chance, Style(causal, tuple(blocks))))
+    texts.append(_model(chance, Style(causal, bold, tuple(blocks))))
     return "\n".join(texts)
 
 
