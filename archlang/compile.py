@@ -74,10 +74,13 @@ def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
 def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
     if report.has("E0210"):
         return report.sorted()  # a circle of blocks cannot be unfolded
+    for declaration in (*module.own.values(), *module.used.values()):
+        check_signature(declaration, report)
+    if report.has("E0425"):
+        return report.sorted()  # sizes that have two meanings would lead to further mistakes
     for declaration in module.own.values():
         if report.has("E0421"):
             return report.sorted()  # nor can what is built on a block that is too large
-        check_signature(declaration, report)
         if isinstance(declaration.item, Definition):
             ambient = model_sizes({}) if declaration.item.word == "model" else {}
             elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
@@ -243,7 +246,8 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
                 bound[parameter.name] = Bound(BlockValue(block), None)
     found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
     report.stop_at_errors()
-    assert found is not None, "a graph fails without a mistake"
+    if found is None:
+        raise ProgramError([mistakes.needs_task(declaration.span, declaration.name, ("vocab", "classes"))])
     return found
 
 

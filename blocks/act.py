@@ -41,9 +41,6 @@ class Act(HaltingBlock):
     state before the step that it weighs, the threshold must be passed, and R is averaged over padding too. w and b
     start as torch's."""
 
-    settles = True
-    rests = False
-
     def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
         super().__init__()
         self.halt = Linear(d, 1)
@@ -93,7 +90,7 @@ class Act(HaltingBlock):
             state=state,
             mixture=torch.where(still, tally.mixture, mixture.to(state.dtype)),
             live=goes_on,
-            accepted=torch.ones_like(running),
+            accepted=running,
             ponder=self._per_sample(remainder, mask, tally.padded),
             steps=tally.steps + running,
             spent=torch.where(running, torch.where(goes_on, tally.spent + p, 1.0), tally.spent),

@@ -48,7 +48,6 @@ class _Halt(HaltingBlock):
         self.length_cap = length_cap
         self.ponder = ponder
 
-    settles = True
     # Whether each position has a probability of its own.
     per_position = True
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
+
+from archlang.graph import Graph
+from archlang.graph.text import parse_graph, print_graph
+from archlang.graph.verifier import verify
+
+Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 # Before any of these is imported.
 _hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
@@ -28,3 +34,25 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["ARCHLANG_CACHE"]
     else:
         os.environ["ARCHLANG_CACHE"] = before
+
+
+@pytest.fixture
+def becomes() -> Becomes:
+    """Checks that a pass makes one text of another, that both are sound, and that a second run changes nothing."""
+
+    def check(step: Callable[[Graph], Graph], before: str, after: str) -> None:
+        graph, wanted = parse_graph(before), parse_graph(after)
+        verify(graph)
+        made = step(graph)
+        verify(made)
+        verify(wanted)
+        assert print_graph(_without_places(made)) == print_graph(_without_places(wanted))
+        assert made == wanted
+        assert step(made) == made
+
+    return check
+
+
+def _without_places(graph: Graph) -> Graph:
+    text = "\n".join(line.partition("  # ")[0] for line in print_graph(graph).splitlines())
+    return parse_graph(text)

@@ -13,12 +13,11 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
 from archlang.compile import graph
-from archlang.graph.causality import dependence
+from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
 from archlang.types import Type
-from archlang.types.causality import Dependence
 
 ROOT = Path(archlang.__file__).parent
 SHIPPED = [
@@ -93,7 +92,7 @@ def test_the_checker_and_the_module_agree_on_every_shipped_model(file: Path, mod
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     found = graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, "k": 5})
-    said = dependence(found, found.region.inputs[-1].name) is Dependence.FULL
+    said = horizon(found, found.region.inputs[-1].name).sees_future
     assert sees_future(found) is said
 
 
@@ -102,7 +101,7 @@ def test_the_checker_and_the_module_agree_on_every_kind_of_loop(body: str, tmp_p
     file = tmp_path / "m.arch"
     file.write_text(f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    h = embed[d](x)\n{body}\n}}\n")
     found = graph(file, statics={"vocab": 5})
-    said = dependence(found, "x") is Dependence.FULL
+    said = horizon(found, "x").sees_future
     if "chunks" in body and said:
         # The checker does not know where chunks end: it may refuse what only looks ahead within one.
         assert sees_future(found)

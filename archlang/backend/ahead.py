@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from torch import fx
 
 from archlang.backend.code import Code, Loop, Split, write
-from archlang.backend.names import unused
+from archlang.backend.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.layout import layout
 from archlang.passes.steady import DRAWING, LIBRARY
@@ -118,7 +118,7 @@ class _Splitting:
         return Split(head, self._rest(rest, over), reads)
 
     def _head(self, over: Sequence[fx.Node]) -> tuple[tuple[int, ...], Code]:
-        graph, origins = fx.Graph(), dict[str, Node]()
+        graph, origins, names = fx.Graph(), dict[str, Node](), self._names()
         called = {node: self._arguments(node, loop) for node, loop in self.firsts.items()}
         used = {one for node in self.heads for one in node.all_input_nodes}
         used.update(one for arguments in called.values() for one in arguments)
@@ -130,10 +130,9 @@ class _Splitting:
         for node in self.code.graph.nodes:
             if node in self.firsts:
                 loop = self.firsts[node]
-                made = graph.create_node(
-                    "call_module", f"{loop.name}.first", tuple(copies[one] for one in called[node]), {},
-                    f"{loop.name}_{_AHEAD}",
-                )  # fmt: skip
+                name = names.unused(f"{loop.name}_{_AHEAD}")
+                given = tuple(copies[one] for one in called[node])
+                made = graph.create_node("call_module", f"{loop.name}.first", given, {}, name)
                 copies[node] = made
                 origins[made.name] = loop.node
             elif node in self.heads:
@@ -148,11 +147,10 @@ class _Splitting:
         return [at[index] for index in loop.split.reads]
 
     def _rest(self, rest: Sequence[fx.Node], over: Sequence[fx.Node]) -> Code:
-        graph, origins = fx.Graph(), dict[str, Node]()
+        graph, origins, names = fx.Graph(), dict[str, Node](), self._names()
         copies = {one: graph.node_copy(one) for one in self.placeholders}
-        taken = {str(one.target) for one in self.placeholders}
-        copies.update((one, graph.placeholder(unused(one.name, taken))) for one in over)
-        begun = {node: graph.placeholder(unused(f"{loop.name}_{_AHEAD}", taken)) for node, loop in self.firsts.items()}
+        copies.update((one, _argument(graph, one.name)) for one in over)
+        begun = {node: _argument(graph, names.unused(f"{loop.name}_{_AHEAD}")) for node, loop in self.firsts.items()}
         for node in rest:
             if node.op == "output":
                 graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
@@ -161,6 +159,10 @@ class _Splitting:
             if node in begun:
                 made.update_kwarg(_AHEAD, begun[node])
         return self._write("rest", graph, origins, self.code.extras)
+
+    def _names(self) -> Names:
+        """Both halves call a value as the code does; these names are for other values."""
+        return Names(node.name for node in self.code.graph.nodes)
 
     def _copy(
         self, graph: fx.Graph, node: fx.Node, copies: Mapping[fx.Node, fx.Node], origins: dict[str, Node]
@@ -173,6 +175,10 @@ class _Splitting:
     def _write(self, half: str, graph: fx.Graph, origins: Mapping[str, Node], extras: int) -> Code:
         name = f"{self.name}_{half}"
         return write(name, f"{self.code.title}_{half}", graph, origins, (), extras)
+
+
+def _argument(graph: fx.Graph, name: str) -> fx.Node:
+    return graph.create_node("placeholder", name, (), {}, name)
 
 
 def _placeholders(code: Code) -> list[fx.Node]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from torch import nn
 
@@ -12,11 +13,12 @@ from archlang.backend.code import Code, Loop
 from archlang.backend.halting import HaltingBlock
 from archlang.backend.instances import plant
 from archlang.backend.joining import Join
-from archlang.backend.lengths import halted_lengths
 from archlang.backend.loops import Halting, Halves, Repeat, Scan, Stack, find
 from archlang.backend.lower import lower
 from archlang.backend.names import relative
 from archlang.graph.graph import Graph, Node
+from archlang.graph.layout import has_halting_positions
+from archlang.graph.prune import normalize
 from archlang.passes import optimize
 
 
@@ -26,24 +28,17 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
 
     Raises:
         BuildError: sizes are not known, or a block's Python is not allowed or not there."""
-    _require_sizes(graph)
-    graph = optimize(graph, without)
-    program = lower(graph, ahead="ahead" not in without)
-    architecture = Architecture(program)
-    plant(architecture, graph, plugins=plugins)
-    _attach(architecture, program.code, graph)
-    return architecture
-
-
-def _require_sizes(graph: Graph) -> None:
-    """Feature sizes must be numbers now; lengths stay open."""
-    types = [value.type for value in graph.region.inputs]
-    types += [kind for node in graph.region.walk() for kind in node.types]
-    sizes = [kind.feature for kind in types]
-    sizes += [size for instance in graph.instances.values() for size in instance.features.values()]
-    unknown = {name for size in sizes if size is not None for name in size.names}
-    if unknown:
+    # Features must be numbers now; lengths stay open.
+    if unknown := graph.unknown_sizes():
         raise mistakes.unknown_sizes(graph.name, unknown)
+    # Passes change no weights: all that the model has are there, also those that a pass has made needless.
+    instances = normalize(graph).instances
+    optimized = replace(optimize(graph, without), instances=instances)
+    program = lower(optimized, ahead="ahead" not in without)
+    architecture = Architecture(program)
+    plant(architecture, optimized, plugins=plugins)
+    _attach(architecture, program.code, optimized)
+    return architecture
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
@@ -74,7 +69,7 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         case "scan":
             return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras, halves)
     instance = graph.instances[str(node.attributes["instance"])]
-    path, length = relative(instance.path, loop.scope), halted_lengths(node)
+    path = relative(instance.path, loop.scope)
     block = find(owner, path.split("."))
     if not isinstance(block, HaltingBlock):
         raise mistakes.not_halting(instance)
@@ -87,12 +82,10 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         mixture=node.attributes["mixture"] is True,
         # The vocabulary is a size of tokens, but no axis.
         ranks=tuple(1 + len(kind.dims) - (kind.name == "tokens") for kind in node.types),
-        along=tuple(length != () and kind.lengths[:1] == length for kind in node.types),
+        along=tuple(has_halting_positions(node, index) for index in range(len(node.types))),
         extras=extras,
         depth=loop.deep,
-        compact=block.settles
-        and (block.rests or (len(node.types) == 1 and not extras))
-        and not any(_is_mixing(one, graph) for one in node.regions[0].walk()),
+        compact=not any(_is_mixing(inner, graph) for inner in node.regions[0].walk()),
         halves=halves,
     )
 

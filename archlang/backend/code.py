@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -93,6 +93,7 @@ def write(
     lines = source.splitlines(keepends=True)
     linecache.cache[filename] = (len(source), None, lines, filename)  # so that tracebacks and debuggers show it
     made = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _MAKES.match(line))}
+    _require_names(graph, namespace[name], made.values())
     code = Code(
         name,
         title,
@@ -107,3 +108,11 @@ def write(
     )
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
+
+
+def _require_names(graph: fx.Graph, function: Callable[..., Any], values: Collection[str]) -> None:
+    """A name that torch.fx replaces could meet another one, and a value would be lost."""
+    arguments = tuple(node.name for node in graph.nodes if node.op == "placeholder")
+    code = function.__code__
+    assert code.co_varnames[: code.co_argcount] == ("self", *arguments)
+    assert set(values) == {node.name for node in graph.nodes if node.op not in ("placeholder", "output")}

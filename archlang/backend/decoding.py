@@ -14,9 +14,8 @@ from archlang.backend import mistakes
 from archlang.backend.extending import Extension
 from archlang.backend.lower import Program
 from archlang.backend.masks import make_masks
-from archlang.graph.causality import dependence
+from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
-from archlang.types.causality import Dependence
 
 LIMIT = 1_000
 """So many tokens an answer has at most, where nothing else is said: a model may never choose the end."""
@@ -48,7 +47,7 @@ def target_of(graph: Graph) -> int | None:
         return None
     field = region.inputs[same[0]]
     writes = field.type.name == "tokens" and field.type.feature == result.feature
-    return same[0] if writes and dependence(graph, field.name) is not Dependence.FULL else None
+    return same[0] if writes and not horizon(graph, field.name).sees_future else None
 
 
 @torch.no_grad()

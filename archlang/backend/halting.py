@@ -20,7 +20,7 @@ class Tally:
     live: Tensor
     """bool: what runs on after this step"""
     accepted: Tensor
-    """bool, as `live`: what took this step; the other states of the loop move only there"""
+    """bool, as `live`: what took this step, of what was live before it; the other states of the loop move only there"""
     ponder: Tensor
     """float [b]: what the loop adds to the loss for each sample"""
     steps: Tensor
@@ -36,14 +36,11 @@ class HaltingBlock(nn.Module):
         while step <= limit and tally.live.any():
             tally = block.advance(tally, body(tally.state), mask)
 
-    and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None where all are."""
+    and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None where all are.
 
-    settles = False
-    """Whether a sample none of whose positions is live keeps its mixture, its ponder and its steps, whatever comes
-    after: then it can leave the batch. The fields of its tallies have a row for each sample, or are no tensors."""
-
-    rests = True
-    """Whether what has halted is transformed no more: such a sample keeps the other states of the loop too"""
+    A sample decides by itself. One that has no live position may leave the batch: its mixture, ponder and steps must
+    stay as they are, whatever `advance` computes for others. Each field of a tally has a row for each sample, or is no
+    tensor. `archlang test` holds a block to this."""
 
     def start(self, state: Tensor, mask: Tensor | None) -> Tally:
         """The tally before the first step."""

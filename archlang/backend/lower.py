@@ -12,9 +12,10 @@ from torch import fx
 from archlang.backend.ahead import split_scan
 from archlang.backend.code import Code, Join, Loop, write
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
-from archlang.backend.names import RESERVED, attribute, relative, unused
-from archlang.graph.graph import ARITHMETIC, LOOPS, Graph, Node, Region
+from archlang.backend.names import Names, attribute, relative
+from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, Graph, Node, Region
 from archlang.graph.layout import layout
+from archlang.graph.numbers import divide
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
@@ -25,6 +26,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {  # Any: of tensors as of number
     "divide": operator.truediv,
     "negate": operator.neg,
 }
+
+# What torch.fx calls those of them that are no operators.
+_GLOBALS = [f"{one.__module__}.{one.__qualname__}".replace(".", "_") for one in _FUNCTIONS.values()]
 
 # A value of the graph while code is written for it; a literal stands for itself.
 Value = fx.Node | int | float
@@ -50,7 +54,7 @@ def lower(graph: Graph, ahead: bool = True) -> Program:
     inputs = graph.region.inputs
     return Program(
         graph,
-        _Writer(_Names(graph), graph.region, "", True, ahead).write("forward", (), lengths),
+        _Writer(_Attributes(graph), graph.region, "", True, ahead).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
@@ -59,21 +63,24 @@ def lower(graph: Graph, ahead: bool = True) -> Program:
     )
 
 
-class _Names:
+class _Attributes:
     """Finds attributes for loops that no instance, stack or other loop of the same module has."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._taken: dict[str, set[str]] = {}
+        self._names: dict[str, Names] = {}
         self._joins: dict[str, Join] = {}
         stacks = [str(node.attributes["path"]) for node in graph.region.walk() if node.op == "stack"]
         for path in (*graph.instances, *stacks):
             home = scope_of(path)
             first = path[len(home) :].removeprefix(".").partition(".")[0]
-            self._taken.setdefault(home, {"forward"}).add(attribute(first))
+            self._names_in(home).take(attribute(first))
 
     def loop(self, op: str, scope: str) -> str:
-        return unused(op, self._taken.setdefault(scope, {"forward"}))
+        return self._names_in(scope).unused(op)
+
+    def _names_in(self, scope: str) -> Names:
+        return self._names.setdefault(scope, Names())
 
     def join(self, node: Node, scope: str) -> Join:
         if node.id not in self._joins:
@@ -85,9 +92,9 @@ class _Writer:
     """Writes one region. `depth` says that no halting loop is around it, so that its own are the outermost ones. With
     `ahead`, the bodies of scans are split."""
 
-    def __init__(self, names: _Names, region: Region, scope: str, depth: bool, ahead: bool) -> None:
-        self._names = names
-        self._instances = names.graph.instances
+    def __init__(self, attributes: _Attributes, region: Region, scope: str, depth: bool, ahead: bool) -> None:
+        self._attributes = attributes
+        self._instances = attributes.graph.instances
         self._region = region
         self._scope = scope
         self._depth = depth
@@ -104,7 +111,7 @@ class _Writer:
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
         self._batch: fx.Node | None = None
-        self._arguments: set[str] = set()
+        self._names = Names(_GLOBALS)
         self._part_names = {
             (node.inputs[0], node.attributes["index"]): node.name for node in region.nodes if node.op == "part"
         }
@@ -128,7 +135,7 @@ class _Writer:
                 self._take_masks(chunk)
         self._take_masks(lengths)
         for node in joins:
-            self._weights[node.id] = self._take(f"{self._names.join(node, self._scope).name}_weights")
+            self._weights[node.id] = self._take(f"{self._attributes.join(node, self._scope).name}_weights")
         for node in self._region.nodes:
             self._node(node)
             if len(node.types) == 1:
@@ -140,7 +147,7 @@ class _Writer:
         extras = [self._total(values, mean) for values, mean in ((ponders, False), (self._depths, True)) if values]
         # A loop's body always gives a tuple, so that its runtime need not ask.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
-        title = f"{self._names.graph.name}.{name}"
+        title = f"{self._attributes.graph.name}.{name}"
         return write(
             name, title, self._code, self._origins, tuple(self._loops), len(extras), tuple(self._joins.values())
         )
@@ -150,9 +157,20 @@ class _Writer:
             self._masks[length] = self._take(f"mask_{_words(length)}")
 
     def _take(self, wanted: str) -> fx.Node:
-        """An argument of the function. fx sees to the names of values, but not to those of arguments."""
-        name = unused(wanted if wanted not in RESERVED else f"{wanted}_", self._arguments)
-        return self._code.placeholder(name)
+        """An argument of the function."""
+        return self._create("placeholder", None, (), {}, wanted)
+
+    def _create(
+        self,
+        kind: str,
+        target: str | Callable[..., Any] | None,
+        inputs: tuple[Value | None, ...],
+        keywords: dict[str, Any],  # Any: as in `_emit`
+        wanted: str,
+    ) -> fx.Node:
+        """A value of the function; the target of an argument is its name."""
+        name = self._names.unused(wanted)
+        return self._code.create_node(kind, name if target is None else target, inputs, keywords, name)
 
     def _total(self, values: Sequence[fx.Node], mean: bool) -> fx.Node:
         total = values[0]
@@ -169,7 +187,7 @@ class _Writer:
         keywords: Mapping[str, Any] | None = None,  # Any: a mask, or products by their names
     ) -> fx.Node:
         kind = "call_module" if isinstance(target, str) else "call_function"
-        made = self._code.create_node(kind, target, tuple(inputs), dict(keywords or {}), name)
+        made = self._create(kind, target, tuple(inputs), dict(keywords or {}), name)
         self._origins[made.name] = node
         return made
 
@@ -188,9 +206,11 @@ class _Writer:
         if node.op == "number":
             value = node.attributes["value"]
             assert isinstance(value, int | float)
-            self._values[node.id] = value
+            self._values[node.id] = float(value)
         elif node.op in ARITHMETIC:
-            self._values[node.id] = self._emit(node, _FUNCTIONS[node.op], inputs, node.name or node.op)
+            # Two numbers divide without raising; tensors have torch's division.
+            function = divide if node.op == "divide" and node.type == NUMBER else _FUNCTIONS[node.op]
+            self._values[node.id] = self._emit(node, function, inputs, node.name or node.op)
         elif node.op == "call":
             arguments = len(node.arguments)
             self._values[node.id] = self._call(node, inputs[:arguments], inputs[arguments:])
@@ -224,7 +244,7 @@ class _Writer:
         return value
 
     def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
-        join = self._names.join(node, self._scope)
+        join = self._attributes.join(node, self._scope)
         self._joins[node.id] = join
         target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
         whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
@@ -238,7 +258,7 @@ class _Writer:
     def _weights_of(self, node: Node) -> fx.Node:
         """What all steps of the loops around a join share of it, made where none of them has begun."""
         if node.id not in self._weights:
-            join = self._names.join(node, self._scope)
+            join = self._attributes.join(node, self._scope)
             self._joins[node.id] = join
             self._weights[node.id] = self._emit(node, f"{join.name}.weights", [], f"{join.name}_weights")
         return self._weights[node.id]
@@ -250,7 +270,7 @@ class _Writer:
     def _batch_size(self) -> fx.Node:
         if self._batch is None:
             source = next(value for value in self._region.inputs if value.type.name not in ("number", "chunks"))
-            self._batch = self._code.create_node("call_method", "size", (self._values[source.id], 0), {}, "batch")
+            self._batch = self._create("call_method", "size", (self._values[source.id], 0), {}, "batch")
         return self._batch
 
     def _loop(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
@@ -258,11 +278,11 @@ class _Writer:
         body, chunk = node.regions[0], chunk_lengths(node)
         lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
         # A stack's own name is that of its steps.
-        name = self._names.loop("run_stack" if node.op == "stack" else node.op, self._scope)
+        name = self._attributes.loop("run_stack" if node.op == "stack" else node.op, self._scope)
         scope = f"{node.attributes['path']}.*" if node.op == "stack" else self._scope
         shape = layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._names, body, scope, self._depth and node.op != "halting", self._ahead)
+        writer = _Writer(self._attributes, body, scope, self._depth and node.op != "halting", self._ahead)
         # Steps of a stack have weights of their own.
         joins = [] if node.op == "stack" else list(_joins(body))
         weights = [self._weights_of(one) for one in joins]

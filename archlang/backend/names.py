@@ -1,10 +1,12 @@
-"""What instances, stacks, loops and arguments are called in Python."""
+"""What instances, stacks, loops and values are called in Python."""
 
 from __future__ import annotations
 
+import builtins
 import keyword
+from collections.abc import Iterable
 
-from torch import nn
+from torch import fx, nn
 
 from archlang.graph.scope import scope_of
 
@@ -14,25 +16,37 @@ OUTER = "outer"
 _TAKEN = frozenset(
     {*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "sample_depth", "decode"}
 )
+# Names that a value of generated code cannot have. The code that torch.fx writes uses some globals.
+_RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "self", *fx.Graph().python_code("self").globals})
 
 
-# What an argument cannot be called: keywords, and what the code that fx writes knows by name.
-RESERVED = frozenset({*keyword.kwlist, "self", "inf", "nan", "torch", "device", "NoneType", "fx_pytree", "pytree"})
+class Names:
+    """The names of one function or one module: each is unique, also if case is ignored, and none is reserved."""
 
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {name.lower() for name in (*_RESERVED, *taken)}
+        self._counts: dict[str, int] = {}
 
-def unused(wanted: str, taken: set[str]) -> str:
-    """The name that is wanted, with a number if it is taken; it is taken then."""
-    name, count = wanted, 1
-    while name in taken:
-        count += 1
-        name = f"{wanted}_{count}"
-    taken.add(name)
-    return name
+    def take(self, name: str) -> None:
+        """Excludes a name."""
+        self._taken.add(name.lower())
+
+    def unused(self, wanted: str) -> str:
+        """The wanted name, with a number if it is taken or reserved; it is taken from now on."""
+        name, count = wanted, self._counts.get(wanted, 1)
+        while name.lower() in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._counts[wanted] = count
+        self.take(name)
+        return name
 
 
 def attribute(word: str) -> str:
-    """A word of a path as an attribute: `half` would hide a method of torch's modules, so it becomes `half_`."""
-    return f"{word}_" if word in _TAKEN else word
+    """A word of a path as an attribute. A word that would hide a method of torch's modules gets an underscore: `half`
+    becomes `half_`, and so `half_` becomes `half__`. Different words become different attributes."""
+    ends = range(len(word.rstrip("_")), len(word) + 1)
+    return f"{word}_" if any(word[:end] in _TAKEN for end in ends) else word
 
 
 def module_path(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from archlang.diagnostics import Diagnostic
@@ -12,9 +12,10 @@ from archlang.graph.graph import Instance
 from archlang.graph.signature import Binding
 from archlang.names.evaluate import BlockValue, InstanceValue, Unknown, Value
 from archlang.source import Span
-from archlang.syntax.tree import Conditional, Extern, Name
-from archlang.types import Axis, Dim, Type
-from archlang.types.causality import MODES
+from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
+from archlang.syntax.walk import walk
+from archlang.types import CONSTRUCTORS, Axis, Dim, Type
+from archlang.types.causality import MANNERS, Manner
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 
@@ -47,10 +48,6 @@ class Applied:
         lengths = dict.fromkeys(
             name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
         )
-        known = {length for value in self.arguments for length in value.type.lengths}
-        own = [length for length in kind.lengths if length not in known]
-        given = {name for length in known for name in length.names}
-        grows = any(length.names & given for length in own)
         features_by_name = {name: size for name, size in sizes.items() if isinstance(size, Dim)}
         instance = Instance(
             path=path,
@@ -59,11 +56,13 @@ class Applied:
             statics=statics,
             features=features_by_name,
             lengths=tuple(lengths),
-            grows=grows,
+            grows=self._grows(item, lengths),
             pure=item.pure,
+            per_position=kind.name == "probs",
             reads=self._reads(item),
             span=span,
             axes=self._axes(item),
+            unknown=self._unknown(item),
         )
         return kind, instance
 
@@ -79,6 +78,28 @@ class Applied:
                 return None
             statics[parameter.name] = plain_value
         return statics
+
+    def _grows(self, item: Extern, lengths: Collection[str]) -> bool:
+        """Whether the result has a length that is computed from those of the inputs, and is none of them. Its signature
+        says so, whatever the lengths of a call are."""
+        result = item.signature.result
+        while isinstance(result, ConditionalType):
+            result = result.then if self.binding.evaluator.truth(result.test) else result.otherwise
+        if result is None or result.name not in CONSTRUCTORS:
+            return False
+        return any(
+            not isinstance(size, Name) and any(isinstance(node, Name) and node.text in lengths for node in walk(size))
+            for size, axis in zip(result.dimensions, CONSTRUCTORS[result.name], strict=False)
+            if axis is Axis.LENGTH
+        )
+
+    def _unknown(self, item: Extern) -> frozenset[str]:
+        """The sizes that are not known and that statics are computed from."""
+        values = [self.binding.given[parameter.name].value for parameter in item.signature.statics]
+        names = {name for value in values if isinstance(value, Dim) for name in value.names}
+        if any(isinstance(value, Unknown) for value in values):
+            names.update(self.binding.unknown_sizes() or ["?"])
+        return frozenset(names)
 
     def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
         """For each argument the names of its lengths in the signature, "" for one that is a static."""
@@ -96,7 +117,7 @@ class Applied:
             while isinstance(mode, Conditional):
                 truth = self.binding.evaluator.truth(mode.test)
                 mode = None if truth is None else (mode.then if truth else mode.otherwise)
-            modes.append(mode.text if isinstance(mode, Name) and mode.text in MODES else "full")
+            modes.append(mode.text if isinstance(mode, Name) and mode.text in MANNERS else Manner.FULL.value)
         return tuple(modes)
 
 

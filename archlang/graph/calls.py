@@ -20,6 +20,7 @@ from archlang.names.evaluate import (
 from archlang.names.modules import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import (
+    ConditionalType,
     Extern,
     Name,
     StaticArgument,
@@ -84,6 +85,9 @@ class Calls(Regions):
         if call is None:
             return None
         if isinstance(block.declaration.item, Extern):
+            if gives_probabilities(block.declaration.item):
+                self.report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                return None
             kind, instance = call.result(path, span)
             if kind is None or instance is None or not self._register(instance, shared):
                 return None
@@ -153,6 +157,7 @@ class Calls(Regions):
             shared.features.update(instance.features)
         if known is None:
             self.instances[instance.path] = instance
+            self._count_modules(instance.path, 1, instance.span or self._calls[-1])
             return True
         if known == instance:
             return True
@@ -171,6 +176,14 @@ class Calls(Regions):
     def _body_of(self, declaration: Declaration, frame: Frame) -> Flow | None:
         """Runs a definition's body; statements do."""
         raise NotImplementedError
+
+
+def gives_probabilities(item: Extern) -> bool:
+    """Whether an extern block decides when a loop halts."""
+    result = item.signature.result
+    while isinstance(result, ConditionalType):
+        result = result.then
+    return result is not None and result.name == "prob"
 
 
 def _expected(required: int, total: int, variadic: bool) -> str:

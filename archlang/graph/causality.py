@@ -1,32 +1,26 @@
-"""What each position of a model's result depends on, and by which path it sees the future."""
+"""What each value of a model may depend on, and by which path a result sees the future: docs/semantics.md as code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.types.causality import MODES, Dependence
-
-NONE, PAST, POINTWISE, CAUSAL, FULL = (
-    Dependence.NONE,
-    Dependence.PAST,
-    Dependence.POINTWISE,
-    Dependence.CAUSAL,
-    Dependence.FULL,
-)
+from archlang.graph.layout import has_halting_positions, layout
+from archlang.types import Type
+from archlang.types.causality import CAUSAL, NOTHING, POINTWISE, Horizon, Manner, join_all
 
 
 @dataclass(frozen=True)
 class Leak:
-    """How a result comes to depend on every position: the node that reads the future first, and the nodes that carry
-    it to the result, in order."""
+    """How a result comes to see the future: the node that first reads ahead, and the nodes that carry it to the result,
+    in order."""
 
     culprit: Node
     carriers: tuple[Node, ...]
 
 
-def dependence(graph: Graph, origin: str) -> Dependence:
+def horizon(graph: Graph, origin: str) -> Horizon:
     """What position i of the model's result may depend on in the input called `origin`."""
     return _Analysis(graph.instances).result(graph, origin)
 
@@ -34,165 +28,208 @@ def dependence(graph: Graph, origin: str) -> Dependence:
 def find_leak(graph: Graph, origin: str) -> Leak | None:
     """The path by which the result sees the future of an input; None if it does not."""
     analysis = _Analysis(graph.instances)
-    if analysis.result(graph, origin) is not FULL:
+    if not analysis.result(graph, origin).sees_future:
         return None
-    path = analysis.trace(graph.region, graph.region.results[0])
-    return Leak(path[0], tuple(path[1:])) if path else None
+    path, _ = _Trace(analysis).back(graph.region, graph.region.results[0])
+    return Leak(path[0], tuple(path[1:]))
 
 
 class _Analysis:
-    """Dependences of every value on one input. `known` keeps the last (and so the largest) one found for each id, as
-    ids are unique in a graph; loops run until nothing changes."""
+    """The horizon of every value in one input. `known` has the last, and so the largest, horizon of each id: ids are
+    unique in a graph, and loops run until nothing changes. `depth` is the number of scans around a region."""
 
     def __init__(self, instances: Mapping[str, Instance]) -> None:
         self._instances = instances
-        self.known: dict[str, Dependence] = {}
+        self.known: dict[str, Horizon] = {}
+        self._one_position: set[str] = set()  # the chunks of which each has a single position
 
-    def result(self, graph: Graph, origin: str) -> Dependence:
-        inputs = [POINTWISE if value.name == origin else NONE for value in graph.region.inputs]
-        return self.region(graph.region, inputs)[0]
+    def result(self, graph: Graph, origin: str) -> Horizon:
+        inputs = [POINTWISE if value.name == origin else NOTHING for value in graph.region.inputs]
+        return self._region(graph.region, inputs, 0)[0]
 
-    def region(self, region: Region, inputs: Sequence[Dependence]) -> list[Dependence]:
-        for value, given in zip(region.inputs, inputs, strict=True):
-            self.known[value.id] = given
-        parts: dict[str, list[Dependence]] = {}
+    def looks_ahead(self, node: Node) -> bool:
+        """Whether a call makes something that sees the future of causal arguments."""
+        return node.op == "call" and self._call(node, [CAUSAL] * len(node.arguments), 0).sees_future
+
+    def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
+        self.known.update(zip((value.id for value in region.inputs), inputs, strict=True))
+        self._one_position.update(value.id for value in region.inputs if _has_one_position(value.type))
+        results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
-            reads = [self.known[source] for source in node.inputs]
+            arguments = [self.known[source] for source in node.inputs]
             match node.op:
                 case "part":
-                    index = node.attributes["index"]
-                    assert isinstance(index, int)
-                    results = [parts[node.inputs[0]][index]]
+                    results = [results_of[node.inputs[0]][_int(node, "index")]]
                 case "join":
-                    results = reads * len(node.types)
+                    results = arguments * len(node.types)
+                case "call":
+                    results = [self._call(node, arguments, depth)]
                 case "apply":
-                    results = self.region(node.regions[0], reads)
+                    results = self._region(node.regions[0], arguments, depth)
                 case "repeat" | "stack":
-                    results = self._loop(node, reads)
+                    results = self._repeat(node, arguments, depth)
                 case "halting":
-                    results = self._halting(node, reads)
+                    results = self._halting(node, arguments, depth)
                 case "scan":
-                    results = self._scan(node, reads)
+                    results = self._scan(node, arguments, depth)
                 case _:
-                    results = [self._plain(node, reads)]
-            parts[node.id] = results
-            self.known[node.id] = results[0] if len(results) == 1 else _join(results)
+                    results = [join_all(arguments, depth)]
+            results_of[node.id] = results
+            if len(node.types) == 1 and _has_one_position(node.types[0]):
+                self._one_position.add(node.id)
+            self.known[node.id] = join_all(results, depth)
         return [self.known[result] for result in region.results]
 
-    def _plain(self, node: Node, reads: Sequence[Dependence]) -> Dependence:
-        if node.op != "call":
-            return _join(reads)
-        instance = self._instances[str(node.attributes["instance"])]
-        modes = [MODES[mode] for mode in instance.reads] or [FULL] * len(node.arguments)
+    def _call(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
+        reads = self._instances[str(node.attributes["instance"])].reads
         # A product of an argument, which a call may be given too, depends on what the argument does.
-        own = reads[: len(node.arguments)]
-        found = _join([value.through(mode) for value, mode in zip(own, modes, strict=True)])
-        # Without positions in the result there is no place that could be earlier than the input's.
-        positions = bool(node.types[0].lengths)
-        return found if positions or found in (NONE, PAST) else FULL
+        pairs = zip(arguments, map(Manner, reads or ("full",) * len(node.arguments)), strict=False)
+        total = join_all((argument.read(manner, depth) for argument, manner in pairs), depth)
+        return total if node.types[0].lengths else total.read(Manner.FULL, depth)
 
-    def _fixed(
-        self, states: list[Dependence], step: Callable[[list[Dependence]], list[Dependence]]
-    ) -> list[Dependence]:
-        while True:
-            after = [old.join(new) for old, new in zip(states, step(states), strict=True)]
-            if after == states:
-                return states
-            states = after
+    def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
+        count = len(node.types)
+        if node.attributes["count"] == 0:
+            return list(arguments[:count])
+        states, captured = list(arguments[:count]), arguments[count:]
+        return _fixed(states, depth, lambda states: self._region(node.regions[0], [*states, *captured], depth))
 
-    def _loop(self, node: Node, reads: Sequence[Dependence]) -> list[Dependence]:
-        (body,) = node.regions
-        count = len(body.results)
-        captured = list(reads[count:])
-        return self._fixed(list(reads[:count]), lambda states: self.region(body, [*states, *captured]))
-
-    def _halting(self, node: Node, reads: Sequence[Dependence]) -> list[Dependence]:
-        (body,) = node.regions
-        count = len(body.results)
-        captured = list(reads[count:])
-        halted = node.attributes["state"]
-        assert isinstance(halted, int)
+    def _halting(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
+        count, halted = len(node.types), _int(node, "state")
+        if node.attributes["limit"] == 0:
+            return list(arguments[:count])
+        captured = arguments[count:]
         instance = self._instances[str(node.attributes["instance"])]
-        mode = MODES[instance.reads[0]] if instance.reads else FULL
+        # A block that gives one probability for the sample decides for all positions at once.
+        manner = Manner(instance.reads[0]) if instance.reads and instance.per_position else Manner.FULL
 
-        def step(states: list[Dependence]) -> list[Dependence]:
+        def step(states: list[Horizon]) -> list[Horizon]:
             mixture = [states[halted]] if node.attributes["mixture"] else []
-            moved = self.region(body, [*states, *mixture, *captured])
-            # Whether a state moves is decided by probabilities that read the halting state before and after.
-            decided = states[halted].join(moved[halted]).through(mode)
-            return [value.join(decided) for value in moved]
+            moved = self._region(node.regions[0], [*states, *mixture, *captured], depth)
+            decided = states[halted].join(moved[halted], depth).read(manner, depth)
+            anywhere = decided.read(Manner.FULL, depth)
+            return [
+                state.join(decided if has_halting_positions(node, index) else anywhere, depth)
+                for index, state in enumerate(moved)
+            ]
 
-        return self._fixed(list(reads[:count]), step)
+        return _fixed(list(arguments[:count]), depth, step)
 
-    def _scan(self, node: Node, reads: Sequence[Dependence]) -> list[Dependence]:
-        (body,) = node.regions
-        carried = node.attributes["carried"]
-        assert isinstance(carried, int)
-        over, initial = reads[0], reads[1 : 1 + carried]
-        captured = [value if value in (NONE, PAST) else FULL for value in reads[1 + carried :]]
-        # Inside, dependences are on the chunk at hand; what earlier chunks left lies in the past.
-        states = [PAST if value in (NONE, PAST) else FULL for value in initial]
-        inside = self.region(body, [POINTWISE, *states, *captured])
-        outside = [PAST if PAST is _join(reads) else (NONE if _join(reads) is NONE else FULL)] * carried
-        if node.attributes["emits"]:
-            emitted = inside[-1]
-            result = over.through(CAUSAL if emitted is PAST else emitted)
-            if emitted is FULL and over is NONE:
-                result = _join([*initial, *reads[1 + carried :]])
-            outside.append(result)
-        return outside
+    def _scan(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
+        (body,), carried = node.regions, _int(node, "carried")
+        cut, *initial = arguments[: 1 + carried]
+        captured = [value.enter(depth) for value in arguments[1 + carried :]]
 
-    # The path of a leak
+        def step(states: list[Horizon]) -> list[Horizon]:
+            results = self._region(body, [cut.cut(depth), *states, *captured], depth + 1)
+            return [result.next_chunk(depth) for result in results[:carried]]
 
-    def trace(self, region: Region, result: str) -> list[Node]:
-        """From the node that first reads the future to the result: nodes whose value depends on every position."""
+        states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
+        results = self._region(body, [cut.cut(depth), *states, *captured], depth + 1)
+        one_position = node.inputs[0] in self._one_position
+        outside = [
+            before if result_id == inside.id else state.join(result, depth + 1).last(depth)
+            for before, inside, state, result, result_id in zip(
+                initial, body.inputs[1:], states, results, body.results, strict=False
+            )
+        ]
+        return [*outside, *(result.joined(depth, one_position) for result in results[carried:])]
+
+
+def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], list[Horizon]]) -> list[Horizon]:
+    """The least horizons that cover the states before a loop and those after each of its steps."""
+    while True:
+        after = [old.join(new, depth) for old, new in zip(states, step(states), strict=True)]
+        if after == states:
+            return states
+        states = after
+
+
+def _has_one_position(kind: Type) -> bool:
+    return kind.part is not None and kind.part.constant == 1
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """Goes back from a result that sees the future to where it first does."""
+
+    analysis: _Analysis
+
+    @property
+    def known(self) -> Mapping[str, Horizon]:
+        return self.analysis.known
+
+    def back(self, region: Region, value: str, states: Collection[str] = ()) -> tuple[list[Node], int | None]:
+        """The nodes from the one that first reads ahead up to a value that sees the future; and the number of the
+        region's input through which the future comes in, None if a node of the region reads it. A path through
+        `states`, which may lead in a circle, is the last choice."""
         nodes = {node.id: node for node in region.nodes}
+        inputs = {source.id: index for index, source in enumerate(region.inputs)}
         path: list[Node] = []
-        current = result
-        while current in nodes:
-            node = nodes[current]
+        while value not in inputs:
+            node, index = nodes[value], 0
+            if node.op == "part":
+                node, index = nodes[node.inputs[0]], _int(node, "index")
             path.append(node)
-            guilty = [source for source in node.inputs if self.known[source] is FULL]
             if node.regions:
-                inner = self._inside(node, guilty)
-                if inner:
-                    return [*inner, *reversed(path)]
-            if not guilty:
-                break
-            current = guilty[0]
-        return list(reversed(path))
+                inner, entrance = self._inside(node, index)
+                if entrance is None:
+                    return [*inner, *reversed(path)], None
+                value = node.inputs[entrance]
+                continue
+            ahead = [source for source in node.inputs if self.known[source].sees_future]
+            if not ahead:
+                return list(reversed(path)), None
+            value = next((source for source in ahead if source not in states), ahead[0])
+        return list(reversed(path)), inputs[value]
 
-    def _inside(self, node: Node, guilty: Sequence[str]) -> list[Node]:
-        """The part of a path that lies in a loop's body or a block; empty if the future comes in from outside."""
+    def _inside(self, node: Node, index: int) -> tuple[list[Node], int | None]:
+        """The path inside of a loop or a block to its result of this number, and the number of the input of `node`
+        through which the future comes in."""
         (body,) = node.regions
-        if guilty and node.op != "apply":
-            states = len(body.results)
-            first = 1 if node.op == "scan" else 0
-            if any(source in node.inputs[:first] or source in node.inputs[states + first :] for source in guilty):
-                return []
-        elif guilty:
-            return []
-        for result in body.results:
-            if self.known.get(result) is FULL:
-                return self._start(body)
-        return []
+        shape = layout(node) if node.op != "apply" else None
+        states = set() if shape is None else {value.id for value in body.inputs[shape.inner : shape.inner_captured]}
+        tried: set[int] = set()
+        path: list[Node] = []
+        while index not in tried:
+            tried.add(index)
+            if not self.known[body.results[index]].sees_future:
+                # The loop itself makes it depend on more: on when others halt, or on the last chunk.
+                if node.op == "halting" and index != _int(node, "state"):
+                    index = _int(node, "state")
+                    continue
+                return [], self._initial(node, index)
+            path, source = self.back(body, body.results[index], states)
+            if source is None:
+                return path, None
+            if shape is None:
+                return [], source
+            if source >= shape.inner_captured:
+                outer = source - shape.inner_captured + shape.outer_captured
+                # Read from a position of the chunk, also what is causal outside of a scan is all of it.
+                return ([], outer) if self.known[node.inputs[outer]].sees_future else (path, None)
+            if source < shape.inner:
+                return [], 0
+            # A state, or the mixture of the halted one.
+            index = source - shape.inner if source < shape.inner + shape.states else _int(node, "state")
+            if (outer_state := self._initial(node, index)) is not None:
+                return [], outer_state
+            if node.op == "scan" and self.known[node.inputs[shape.outer + index]].is_of_position:
+                return path, None  # read from a chunk, as above
+        # The states see the future because a node of the body looks ahead in each step.
+        first = next((place for place, inner in enumerate(path) if self.analysis.looks_ahead(inner)), len(path))
+        return path[first:], None
 
-    def _start(self, body: Region) -> list[Node]:
-        """The node of a body that turns a causal value into one that depends on everything, and what it stands in;
-        empty if there is none, as in a loop that looks ahead only in order to halt."""
-        for node in body.nodes:
-            turned = node.op == "call" and self.known[node.id] is FULL
-            if turned and self._plain(node, [Dependence.CAUSAL] * len(node.inputs)) is FULL:
-                return [node]
-            if node.regions and self.known[node.id] is FULL:
-                found = self._inside(node, ())
-                if found:
-                    return [*found, node]
-        return []
+    def _initial(self, node: Node, index: int) -> int | None:
+        """The number of the input of a loop that is the initial value of a state, if that sees the future."""
+        shape = layout(node)
+        if node.op == "apply" or index >= shape.states:
+            return None
+        outer = shape.outer + index
+        return outer if self.known[node.inputs[outer]].sees_future else None
 
 
-def _join(values: Sequence[Dependence]) -> Dependence:
-    total = NONE
-    for value in values:
-        total = total.join(value)
-    return total
+def _int(node: Node, name: str) -> int:
+    value = node.attributes[name]
+    assert isinstance(value, int)
+    return value

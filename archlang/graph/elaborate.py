@@ -56,12 +56,10 @@ class Elaborator(Loops):
         frame = Frame(binding, builder, Place(""))
         types = []
         for parameter in item.signature.inputs:
-            for name in (
-                *binding.sizes_by_axis(parameter, Axis.LENGTH),
-                *binding.sizes_by_axis(parameter, Axis.FEATURE),
-            ):
-                if name not in binding.sizes and name not in binding.ambient:
-                    binding.sizes[name] = Bound(Dim.of(name), parameter.span)
+            for axis in (Axis.LENGTH, Axis.FEATURE):
+                for name in binding.sizes_by_axis(parameter, axis):
+                    if name not in binding.sizes and name not in binding.ambient:
+                        binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)
@@ -92,14 +90,14 @@ class Elaborator(Loops):
             return result
         sizes = list(result.type.dims)
         wanted = frame.binding.type(promised, free=lambda name: self._free(name, sizes, promised_names(item), frame))
-        if wanted is not None and wanted != result.type:
+        if wanted is not None and not _keeps(wanted, result.type):
             self.report(mistakes.wrong_result(span, item.name, str(wanted), result.type, promised.span))
             return None
         return result
 
     def _free(self, name: str, sizes: Sequence[Dim], written: Sequence[str | None], frame: Frame) -> Dim:
         """A size that only the result of a block has: it is what the body makes it."""
-        if name in written and len(written) == len(sizes):
+        if name in written and len(written) <= len(sizes):
             return sizes[written.index(name)]
         return Dim.of(name)
 
@@ -159,6 +157,8 @@ class Elaborator(Loops):
     def _move(self, statement: Move, frame: Frame) -> None:
         value = self._value(statement.value, frame)
         name, span = statement.name, statement.name_span
+        if name == frame.mixture:
+            return  # reported with the loop
         if name not in frame.states:
             first = frame.place_of(name)
             if first is None:
@@ -192,6 +192,7 @@ class Elaborator(Loops):
             if body is not None:
                 self._run(body.statements, frame)
             return
+        self._require_known(statement.test, frame)
         # The test is not known: both branches are elaborated, and what both bind stays.
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
         self._run(statement.then.statements, frame)
@@ -211,9 +212,11 @@ def elaborate(
     span: Span,
     report: Callable[[Diagnostic], None],
     generic: bool = False,
+    may_be_unknown: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """The graph of a block or model with given statics, its result's type and its inputs' types; after a mistake,
-    which is reported, no graph."""
+    which is reported, no graph. With `generic`, statics without a default may be missing, and with `may_be_unknown`,
+    the sizes that a task gives: what depends on their values is checked as far as that can be."""
     mistaken: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -221,13 +224,20 @@ def elaborate(
             mistaken.append(diagnostic)
         report(diagnostic)
 
-    elaborator = Elaborator(note)
+    elaborator = Elaborator(note, generic or may_be_unknown)
     try:
         graph, result, types = elaborator.graph(declaration, given, ambient, span, generic)
     except TooLarge as error:
         report(mistakes.too_large(error.span, LARGEST))
         return None, None, ()
     return (None if mistaken else graph), result, types
+
+
+def _keeps(promised: Type, actual: Type) -> bool:
+    """Whether a result has the promised type; a promise of chunks need not say how long they are."""
+    if promised.part == Dim.of(0) and actual.name == promised.name:
+        return promised.dims[:-1] == actual.dims[:-1]
+    return promised == actual
 
 
 def promised_names(item: Definition) -> list[str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from archlang.graph import mistakes
 from archlang.graph.calls import Calls
 from archlang.graph.frame import Flow, Frame
-from archlang.graph.regions import NUMBER
+from archlang.graph.graph import NUMBER
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import (
     InstanceValue,
@@ -25,6 +25,8 @@ from archlang.syntax.tree import (
 )
 from archlang.types import ISOLATED, Dim
 
+# Ids and lists of parts.
+_WITHOUT_ARITHMETIC = ("tokens", "chunks")
 _OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
@@ -62,6 +64,8 @@ class Expressions(Calls):
                 return None
             case Conditional(then=then, test=test, otherwise=otherwise):
                 truth = self._evaluator(frame).truth(test)
+                if truth is None:
+                    self._require_known(test, frame)
                 return self._value(otherwise if truth is False else then, frame)
         static = self._evaluator(frame).value(expression, None)
         if static is not None:
@@ -80,6 +84,7 @@ class Expressions(Calls):
             number = self._evaluator(frame).value(name, "float")
             if number is None:
                 return None
+            self._require_known(name, frame)
             if isinstance(number, Dim):
                 size = number.constant
                 return self._number(1.0 if size is None else size, name.span, frame)
@@ -97,8 +102,12 @@ class Expressions(Calls):
         return self._node(frame.builder, "number", [], [NUMBER], span, {"value": value})[0]
 
     def _data(self, value: Flow, span: Span, what: str) -> bool:
+        """Whether arithmetic applies to a value."""
         if value.type.name in ISOLATED:
             self.report(mistakes.address_is_no_data(span, what, value.type))
+            return False
+        if value.type.name in _WITHOUT_ARITHMETIC:
+            self.report(mistakes.no_arithmetic(span, what, value.type))
             return False
         return True
 
@@ -112,7 +121,7 @@ class Expressions(Calls):
         ):
             return None
         kind = right.type if left.type == NUMBER else left.type
-        if kind.name in ("tokens", "chunks") or (left.type != right.type and NUMBER not in (left.type, right.type)):
+        if left.type != right.type and NUMBER not in (left.type, right.type):
             self.report(mistakes.unlike_operands(expression.span, expression.operator, left.type, right.type, sides))
             return None
         return self._node(frame.builder, _OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]

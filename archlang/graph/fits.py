@@ -78,6 +78,8 @@ def _length_problem(
     for size, length in zip(field.type.dimensions, found.lengths, strict=False):
         if not isinstance(size, Name):
             continue
+        if length.symbol is None:
+            return f"its field `{field.name}` has any length, and the model takes the length {length} only"
         other = next((name for name, known in lengths.items() if known == length and name != size.text), None)
         if other is not None:
             owner = next(one.name for one in fields if other in [unparse(size) for size in one.type.dimensions])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from archlang.graph.graph import Input, Node
 from archlang.graph.signature import Binding
-from archlang.names.evaluate import Bound, Data, InstanceValue
+from archlang.names.evaluate import Bound, Data, InstanceValue, Length
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Body, Halting, If, Let, Move, Repeat, Scan, Stack, Statement
 from archlang.types import Type
@@ -35,14 +35,19 @@ class Flow:
 
 @dataclass
 class Place:
-    """Where instances get their names: after their blocks, numbered from the second on."""
+    """Where instances get their names: after their blocks, numbered from the second on. No two are equal."""
 
     prefix: str
     counts: dict[str, int] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
 
     def path(self, name: str) -> str:
-        count = self.counts[name] = self.counts.get(name, 0) + 1
-        return self.prefix + (name if count == 1 else f"{name}_{count}")
+        while True:
+            count = self.counts[name] = self.counts.get(name, 0) + 1
+            word = name if count == 1 else f"{name}_{count}"
+            if word not in self.taken:
+                self.taken.add(word)
+                return self.prefix + word
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Frame:
     bound: dict[str, Span] = field(default_factory=dict)
     moved: dict[str, Span] = field(default_factory=dict)
     states: frozenset[str] = frozenset()
+    mixture: str | None = None
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
@@ -90,7 +96,7 @@ class Frame:
             yield from frame.names
             frame = frame.outer
 
-    def lookup(self, name: str) -> Bound | Data | None:
+    def lookup(self, name: str) -> Bound | Data | Length | None:
         known, value = self.find(name)
         if known:
             if isinstance(value, InstanceValue):

@@ -24,6 +24,7 @@ from archlang.types.statics import StaticValue
 #   halting  attributes limit, instance, state (index), mixture (bool); regions (body,)
 #   scan     attributes carried (how many), emits (bool); regions (body,)
 #   part     one of the results of a node with several: attributes index
+NUMBER = Type("number")
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negate")
 LOOPS = ("repeat", "stack", "halting", "scan")
 # Those whose steps share their weights.
@@ -124,8 +125,9 @@ class Instance:
     known yet (no task given) is a symbol. `lengths` are the names of length sizes in the signature, in order of first
     appearance among the inputs: its forward takes a `mask_<name>` for each. `axes` has, for each argument, the names in
     the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
-    result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument:
-    pointwise, causal, full."""
+    result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument, in
+    the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
+    the sizes that statics are computed from and that are not known."""
 
     path: str
     block: str
@@ -135,9 +137,11 @@ class Instance:
     lengths: tuple[str, ...] = ()
     grows: bool = False
     pure: bool = False
+    per_position: bool = False
     reads: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     axes: tuple[tuple[str, ...], ...] = ()
+    unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -147,3 +151,11 @@ class Graph:
     name: str
     region: Region
     instances: Mapping[str, Instance]
+
+    def unknown_sizes(self) -> list[str]:
+        """The sizes of features, and in statics, that only a task can give and none has given; lengths never are."""
+        sizes = [value.type.feature for value in self.region.inputs]
+        sizes += [kind.feature for node in self.region.walk() for kind in node.types]
+        sizes += [size for instance in self.instances.values() for size in instance.features.values()]
+        names = {name for size in sizes if size is not None for name in size.names}
+        return sorted(names.union(*(instance.unknown for instance in self.instances.values())))

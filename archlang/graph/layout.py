@@ -28,3 +28,10 @@ def layout(node: Node) -> Layout:
     states = len(node.types)
     mixture = node.op == "halting" and node.attributes["mixture"] is True
     return Layout(states, 0, 0, states, states + mixture)
+
+
+def has_halting_positions(loop: Node, state: int) -> bool:
+    """Whether a state of a halting loop has the positions of the state that halts, and so moves where that does."""
+    halted = loop.attributes["state"]
+    assert isinstance(halted, int)
+    return loop.types[state].lengths[:1] == loop.types[halted].lengths[:1] != ()

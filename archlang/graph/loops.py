@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from archlang.graph import mistakes
+from archlang.graph.calls import gives_probabilities
 from archlang.graph.expressions import Expressions
 from archlang.graph.frame import Builder, Flow, Frame, Place, moved_names
-from archlang.graph.graph import Region
+from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import (
     InstanceValue,
@@ -19,7 +20,6 @@ from archlang.syntax.tree import (
     Call,
     Definition,
     Expression,
-    Extern,
     Halting,
     Repeat,
     Scan,
@@ -35,10 +35,14 @@ class Loops(Expressions):
 
     def _count(self, expression: Expression, word: str, frame: Frame) -> int | None:
         value = self._evaluator(frame).value(expression, "int")
+        if isinstance(value, Unknown):
+            self._require_known(expression, frame)
         if value is None or isinstance(value, Unknown):
             return None
         if isinstance(value, Dim):
             number = value.constant
+            if number is None:
+                self._require_known(expression, frame)
             if number is None or 0 <= number <= 10_000:
                 return number
         self.report(name_mistakes.bad_count(expression.span, word, describe(value)))
@@ -53,7 +57,9 @@ class Loops(Expressions):
         usable = []
         for name, moved in states.items():
             known, value = frame.find(name)
-            if isinstance(value, Flow):
+            if isinstance(value, Flow) and not self._may_be_state(value, word):
+                self.report(mistakes.no_state(moved, name, value.type, word))
+            elif isinstance(value, Flow):
                 initial.append(value)
                 usable.append(name)
             elif known and value is not None:
@@ -65,6 +71,10 @@ class Loops(Expressions):
             inner.names[name] = self._input(inner.builder, value.type, name, value.span)
         inner.states = frozenset(states)
         return inner, initial
+
+    def _may_be_state(self, value: Flow, word: str) -> bool:
+        """Whether a loop can move a value. Where samples or chunks move by themselves, it is a tensor."""
+        return value.type.name != "chunks" and (value.type != NUMBER or word in ("repeat", "stack"))
 
     def _close(self, inner: Frame, results: Sequence[str]) -> Region | None:
         """The region of a loop's body; None after a mistake in it."""
@@ -106,6 +116,9 @@ class Loops(Expressions):
         count = self._count(statement.count, word, frame)
         states = moved_names(statement.body)
         path = frame.place.path("stack") if word == "stack" else ""
+        if path:
+            self._count_modules(path, count or 0, _head(statement))
+            self._stack_counts[path] = 1 if count is None else count
         place = Place(f"{path}.*.") if word == "stack" else frame.place
         inner, initial = self._enter(frame, word, statement.span, states, place)
         self._run(statement.body.statements, inner)
@@ -127,13 +140,17 @@ class Loops(Expressions):
     def _halting(self, statement: Halting, frame: Frame) -> None:
         limit = self._count(statement.count, "repeat", frame)
         states = moved_names(statement.body)
-        halted = statement.state
+        halted, mixture = statement.state, statement.mixture
+        if mixture in states:
+            bound = statement.mixture_span or statement.span
+            self.report(name_mistakes.mixture_moved(states.pop(mixture), mixture, halted, bound))
         if halted not in states:
             if frame.find(halted)[0]:
                 self.report(name_mistakes.state_not_moved(statement.state_span, halted, "halting state"))
             else:
                 self.report(name_mistakes.move_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.place)
+        inner.mixture = mixture
         if statement.mixture is not None and self._declare(
             inner, statement.mixture, statement.mixture_span or statement.span
         ):
@@ -172,7 +189,7 @@ class Loops(Expressions):
         shared = target if isinstance(target, InstanceValue) else None
         block = self._settled(target, statics, callee, frame)
         item = block.declaration.item
-        if isinstance(item, Definition) or not _gives_probabilities(item):
+        if isinstance(item, Definition) or not gives_probabilities(item):
             self.report(mistakes.not_halting(statement.by.span, item.name))
             return None
         if state is None:
@@ -198,12 +215,16 @@ class Loops(Expressions):
         chunk: Type | None = None
         if over is not None:
             chunk = Type("seq", (Dim.of(self._length(statement.variable)), over.type.dims[1]))
-        carried = [name.text for name in statement.carry]
+        first: dict[str, Span] = {}
+        for name in statement.carry:
+            if first.setdefault(name.text, name.span) is not name.span:
+                self.report(name_mistakes.carried_twice(name.span, name.text, first[name.text]))
+        carried = list(first)
         moves = moved_names(statement.body)
         moves.pop(statement.variable, None)
-        for name, span in moves.items():
-            if name not in carried:
-                self.report(name_mistakes.not_carried(span, name, _head(statement)))
+        for moved, span in moves.items():
+            if moved not in carried:
+                self.report(name_mistakes.not_carried(span, moved, _head(statement)))
         if self._declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
                 None
@@ -211,16 +232,18 @@ class Loops(Expressions):
                 else self._input(inner.builder, chunk, statement.variable, statement.variable_span)
             )
         initial: list[Flow] = []
-        for carry in statement.carry:
-            known, value = frame.find(carry.text)
-            inner.names[carry.text] = None
+        for carry, span in first.items():
+            known, value = frame.find(carry)
+            inner.names[carry] = None
             if not known:
-                self.report(name_mistakes.unknown_value(carry.span, carry.text, frame.visible(), False))
-            elif carry.text not in moves:
-                self.report(name_mistakes.state_not_moved(carry.span, carry.text, "carried state"))
-            if isinstance(value, Flow):
+                self.report(name_mistakes.unknown_value(span, carry, frame.visible(), False))
+            elif carry not in moves:
+                self.report(name_mistakes.state_not_moved(span, carry, "carried state"))
+            if isinstance(value, Flow) and not self._may_be_state(value, "scan"):
+                self.report(mistakes.no_state(span, carry, value.type, "scan"))
+            elif isinstance(value, Flow):
                 initial.append(value)
-                inner.names[carry.text] = self._input(inner.builder, value.type, carry.text, carry.span)
+                inner.names[carry] = self._input(inner.builder, value.type, carry, span)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(moves)
         self._run(statement.body.statements, inner)
         result = self._emission(statement, inner, chunk)
@@ -272,10 +295,3 @@ def _head(statement: Statement) -> Span:
     text = statement.span.text
     length = next((index for index, character in enumerate(text) if character in "{\n"), len(text))
     return Span(statement.span.source, statement.span.start, statement.span.start + len(text[:length].rstrip()))
-
-
-def _gives_probabilities(item: Extern) -> bool:
-    result = item.signature.result
-    while result is not None and not hasattr(result, "name"):
-        result = result.then
-    return result is not None and result.name == "prob"

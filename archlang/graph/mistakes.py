@@ -8,6 +8,7 @@ from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
 from archlang.types import Type
+from archlang.types.causality import MANNERS
 
 
 def _plural(count: int, word: str) -> str:
@@ -292,6 +293,63 @@ def misplaced_family(span: Span, block: str) -> Diagnostic:
     )
 
 
+def length_and_feature(span: Span, name: str, other: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0425",
+        f"`{name}` counts positions here, and features elsewhere",
+        span,
+        "a length",
+        (Label(other, "a number of features"),),
+        "give one of them another name",
+    )
+
+
+def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:
+    return Diagnostic(
+        "E0426",
+        f"a size is a number from 1 to {largest}, and `{written}` is {number}",
+        span,
+        "no size",
+        remedy="write a number in this range",
+    )
+
+
+def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
+    loop = {"halting": "a halting loop", "scan": "a scan"}.get(word, f"`{word}`")
+    what = "a number" if kind.name == "number" else f"`{kind}`"
+    return Diagnostic(
+        "E0427",
+        f"`{name}` is {what}, which cannot be a state of {loop}",
+        span,
+        "no state",
+        remedy="move a `seq` or a `vec`; samples and chunks that move by themselves need a value each"
+        if kind.name == "number"
+        else "cut the sequence inside of the loop, and move the sequence",
+    )
+
+
+def halting_block_applied(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0428",
+        f"`{name}` decides when a loop halts, and is not applied to a value",
+        span,
+        "a halting block",
+        remedy=f"write `repeat 20 halting h by {name} {{ … }}`",
+    )
+
+
+def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
+    return Diagnostic(
+        "E0429",
+        f"{what} does not apply to {kind.name}",
+        span,
+        f"is `{kind}`",
+        remedy="turn tokens into vectors with `embed[d]`"
+        if kind.name == "tokens"
+        else "compute with the sequence before it is cut, or with each chunk in a `scan`",
+    )
+
+
 # Causality
 
 
@@ -323,10 +381,10 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
 def unknown_mode(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0503",
-        f"an input is read `pointwise`, `causal` or `full`, and `{name}` is none of these",
+        f"an input is not read in the manner `{name}`",
         span,
-        "unknown way to read",
-        remedy=suggest(name, ("pointwise", "causal", "full"), "write `pointwise`, `causal` or `full`"),
+        "unknown manner",
+        remedy=suggest(name, MANNERS, f"the manners are {listed(MANNERS)}"),
     )
 
 
@@ -458,12 +516,13 @@ def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
 
 
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
+    sizes = tuple(sizes)
     return Diagnostic(
         "E0608",
-        f"`{model}` needs {listed(sizes)}, which only a task or a static can give",
+        f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static can give",
         span,
         "not known here",
-        remedy="name a recipe of this file, or give the sizes: `archlang.load(path, classes=10, vocab=15)`",
+        remedy="choose a task that gives it, write a number, or give it: `archlang.load(path, classes=10, vocab=15)`",
     )
 
 

@@ -14,7 +14,8 @@ from archlang.graph.elaborate import elaborate
 from archlang.graph.fits import features_of_fields, find_misfit
 from archlang.graph.graph import Graph, Node
 from archlang.graph.plan import Chosen, Plan, PublishedResult
-from archlang.graph.signature import Binding, parameter_kind, settle, static_value
+from archlang.graph.prune import normalize
+from archlang.graph.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import BlockValue, Bound, Evaluator, Unknown, Value
@@ -340,9 +341,16 @@ class Planner:
         ambient = model_sizes(gives)
         if task is not None:
             ambient |= features_of_fields(task, model)
-        graph, result, inputs = elaborate(model, statics, ambient, choice.value.span, self.report)
+        # After a mistake in the task, its sizes are not known.
+        known = task is not None and len(gives) == len(getattr(task.declaration.item, "gives", ()))
+        graph, result, inputs = elaborate(
+            model, statics, ambient, choice.value.span, self.report, may_be_unknown=not known
+        )
         if graph is None or result is None or task is None:
             return None if task is not None else graph
+        if known and (names := graph.unknown_sizes()):
+            self.report(mistakes.needs_task(choice.value.span, model.name, names))
+            return None
         if not self._fits(task, model, choice.value.span, inputs, result):
             return None
         leak = self._leak(task, graph, model, choice.value.span)
@@ -419,7 +427,7 @@ def model_sizes(gives: Mapping[str, int]) -> dict[str, Bound]:
     """What a task gives its models; a size that is not known is a symbol. `words` is the vocabulary of a source, which
     is that of all tokens unless the task has two."""
     known = {"words": gives["vocab"], **gives} if "vocab" in gives else gives
-    return {name: Bound(Dim.of(known.get(name, name)), None) for name in ("vocab", "words", "classes")}
+    return {name: Bound(Dim.of(known.get(name, name)), None) for name in TASK_SIZES}
 
 
 def _callee(choice: Choice) -> Name:
@@ -466,6 +474,7 @@ def _model_statics(
 
 def _same_weights(left: Graph, right: Graph) -> bool:
     """Whether two graphs of one model have the same weights by name."""
+    left, right = normalize(left), normalize(right)
 
     def weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
         return {

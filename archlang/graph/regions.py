@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
+from archlang.graph import mistakes
 from archlang.graph.frame import Builder, Flow, Frame
 from archlang.graph.graph import Input, Instance, Node, Region
 from archlang.graph.signature import Binding, settle
@@ -13,19 +14,31 @@ from archlang.names.evaluate import (
     BlockValue,
     Bound,
     Evaluator,
+    Unknown,
     Value,
 )
 from archlang.names.modules import Declaration, Module
 from archlang.source import Span
 from archlang.syntax.tree import (
     Call,
+    Definition,
+    Expression,
+    Extern,
     StaticArgument,
 )
-from archlang.types import Type
+from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 
 LARGEST = 20_000
-NUMBER = Type("number")
+
+
+def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:
+    """A mistake in the signature of a block of another file, at the call that makes it one."""
+    source = diagnostic.span.source
+    if source.path != item.span.source.path or source.path == call.source.path:
+        return diagnostic
+    labels = (Label(diagnostic.span, diagnostic.label), *diagnostic.labels)
+    return Diagnostic(diagnostic.code, diagnostic.message, call, "in this call", labels, diagnostic.remedy)
 
 
 class TooLarge(Exception):
@@ -39,12 +52,15 @@ class TooLarge(Exception):
 class Regions:
     """Adds nodes to regions, evaluates statics where a frame sees them, and passes mistakes on."""
 
-    def __init__(self, report: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool) -> None:
         self._sink = report
+        self._may_be_unknown = may_be_unknown  # sizes and statics, as where a block is checked on its own
         self._calls: list[Span] = []
         self._ids = 0
         self._lengths: dict[str, int] = {}
         self.instances: dict[str, Instance] = {}
+        self._stack_counts: dict[str, int] = {}
+        self._modules = 0
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Passes a mistake on, with the calls that led into another block."""
@@ -70,8 +86,30 @@ class Regions:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self._configure(target, call.statics, binding.evaluator)
 
-        binding = Binding(declaration, span, given, self.report, configure, ambient, generic)
+        def report(diagnostic: Diagnostic) -> None:
+            self.report(_at_call(diagnostic, declaration.item, span))
+
+        binding = Binding(declaration, span, given, report, configure, ambient, generic, self._may_be_unknown)
         return binding
+
+    def _require_known(self, expression: Expression, frame: Frame) -> None:
+        """Reports an expression whose value only a task or a static can give, where the model is to be built."""
+        if self._may_be_unknown:
+            return
+        value = self._evaluator(frame).value(expression, None)
+        unknown = isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None)
+        if unknown:
+            names = frame.binding.unknown_sizes()
+            self.report(mistakes.needs_task(expression.span, frame.binding.declaration.name, names))
+
+    def _count_modules(self, path: str, count: int, span: Span) -> None:
+        """Notes modules that stand once in each step of the stacks around `path`."""
+        for stack, steps in self._stack_counts.items():
+            if path.startswith(f"{stack}.*"):
+                count *= steps
+        self._modules += count
+        if self._modules > LARGEST:
+            raise TooLarge(span)
 
     def _configure(
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator

@@ -17,6 +17,7 @@ from archlang.names.evaluate import (
     Bound,
     Data,
     Evaluator,
+    Length,
     Unknown,
     Value,
     coerce,
@@ -50,9 +51,15 @@ Report = Callable[[Diagnostic], None]
 
 # How many sizes each written type has. `data` is `seq` or `vec`; `logits` is either by its sizes.
 _SIZES = {
-    "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2,),
+    "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
     "logits": (1, 2), "data": (1,), "pointer": (3,),
 }  # fmt: skip
+
+
+TASK_SIZES = ("vocab", "words", "classes")
+"""The sizes that a task gives to its models."""
+LARGEST_SIZE = 1 << 24
+"""No axis has more entries: what is larger does not fit into memory, or is a mistake."""
 
 
 def parameter_kind(parameter: StaticParameter, module: Module) -> str | None:
@@ -165,7 +172,9 @@ class Binding:
     configure: Callable[[Call, Declaration | BlockValue], Value]
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
+    may_be_unknown: bool = True
     sizes: dict[str, Bound] = field(default_factory=dict)
+    lengths: set[str] = field(default_factory=set)
     family: tuple[str, tuple[Dim, ...]] | None = None
     _open: set[str] = field(default_factory=set)
     _disagreeing: set[str] = field(default_factory=set)
@@ -173,12 +182,21 @@ class Binding:
     def __post_init__(self) -> None:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
-        self.evaluator = Evaluator(self.lookup, self.known, self.declaration.module, self.report, self.configure)
+        module = self.declaration.module
+        self.evaluator = Evaluator(self.lookup, self.known, module, self.report, self.configure)
+        # The lengths of types may be computed from lengths; nothing else may.
+        self._of_lengths = Evaluator(self._bound, self.known, module, self.report, self.configure)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
 
-    def lookup(self, name: str) -> Bound | Data | None:
+    def lookup(self, name: str) -> Bound | Data | Length | None:
+        bound = self._bound(name)
+        if bound is not None and name in self.lengths:
+            return Length(bound.span or self.call)
+        return bound
+
+    def _bound(self, name: str) -> Bound | None:
         if name in self.given:
             return self.given[name]
         if name in self.sizes:
@@ -203,6 +221,19 @@ class Binding:
             )
         )
         return Bound(None, None)
+
+    def require_known(self, expression: Expression) -> None:
+        """Reports an expression whose value only a task or a static can give, where the model is to be built."""
+        if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):
+            self.report(mistakes.needs_task(self.call, self.declaration.name, self.unknown_sizes()))
+
+    def unknown_sizes(self) -> list[str]:
+        """The sizes that only a task can give, and that none has given."""
+        return [
+            name
+            for name, bound in self.ambient.items()
+            if not isinstance(bound.value, Dim) or bound.value.constant is None
+        ]
 
     def finish(self) -> None:
         """Computes what is still open, and holds every `where`."""
@@ -258,13 +289,17 @@ class Binding:
             self.family = family
             if parameter.variadic:
                 return True
-            return self._match_size(dimensions[0], actual.dims[-1], span)
+            return self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
         if _constructor(name, len(dimensions)) != actual.name:
             self._misfit(span, block, parameter, expected, actual)
             return False
         if name == "prob":
             dimensions = wanted.dimensions
-        fits = [self._match_size(size, found, span) for size, found in zip(dimensions, actual.dims, strict=True)]
+        # The part of chunks is written by those that cut them only.
+        fits = [
+            self._match_size(size, found, span, axis)
+            for size, found, axis in zip(dimensions, actual.dims, actual.axes, strict=False)
+        ]
         return all(fits)
 
     def _misfit(self, span: Span, block: str, parameter: InputParameter, expected: str, actual: Type) -> None:
@@ -273,7 +308,7 @@ class Binding:
         else:
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
 
-    def _match_size(self, written: Expression, actual: Dim, span: Span) -> bool:
+    def _match_size(self, written: Expression, actual: Dim, span: Span, axis: Axis) -> bool:
         block = self.declaration.name
         if isinstance(written, Name) and written.text not in self.parameters and len(written.parts) == 1:
             name = written.text
@@ -281,11 +316,11 @@ class Binding:
             if known is None and name in self.ambient:
                 known = self.ambient[name]
             if known is None:
-                self.sizes[name] = Bound(actual, span)
+                self.bind_size(name, Bound(actual, span), axis)
                 return True
         else:
             name = unparse(written)
-            value = self.evaluator.value(written, "int")
+            value = self._evaluator_of(axis).value(written, "int")
             found = self.given.get(name)
             known = Bound(value, found.span if found else None)
         if known.value is None or isinstance(known.value, Unknown) or known.value == actual:
@@ -305,17 +340,21 @@ class Binding:
         if isinstance(written, ConditionalType):
             truth = self.evaluator.truth(written.test)
             if truth is None:
+                self.require_known(written.test)
                 return None
             return self.type(written.then if truth else written.otherwise, features, free)
         dimensions = self.written(written)
         if dimensions is None:
             return None
+        axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[_constructor(written.name, len(dimensions))]
         sizes: list[Dim] = []
-        for dimension in dimensions:
-            size = self._size(dimension, features, free)
+        for dimension, axis in zip(dimensions, axes, strict=False):
+            size = self._size(dimension, axis, features, free)
             if size is None:
                 return None
             sizes.append(size)
+        if len(sizes) < len(axes):
+            sizes.append(Dim.of(0))  # the part of chunks, which is not written
         if written.name == "data":
             if self.family is None:
                 self.report(mistakes.misplaced_family(written.span, self.declaration.name))
@@ -323,7 +362,25 @@ class Binding:
             return Type(self.family[0], (*self.family[1], sizes[0]))
         return Type(_constructor(written.name, len(sizes)), tuple(sizes))
 
-    def _size(self, written: Expression, features: Sequence[Dim], free: Callable[[str], Dim] | None) -> Dim | None:
+    def _size(
+        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+    ) -> Dim | None:
+        size = self._written_size(written, axis, features, free)
+        number = None if size is None or axis is Axis.PART else size.constant
+        if number is not None and not 0 < number <= LARGEST_SIZE:
+            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
+            return None
+        return size
+
+    def _cause(self, written: Expression) -> Span:
+        """Where a call says how large a written size is."""
+        names = [node.text for node in walk(written) if isinstance(node, Name)]
+        places = [bound.span for name in names if (bound := self.given.get(name)) is not None and bound.span]
+        return places[0] if places else self.call
+
+    def _written_size(
+        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+    ) -> Dim | None:
         if isinstance(written, Call) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.of(0)
             for feature in features:
@@ -332,16 +389,25 @@ class Binding:
         if isinstance(written, Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
             if free is not None:
                 size = free(written.text)
-                self.sizes[written.text] = Bound(size, written.span)
+                self.bind_size(written.text, Bound(size, written.span), axis)
                 return size
             self.report(mistakes.size_unknown(written.span, written.text, self.declaration.name))
             return None
-        value = self.evaluator.value(written, "int")
+        value = self._evaluator_of(axis).value(written, "int")
         if isinstance(value, Dim):
             return value
         if value is not None and not isinstance(value, Unknown):
             self.report(name_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
         return None
+
+    def bind_size(self, name: str, bound: Bound, axis: Axis) -> None:
+        """Binds a name in a type to a size."""
+        self.sizes[name] = bound
+        if axis is Axis.LENGTH:
+            self.lengths.add(name)
+
+    def _evaluator_of(self, axis: Axis) -> Evaluator:
+        return self._of_lengths if axis is Axis.LENGTH else self.evaluator
 
     def written(self, written: TypeName) -> tuple[Expression, ...] | None:
         """The sizes of a written type, with the vocabulary of tokens filled in."""
@@ -364,7 +430,7 @@ class Binding:
             return ()
         axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
         own = self.sizes_by_axis(parameter, Axis.LENGTH)
-        lengths = [size for size, axis in zip(written, axes, strict=True) if axis is Axis.LENGTH]
+        lengths = [size for size, axis in zip(written, axes, strict=False) if axis is Axis.LENGTH]
         return tuple(size.text if isinstance(size, Name) and size.text in own else "" for size in lengths)
 
     def sizes_by_axis(self, parameter: InputParameter, axis: Axis) -> list[str]:
@@ -379,9 +445,13 @@ class Binding:
         )
         return [
             size.text
-            for size, one in zip(written, axes, strict=True)
+            for size, one in zip(written, axes, strict=False)
             if one is axis and isinstance(size, Name) and size.text not in self.parameters
         ]
+
+
+def _is_known(value: Value) -> bool:
+    return not isinstance(value, Unknown) and (not isinstance(value, Dim) or value.constant is not None)
 
 
 def _constructor(name: str, sizes: int) -> str:

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from archlang.diagnostics import Diagnostic
 from archlang.graph import mistakes
-from archlang.graph.signature import Binding, parameter_kind
+from archlang.graph.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import KINDS, Bound
 from archlang.names.modules import Declaration
 from archlang.source import Span
-from archlang.syntax.tree import Conditional, Expression, Extern, Name, TypeExpression, TypeName
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
 from archlang.syntax.walk import walk
 from archlang.types import ISOLATED, Axis, Dim
-from archlang.types.causality import MODES
+from archlang.types.causality import MANNERS
 
 Report = Callable[[Diagnostic], None]
 
@@ -36,8 +37,28 @@ def check_signature(declaration: Declaration, report: Report) -> None:
             report(name_mistakes.unclear_kind(static.span, static.name))
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
+    _check_sizes(declaration, report)
     if isinstance(item, Extern):
         _check_extern(declaration, item, report)
+
+
+def _check_sizes(declaration: Declaration, report: Report) -> None:
+    """Reports a name that counts positions in one type and features in another, and sizes that cannot be."""
+    item = declaration.item
+    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
+    for parameter in item.signature.inputs:
+        for axis, names in places.items():
+            for name in binding.sizes_by_axis(parameter, axis):
+                names.setdefault(name, parameter.type.span)
+        for size in binding.written(parameter.type) or ():
+            number = binding.evaluator.value(size, "int") if isinstance(size, Number | Unary) else None
+            if isinstance(number, Dim) and number.constant is not None and not 0 < number.constant <= LARGEST_SIZE:
+                report(mistakes.size_out_of_range(size.span, unparse(size), number.constant, LARGEST_SIZE))
+    given = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
+    for name, span in places[Axis.LENGTH].items():
+        if (other := {**given, **places[Axis.FEATURE]}.get(name)) is not None:
+            report(mistakes.length_and_feature(span, name, other))
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
@@ -46,7 +67,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         if reads.input not in inputs:
             report(mistakes.reads_unknown_input(reads.span, reads.input, item.name, inputs))
         for mode in _modes(reads.mode):
-            if not isinstance(mode, Name) or mode.text not in MODES:
+            if not isinstance(mode, Name) or mode.text not in MANNERS:
                 report(mistakes.unknown_mode(mode.span, mode.text if isinstance(mode, Name) else mode.span.text))
     binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
     sizes: set[str] = set()
@@ -54,7 +75,8 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         for axis in Axis:
             for name in binding.sizes_by_axis(parameter, axis):
                 sizes.add(name)
-                binding.sizes.setdefault(name, Bound(Dim.of(name), parameter.span))
+                if name not in binding.sizes:
+                    binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
         binding.written(parameter.type)
         if parameter.type.name == "data":
             binding.family = ("seq", (Dim.of("n"),))

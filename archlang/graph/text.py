@@ -41,8 +41,8 @@ def _instance(instance: Instance) -> str:
         text += " axes " + " ".join(_names(axes) for axes in instance.axes)
     if instance.reads:
         text += f" reads {_names(instance.reads)}"
-    text += " grows" * instance.grows + " pure" * instance.pure + f" {json.dumps(instance.python)}"
-    return text + _origin(instance.span)
+    text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
+    return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
 
 
 def _names(names: Iterable[str]) -> str:
@@ -170,6 +170,7 @@ class _Build(Transformer[Token, Graph]):
             lengths=next((clause.names for clause in rest if isinstance(clause, _Lengths)), ()),
             grows="grows" in rest[:-1],
             pure="pure" in rest[:-1],
+            per_position="per_position" in rest[:-1],
             reads=next((clause.names for clause in rest if isinstance(clause, _Reads)), ()),
             span=self._span(meta),
             axes=next((clause.names for clause in rest if isinstance(clause, _Axes)), ()),
@@ -242,6 +243,8 @@ class _Build(Transformer[Token, Graph]):
 
     def type(self, name: Token, *sizes: Dim | None) -> Type:
         dims = tuple(size for size in sizes if size is not None)
+        if str(name) == "chunks" and len(dims) == 2:
+            dims = (*dims, Dim.of(0))
         return Type("probs" if name == "prob" and dims else str(name), dims)
 
     def dim(self, sign: Token | None, first: Dim, *rest: Token | Dim) -> Dim:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from archlang.graph.graph import ARITHMETIC, LOOPS, OPERATIONS, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, OPERATIONS, Graph, Input, Instance, Node, Region
 from archlang.graph.held import held
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import StaticValue
-
-_NUMBER = Type("number")
 
 # The attributes of each operation, with their types in Python.
 _ATTRIBUTES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
@@ -132,7 +130,7 @@ class _Verification:
         elif node.op == "join":
             self._join(node, types, scope)
         elif node.op == "number":
-            _require(not types and node.type == _NUMBER, f"{where} is no number")
+            _require(not types and node.type == NUMBER, f"{where} is no number")
         elif node.op in ARITHMETIC:
             self._arithmetic(node, types)
         else:
@@ -185,7 +183,7 @@ class _Verification:
     def _arithmetic(self, node: Node, types: Sequence[Type]) -> None:
         where = f"{node.op} {node.id}"
         _require(len(types) == (1 if node.op == "negate" else 2), f"{where} has {len(types)} arguments")
-        tensors = {kind for kind in types if kind != _NUMBER} or {_NUMBER}
+        tensors = {kind for kind in types if kind != NUMBER} or {NUMBER}
         _require(len(tensors) == 1, f"{where} mixes {_show(types)}")
         _require(node.type in tensors, f"{where} of {_show(types)} is {node.type}")
 

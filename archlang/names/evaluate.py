@@ -75,7 +75,14 @@ class Data:
     span: Span
 
 
-Lookup = Callable[[str], Bound | Data | None]
+@dataclass(frozen=True)
+class Length:
+    """A length, as seen from where a static is expected; `span` is where it was bound."""
+
+    span: Span
+
+
+Lookup = Callable[[str], Bound | Data | Length | None]
 
 
 @dataclass
@@ -152,10 +159,13 @@ class Evaluator:
         if isinstance(found, Data):
             self.report(mistakes.data_in_static(name.span, name.text, found.span))
             return None
+        if isinstance(found, Length):
+            self.report(mistakes.length_in_static(name.span, name.text, found.span))
+            return None
         if found is not None:
             if len(name.parts) == 1:
                 return found.value
-            return self._attribute(name, found.value)
+            return self._attribute(name, found)
         declaration = self.module.find(name.text)
         if declaration is not None:
             return BlockValue(declaration)
@@ -167,8 +177,9 @@ class Evaluator:
             self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
 
-    def _attribute(self, name: Name, owner: Value) -> Value:
+    def _attribute(self, name: Name, bound: Bound) -> Value:
         """`table.vocab`: a feature size of an instance, or `table.d`: a static that it was given."""
+        owner = bound.value
         if isinstance(owner, Unknown) or owner is None:
             return Unknown("int") if owner else None
         if isinstance(owner, InstanceValue) and len(name.parts) == 2:
@@ -181,7 +192,7 @@ class Evaluator:
             if not owner.features:
                 self.report(
                     mistakes.not_computable(
-                        name.span,
+                        bound.span or name.span,
                         f"the sizes of `{owner.name}` are not known before its first call",
                         f"apply `{owner.name}` to a value first",
                     )

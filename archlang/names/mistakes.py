@@ -58,6 +58,28 @@ def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     )
 
 
+def mixture_moved(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0230",
+        f"`{name}` is the mixture of `{state}` that the halting loop computes, and cannot be moved",
+        span,
+        "moves the mixture",
+        (Label(bound, f"`{name}` names the mixture here"),),
+        f"move `{state}`, or bind a new name to the result",
+    )
+
+
+def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0231",
+        f"`{name}` is carried twice",
+        span,
+        "carried again",
+        (Label(first, "carried here"),),
+        "delete one",
+    )
+
+
 def move_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0207",
@@ -401,6 +423,18 @@ def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
         "not static",
         (Label(bound, f"`{name}` is bound here"),),
         "pass it in parentheses, or take a static of the block instead",
+    )
+
+
+def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
+    labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
+    return Diagnostic(
+        "E0318",
+        f"`{name}` is a length, which differs from sample to sample, but this is fixed at compile time",
+        span,
+        "a length",
+        labels,
+        "write a number, or take a static of the block; only the lengths of types can be computed from a length",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from archlang.graph.graph import ARITHMETIC, Graph, Instance, Node, Region
-from archlang.passes.rename import rename, rename_inputs
+from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.steady import is_steady
 
 _COMMUTES = ("add", "multiply")

@@ -1,4 +1,4 @@
-"""Does arithmetic with literals, and drops what changes nothing: `x * 1`, `x + 0`, `-(-x)`, a loop of no steps.
+"""Does arithmetic with literals, and drops what changes nothing: `x * 1`, `x + 0`, `-(-x)`.
 
 Nothing has to run before."""
 
@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.passes.rename import rename, rename_inputs
+from archlang.graph.numbers import divide
+from archlang.graph.rename import rename, rename_inputs
 
-Number = int | float
-
-_COMPUTE: Mapping[str, Callable[..., Number]] = {
+_COMPUTE: Mapping[str, Callable[..., float]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": operator.truediv,
+    "divide": divide,
     "negate": operator.neg,
 }
 # The literal that changes nothing on the right; on the left too where the operation commutes.
@@ -33,20 +32,18 @@ def fold(graph: Graph) -> Graph:
 def _fold(region: Region) -> Region:
     nodes: list[Node] = []
     names: dict[str, str] = {}
-    numbers: dict[str, Number] = {}
+    numbers: dict[str, float] = {}
     negated: dict[str, str] = {}
-    idle: dict[str, tuple[str, ...]] = {}  # what does nothing, with the values that are its results
     for original in region.nodes:
         node = rename_inputs(original, names)
         value = _value(node, numbers)
-        results = _unchanged(node, numbers, negated, idle)
+        same = _unchanged(node, numbers, negated)
         if value is not None:
             numbers[node.id] = value
-            node = replace(node, op="number", inputs=(), attributes={"value": value})
-        elif results is not None:
-            idle[node.id] = results
-            if len(results) == 1:
-                names[node.id] = results[0]
+            if node.op != "number":
+                node = replace(node, op="number", inputs=(), attributes={"value": value})
+        elif same is not None:
+            names[node.id] = same
             continue
         elif node.op == "negate":
             negated[node.id] = node.inputs[0]
@@ -54,36 +51,25 @@ def _fold(region: Region) -> Region:
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
-def _value(node: Node, numbers: Mapping[str, Number]) -> Number | None:
+def _value(node: Node, numbers: Mapping[str, float]) -> float | None:
     """The number that a node is, if it is one."""
     if node.op == "number":
         value = node.attributes["value"]
         assert isinstance(value, int | float)
-        return value
+        return float(value)
     if node.op not in _COMPUTE or any(source not in numbers for source in node.inputs):
         return None
-    try:
-        return _COMPUTE[node.op](*(numbers[source] for source in node.inputs))
-    except ArithmeticError:  # 1 / 0 is for the run to report, at its line
-        return None
+    return _COMPUTE[node.op](*(numbers[source] for source in node.inputs))
 
 
-def _unchanged(
-    node: Node, numbers: Mapping[str, Number], negated: Mapping[str, str], idle: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...] | None:
-    """The values that the results of a node are, if it does nothing."""
-    if node.op == "part" and node.inputs[0] in idle:
-        index = node.attributes["index"]
-        assert isinstance(index, int)
-        return (idle[node.inputs[0]][index],)
+def _unchanged(node: Node, numbers: Mapping[str, float], negated: Mapping[str, str]) -> str | None:
+    """The value that the result of a node is, if it does nothing."""
     if node.op == "negate" and node.inputs[0] in negated:
-        return (negated[node.inputs[0]],)
+        return negated[node.inputs[0]]
     if node.op in _NEUTRAL:
         left, right = node.inputs
         if numbers.get(right) == _NEUTRAL[node.op]:
-            return (left,)
+            return left
         if node.op in _COMMUTES and numbers.get(left) == _NEUTRAL[node.op]:
-            return (right,)
-    if node.attributes.get("count", node.attributes.get("limit")) == 0:
-        return node.inputs[: len(node.types)]
+            return right
     return None

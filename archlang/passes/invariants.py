@@ -19,8 +19,8 @@ from itertools import count
 
 from archlang.graph.graph import ARITHMETIC, SHARED, Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
+from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.fresh import fresh_numbers
-from archlang.passes.rename import rename, rename_inputs
 from archlang.passes.steady import is_steady
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
+from archlang.graph.inline import inline
+from archlang.graph.prune import prune, remove_dead
 from archlang.graph.verifier import verify
 from archlang.passes.common import share_common
-from archlang.passes.dead import remove_dead
 from archlang.passes.fold import fold
-from archlang.passes.inline import inline
 from archlang.passes.invariants import leave_loops
 from archlang.passes.join import join_maps
 
@@ -26,14 +26,16 @@ class Pass:
     needed: bool = False
 
 
-# Blocks are dissolved first, so that the others see through them; what the others leave unused goes last.
+# Blocks are dissolved first, so that the others see through them. Then the model is what docs/semantics.md says, and no
+# other pass changes what a user sees; what they leave unused goes last.
 PASSES: tuple[Pass, ...] = (
     Pass("inline", inline, "dissolves applied blocks into what they are made of", needed=True),
+    Pass("prune", prune, "removes what no result needs, with its weights and its ponder", needed=True),
     Pass("fold", fold, "does arithmetic with literals, and drops what changes nothing"),
     Pass("common", share_common, "computes once what is written twice"),
     Pass("join", join_maps, "makes one product of linear maps of one value, in loops"),
     Pass("invariants", leave_loops, "moves out of a loop what is the same in each of its steps"),
-    Pass("dead", remove_dead, "removes what no result needs"),
+    Pass("dead", remove_dead, "removes what the passes have left unused"),
     Pass("ahead", None, "computes for all chunks of a scan at once what does not depend on its memory"),
 )
 NAMES = tuple(one.name for one in PASSES if not one.needed)

@@ -11,15 +11,17 @@ from archlang.types.dimension import Dim
 
 class Axis(Enum):
     """What a size counts. The batch is implicit. A length differs from sample to sample and comes with a mask; a
-    feature is fixed when the model is built."""
+    feature is fixed when the model is built. A part is how many positions a chunk has at most, 0 if that is not known
+    before run time."""
 
     LENGTH = "length"
     FEATURE = "feature"
+    PART = "part"
 
 
-# Every type constructor of the language with its axes. `chunks` is a `seq` cut into parts for `scan`. The last
-# feature of `tokens`, the size of the vocabulary, may be left out in a program: then it is `vocab`. `pointer[t, n, k]`
-# says for each of t steps, and each of k pointers, how much it points at each of n slots.
+# Every type constructor of the language with its axes. The last size of two may be left out in a program: that of
+# `tokens`, the vocabulary, is `vocab` then, and that of `chunks`, a `seq` cut into parts for `scan`, is 0.
+# `pointer[t, n, k]` says for each of t steps, and each of k pointers, how much it points at each of n slots.
 CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "tokens": (Axis.LENGTH, Axis.FEATURE),
     "seq": (Axis.LENGTH, Axis.FEATURE),
@@ -29,7 +31,7 @@ CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "probs": (Axis.LENGTH,),
     "address": (Axis.LENGTH, Axis.FEATURE),
     "pointer": (Axis.LENGTH, Axis.LENGTH, Axis.FEATURE),
-    "chunks": (Axis.LENGTH, Axis.FEATURE),
+    "chunks": (Axis.LENGTH, Axis.FEATURE, Axis.PART),
     "number": (),
 }
 
@@ -55,12 +57,18 @@ class Type:
 
     @property
     def feature(self) -> Dim | None:
-        """The size of the last axis, where that is a feature."""
-        return self.dims[-1] if self.dims and self.axes[-1] is Axis.FEATURE else None
+        """The number of features, if it has any."""
+        return next((dim for dim, axis in zip(self.dims, self.axes, strict=True) if axis is Axis.FEATURE), None)
+
+    @property
+    def part(self) -> Dim | None:
+        """How many positions each chunk has at most, of chunks."""
+        return self.dims[-1] if self.axes[-1:] == (Axis.PART,) else None
 
     def substitute(self, values: Mapping[str, Dim]) -> Type:
         return Type(self.name, tuple(dim.substitute(values) for dim in self.dims))
 
     def __str__(self) -> str:
         name = "prob" if self.name == "probs" else self.name
-        return f"{name}[{', '.join(map(str, self.dims))}]" if self.dims else name
+        dims = self.dims[:-1] if self.part == Dim.of(0) else self.dims
+        return f"{name}[{', '.join(map(str, dims))}]" if dims else name

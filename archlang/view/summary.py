@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
-from archlang.types import Dim, Type
+from archlang.graph.prune import normalize
+from archlang.types import Axis, Dim, Type
 from archlang.view.costs import flops, parameters
 
 
@@ -50,7 +51,8 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     their limits, or `depth` steps where that is less."""
     counter = _Counter(graph, depth)
     cost = counter.region(graph.region, {name: length for one in graph.region.inputs for name in _names(one.type)})
-    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items())
+    needed = normalize(graph).instances
+    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items() if path in needed)
     return Summary(
         graph.name,
         length,
@@ -95,7 +97,7 @@ class _Counter:
         if node.op in ("repeat", "halting") and self.depth is not None:
             times = min(times, self.depth)
         if node.op in ("call", *ARITHMETIC):
-            cost = Cost(values=prod(_size(dim, lengths) for dim in node.type.dims if node.type.name != "number"))
+            cost = Cost(values=_count(node.type, lengths))
         if node.op in ("call", "halting"):
             cost += self.call(node, given[:1] if node.op == "halting" else given, lengths).times(
                 times if node.op == "halting" else 1
@@ -145,6 +147,14 @@ class _Counter:
         if work is None:
             self.uncounted.add(instance.block)
         return Cost(count or 0, work or 0)
+
+
+def _count(kind: Type, lengths: Mapping[str, int]) -> int:
+    """How many numbers a value of a type has."""
+    if kind.name == "number":
+        return 0
+    dims = zip(kind.dims, kind.axes, strict=True)
+    return prod(_size(dim, lengths) for dim, axis in dims if axis is not Axis.PART)
 
 
 def _names(kind: Type) -> set[str]:

@@ -27,6 +27,8 @@ MODELS = {
     "adaptive, another mean": f"repeat 9 halting h by act[variant = dehghani] {{ {BODY} }}",
     "captured values": "k = linear[d](h)\n m = learned[slots = 3, d]()\n repeat 9 halting h by global_halt[0.9] {"
     " h <- h + attention[heads = 2](norm(h), m) + attention[heads = 2](norm(h), k) }",
+    "adaptive, another state": "k = h\n repeat 9 halting h by act { k <- norm(k + h)\n h <- h + linear[d](k) }\n"
+    " y = h + k",
     "another state": "k = h\n repeat 9 halting h by global_halt[0.9] {"
     " k <- norm(k + attention[heads = 2](k, h))\n h <- h + linear[d](k) }\n y = h + k",
     "a loop in a loop": "repeat 5 halting h by global_halt[0.9] {"
@@ -104,17 +106,11 @@ def test_steps_of_halted_samples_are_not_computed(compiled: Compiled) -> None:
     assert saved[0] < saved[1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        # Columns that have halted go on moving the other state.
-        "k = h\n repeat 9 halting h by act { k <- norm(k + h)\n h <- h + linear[d](k) }\n y = h + k",
-        # Addresses of other samples are read.
+def test_a_loop_that_depends_on_the_batch_keeps_it(compiled: Compiled) -> None:
+    text = (
         "repeat 5 halting h by global_halt[0.9] { a = addresses[bits = 6](h)\n"
-        " h <- h + linear[d](dereference(pointer_unit[hidden = 8, scrambled = true](a, h), h)) }",
-    ],
-)
-def test_a_loop_that_depends_on_the_batch_keeps_it(compiled: Compiled, text: str) -> None:
+        " h <- h + linear[d](dereference(pointer_unit[hidden = 8, scrambled = true](a, h), h)) }"
+    )
     (loop,) = halting_loops(compiled(program(text)))
     assert not loop.compact
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -14,6 +14,13 @@ from archlang.backend import Architecture, halting_loops
 from archlang.backend.halting import HaltingBlock, Tally
 
 Compiled = Callable[..., Architecture]
+
+
+@dataclass(kw_only=True)
+class Planned(Tally):
+    """A tally that knows how many steps are wanted."""
+
+    wanted: Tensor
 
 
 class HaltAfter(HaltingBlock):
@@ -28,8 +35,8 @@ class HaltAfter(HaltingBlock):
         wanted = state[..., 0] if self.per_position else state[:, 0, 0]
         real = torch.ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
         live = real if self.per_position else real.any(1)
-        self.wanted = wanted.detach().round().clamp(min=1)
-        return Tally(
+        return Planned(
+            wanted=wanted.detach().round().clamp(min=1),
             state=state,
             mixture=state,
             live=live,
@@ -39,6 +46,7 @@ class HaltAfter(HaltingBlock):
         )
 
     def advance(self, tally: Tally, state: Tensor, mask: Tensor | None) -> Tally:
+        assert isinstance(tally, Planned)
         moved = tally.live[..., None] if self.per_position else tally.live[:, None, None]
         steps = tally.steps + tally.live
         new = torch.where(moved, state * self.scale, tally.state)
@@ -46,7 +54,7 @@ class HaltAfter(HaltingBlock):
             tally,
             state=new,
             mixture=torch.where(moved, (tally.mixture + new) / 2, tally.mixture),
-            live=tally.live & (steps < self.wanted),
+            live=tally.live & (steps < tally.wanted),
             accepted=tally.live,
             ponder=self.scale * steps.reshape(len(state), -1).sum(1),
             steps=steps,

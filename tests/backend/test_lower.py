@@ -36,7 +36,7 @@ def test_a_region_is_a_graph_of_torch_fx_with_the_names_of_the_program() -> None
     assert kinds == [
         ("call_function", "half"),
         ("call_module", "f"),
-        ("call_function", "x_1"),
+        ("call_function", "x_2"),
         ("call_function", "negate"),
         ("output", "output"),
     ]

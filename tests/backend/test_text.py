@@ -27,8 +27,8 @@ def forward(self, x, mask_n):
     join_products = self.join.ahead(h, join_weights)
     key = join_products[0]
     value = join_products[1]
-    h_1 = self.repeat(h, h, key, value, mask_n)                         # FILE:4  repeat 3 {
-    mean = self.mean(h_1, mask_n = mask_n)                              # FILE:8  mean(h)
+    h_2 = self.repeat(h, h, key, value, mask_n)                         # FILE:4  repeat 3 {
+    mean = self.mean(h_2, mask_n = mask_n)                              # FILE:8  mean(h)
     linear = self.linear(mean)                                          # FILE:8  linear[classes](mean(h))
     return linear
 

@@ -29,6 +29,33 @@ CAUSAL = {
     "memory read before it moves": "m = learned[4, d]()\n"
     "y = scan c in chunks[4](h) carry m {\n"
     "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
+    "a state carried unchanged": "m = learned[4, d]()\n"
+    "y = scan c in chunks[4](h) carry m { emit c + attention[2](c, m)\nm <- m }\n"
+    "return linear[vocab](y + attention[2](h, m))",
+    "the sequence carried unchanged": "y = scan c in chunks[4](h) carry h { h <- h\nemit norm(c) }\n"
+    "return linear[vocab](y + h)",
+    "a state that no chunk moves": "m = learned[4, d]()\n"
+    "y = scan c in chunks[4](h) carry m { m <- norm(m)\nemit c }\nreturn linear[vocab](y + attention[2](h, m))",
+    "what holds no data": "return linear[vocab](attention[2](h, zeros[d](x)))",
+    "addresses, which hold no data": "w = pointer_unit[hidden = 8, causal = true](addresses[4](h), h)\n"
+    "return linear[vocab](linear[d](dereference[causal = true](w, h)))",
+    "the first position": "return linear[vocab](gru[d](h, first(h)))",
+    "the first position of a chunk": "y = scan c in chunks[4](h) { emit gru[d](c, first(c)) }\nreturn linear[vocab](y)",
+    "the first position of the sequence in a chunk": "s = first(h)\ny = scan c in chunks[4](h) { emit gru[d](c, s) }\n"
+    "return linear[vocab](y)",
+    "full attention in chunks of one position": "y = scan c in chunks[1](h) { emit attention[2](c) }\n"
+    "return linear[vocab](y)",
+    "a reversed reverse": "return linear[vocab](reverse(norm(reverse(h))))",
+    "other states of act": "k = h\nrepeat 9 halting h by act { k <- tanh(k)\nh <- norm(h + linear[d](k)) }\n"
+    "return linear[vocab](k)",
+    "a state without data that halts by itself": "m = learned[3, d]()\n"
+    "repeat 5 halting m by global_halt { m <- norm(m + linear[d](m)) }\nreturn linear[vocab](attention[2](h, m))",
+    "a memory that reads only the chunk": "m = learned[4, d]()\n"
+    "y = scan c in chunks[4](h) carry m { a = c + attention[2](c, m)\nm <- attention[2](m, c)\nemit a }\n"
+    "return linear[vocab](y)",
+    "a scan over a memory": "m = learned[4, d]()\n"
+    "y = scan c in chunks[4](h) carry m {\nz = scan k in chunks[2](m) { emit norm(k) }\na = c + attention[2](c, z)\n"
+    "m <- m + attention[2](m, c)\nemit a }\nreturn linear[vocab](y)",
     "a nested scan": "m = learned[4, d]()\n"
     "y = scan c in chunks[8](h) carry m {\n"
     "k = m\n"
@@ -37,6 +64,53 @@ CAUSAL = {
 }
 
 LEAKING = {
+    "a state of another length in a halting loop": (
+        "k = learned[3, d]()\nrepeat 6 halting h by token_halt { k <- k + 1\nh <- h + linear[d](h) }\n"
+        "return linear[vocab](attention[1, causal = true](h, k))",
+        "token_halt",
+    ),
+    "a memory that moves in a halting loop": (
+        "m = learned[3, d]()\ny = scan c in chunks[4](h) carry m {\n"
+        "repeat 6 halting c by token_halt { m <- m + 1\nc <- norm(c) }\nemit c + attention[2](c, m) }\n"
+        "return linear[vocab](y)",
+        "token_halt",
+    ),
+    "a scan over a memory that captures the chunk": (
+        "m = learned[4, d]()\ny = scan c in chunks[4](h) carry m {\n"
+        "z = scan k in chunks[2](m) { emit attention[1](k, c) }\nm <- m + attention[1](m, c)\n"
+        "emit attention[1](c, z) }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "a scan over a memory that carries the chunk": (
+        "m = learned[4, d]()\ny = scan c in chunks[4](h) carry m {\nq = c\n"
+        "z = scan k in chunks[2](m) carry q { q <- q\nemit attention[1](k, q) }\nm <- m + attention[1](m, c)\n"
+        "emit attention[1](c, z) }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "a scan over what holds no data that captures the sequence": (
+        "y = scan c in chunks[2](learned[4, d]()) { emit attention[1](c, h) }\n"
+        "return linear[vocab](attention[1, causal = true](h, y))",
+        "attention",
+    ),
+    "a memory that the whole sequence moves": (
+        "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m {\na = c + attention[1](c, m)\n"
+        "m <- m + attention[1](m, h)\nemit a }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "a memory after the last chunk": (
+        "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m { m <- m + attention[1](m, c)\nemit c }\n"
+        "return linear[vocab](y + attention[1](h, m))",
+        "scan",
+    ),
+    "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
+    "a reverse of a reverse in between": (
+        "return linear[vocab](reverse(attention[1, causal = true](reverse(h))))",
+        "attention",
+    ),
+    "chunks of one position that read a sequence": (
+        "y = scan c in chunks[1](h) { emit attention[2](c, h) }\nreturn linear[vocab](y)",
+        "attention",
+    ),
     "full attention": ("a = h + attention[2](norm(h))\nreturn linear[vocab](a)", "attention"),
     "one loop of many": (
         "repeat 2 { h <- h + attention[2, causal = true](h) }\nstack 2 { h <- h + attention[2](h) }\n"

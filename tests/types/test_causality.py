@@ -1,32 +1,134 @@
-"""Dependences join and compose like sets of positions do."""
+"""Horizons are upper bounds: they cover the sets of positions that they stand for, and join and compose as those do."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from itertools import product
 
-from archlang.types.causality import Dependence
+import pytest
 
-# A dependence as a set of pairs (i, j): position i depends on position j; three positions, in chunks of one.
-MEANING = {
-    Dependence.NONE: set(),
-    Dependence.PAST: {(i, j) for i in range(3) for j in range(i)},
-    Dependence.POINTWISE: {(i, i) for i in range(3)},
-    Dependence.CAUSAL: {(i, j) for i in range(3) for j in range(i + 1)},
-    Dependence.FULL: set(product(range(3), range(3))),
-}
+from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, within
+
+# Eight positions in chunks of four, these in chunks of two.
+LENGTH, SIZES = 8, (8, 4, 2)
 
 
-def test_a_join_covers_both_sides_and_nothing_smaller_does() -> None:
-    for a, b in product(Dependence, Dependence):
-        union = MEANING[a] | MEANING[b]
-        joined = MEANING[a.join(b)]
-        assert union <= joined
-        assert not any(union <= meaning < joined for meaning in MEANING.values())
+def window(scan: int, position: int) -> range:
+    """The positions of the chunk around a position, of the scan of this number; 0 is the whole sequence."""
+    first = position // SIZES[scan] * SIZES[scan]
+    return range(first, first + SIZES[scan])
 
 
-def test_reading_a_value_depends_on_what_it_depends_on() -> None:
-    for value, reads in product(Dependence, (Dependence.POINTWISE, Dependence.CAUSAL)):
-        pairs = {(i, k) for i, j in MEANING[reads] for j2, k in MEANING[value] if j == j2}
-        assert pairs <= MEANING[value.through(reads)]
+def meaning(horizon: Horizon, position: int, depth: int) -> set[int]:
+    """The positions of the input on which a value may depend at a position, inside of `depth` scans."""
+    chunk = window(horizon.scan, position)
+    innermost = window(depth, position)
+    match horizon.reach:
+        case Reach.NOTHING:
+            return set()
+        case Reach.BEFORE:
+            return set(range(chunk[0]))
+        case Reach.START:
+            return set(range(chunk[0] + 1))
+        case Reach.POINTWISE:
+            return {position}
+        case Reach.CAUSAL:
+            return set(range(position + 1))
+        case Reach.MIRRORED:
+            return set(range(innermost[0] + innermost[-1] - position + 1))
+        case Reach.WITHIN:
+            return set(range(chunk[-1] + 1))
 
 
-def test_what_lies_in_the_past_stays_there_however_it_is_read() -> None:
-    assert Dependence.PAST.through(Dependence.FULL) is Dependence.PAST
+def horizons(depth: int) -> Iterator[Horizon]:
+    yield from (NOTHING, POINTWISE, CAUSAL, MIRRORED)
+    for scan in range(depth + 1):
+        yield Horizon(Reach.START, scan)
+        yield within(scan)
+        if scan:
+            yield Horizon(Reach.BEFORE, scan)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_join_covers_both_sides_and_nothing_smaller_does(depth: int) -> None:
+    for left, right in product(horizons(depth), repeat=2):
+        joined = left.join(right, depth)
+        covers = [
+            one
+            for one in horizons(depth)
+            if all(meaning(left, p, depth) | meaning(right, p, depth) <= meaning(one, p, depth) for p in range(LENGTH))
+        ]
+        assert joined in covers
+        # Only causal and what is joined with a mirrored value may be larger than another cover.
+        smaller = [one for one in covers if one != joined and _is_below(one, joined, depth)]
+        assert smaller == [] or Reach.MIRRORED in (left.reach, right.reach)
+
+
+def _is_below(small: Horizon, large: Horizon, depth: int) -> bool:
+    return all(meaning(small, p, depth) <= meaning(large, p, depth) for p in range(LENGTH))
+
+
+def read_positions(manner: Manner, position: int, depth: int) -> set[int]:
+    """The positions of an argument, which is as long as the chunk at hand, that a block reads."""
+    chunk = window(depth, position)
+    return {
+        Manner.LENGTH: set[int](),
+        Manner.POINTWISE: {position},
+        Manner.CAUSAL: set(range(chunk[0], position + 1)),
+        Manner.FIRST: {chunk[0]},
+        Manner.MIRRORED: {chunk[0] + chunk[-1] - position},
+        Manner.FULL: set(chunk),
+    }[manner]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("manner", Manner)
+def test_what_a_block_reads_depends_on_what_the_argument_does_there(manner: Manner, depth: int) -> None:
+    for horizon in horizons(depth):
+        result = horizon.read(manner, depth)
+        for position in range(LENGTH):
+            read = set[int]().union(*(meaning(horizon, q, depth) for q in read_positions(manner, position, depth)))
+            assert read <= meaning(result, position, depth), (horizon, position)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_value_from_outside_may_be_read_at_any_of_its_positions(depth: int) -> None:
+    for horizon in horizons(depth):
+        for position in range(LENGTH):
+            read = set[int]().union(*(meaning(horizon, q, depth) for q in window(depth, position)))
+            assert read <= meaning(horizon.enter(depth), position, depth + 1)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_position_of_a_chunk_is_that_of_the_sequence(depth: int) -> None:
+    for horizon in horizons(depth):
+        for position in range(LENGTH):
+            assert meaning(horizon, position, depth) <= meaning(horizon.cut(depth), position, depth + 1)
+        for inside in horizons(depth + 1):
+            outside = inside.joined(depth, one_position=False)
+            for position in range(LENGTH):
+                assert meaning(inside, position, depth + 1) <= meaning(outside, position, depth)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_state_goes_on_to_the_next_chunk_and_out_of_the_last(depth: int) -> None:
+    size = SIZES[depth + 1]
+    for inside in horizons(depth + 1):
+        for position in range(LENGTH):
+            moved = set[int]().union(*(meaning(inside, q, depth + 1) for q in window(depth + 1, position)))
+            assert moved <= meaning(inside.last(depth), position, depth)
+            if position + size < LENGTH and position + size in window(depth, position):
+                assert moved <= meaning(inside.next_chunk(depth), position + size, depth + 1)
+
+
+def test_chunks_of_one_position_see_no_later_position() -> None:
+    for horizon in (MIRRORED, within(1), Horizon(Reach.START, 1)):
+        assert not horizon.joined(0, one_position=True).sees_future
+    assert within(1).joined(0, one_position=False).sees_future
+    assert within(0).joined(0, one_position=True).sees_future
+
+
+def test_a_reversed_reverse_is_causal_again() -> None:
+    assert CAUSAL.read(Manner.MIRRORED, 0) == MIRRORED
+    assert MIRRORED.sees_future
+    assert MIRRORED.read(Manner.MIRRORED, 0) == CAUSAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from archlang.graph import Graph
-from archlang.passes.inline import inline
+from archlang.graph.inline import inline
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 

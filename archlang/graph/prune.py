@@ -1,6 +1,6 @@
 """Removes what no result needs: values, captured values, states of loops, and the instances that only they used.
 
-A loop none of whose results is used is dead, with what it would have added to the loss. `inline` must have run."""
+What is removed has no weights and adds no ponder: docs/semantics.md. `inline` must have run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,41 @@ import networkx as nx
 
 from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
 from archlang.graph.held import held
+from archlang.graph.inline import inline
 from archlang.graph.layout import layout
-from archlang.passes.rename import rename, rename_inputs
+from archlang.graph.rename import rename, rename_inputs
+
+
+def normalize(graph: Graph) -> Graph:
+    """The graph that a model's weights, ponder and results are those of: without `apply`, and with what is needed."""
+    return prune(inline(graph))
+
+
+def prune(graph: Graph) -> Graph:
+    """The graph, once `inline` has run, with what its results need."""
+    return remove_dead(remove_idle(graph))
+
+
+def remove_idle(graph: Graph) -> Graph:
+    """The graph without loops that take no step: their states keep their values."""
+    return replace(graph, region=_skip_idle(graph.region))
+
+
+def _skip_idle(region: Region) -> Region:
+    nodes: list[Node] = []
+    names: dict[str, str] = {}
+    results: dict[str, tuple[str, ...]] = {}  # of the loops that are gone
+    for original in region.nodes:
+        node = rename_inputs(original, names)
+        if node.attributes.get("count", node.attributes.get("limit")) == 0:
+            results[node.id] = node.inputs[: len(node.types)]
+            if len(node.types) == 1:
+                names[node.id] = node.inputs[0]
+        elif node.op == "part" and node.inputs[0] in results:
+            names[node.id] = results[node.inputs[0]][_index(node)]
+        else:
+            nodes.append(replace(node, regions=tuple(map(_skip_idle, node.regions))) if node.regions else node)
+    return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.passes.rename import rename, rename_inputs
+from archlang.graph.rename import rename, rename_inputs
 
 
 def inline(graph: Graph) -> Graph:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from archlang.graph import Graph
-from archlang.passes.dead import remove_dead
+from archlang.graph.prune import prune, remove_dead
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
@@ -272,5 +272,36 @@ def test_a_join_loses_the_maps_whose_products_nobody_reads(
         {call if two else ""}
         {last[1] if two else ""}
         return {result}
+        """,
+    )
+
+
+def test_a_loop_of_no_steps_goes_with_the_instances_in_it(becomes: Becomes) -> None:
+    becomes(
+        prune,
+        """
+        graph g
+        instance @stack.*.f: f axes () "m:F"
+        instance @halt: halt axes () "m:H"
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        %3: vec[4], vec[4] = stack[count = 0, path = "stack"](%1, %2) {
+            input %4: vec[4]
+            input %5: vec[4]
+            %6: vec[4] = call @stack.*.f(%5)
+            return %6, %4
+        }
+        %7: vec[4] = part[index = 1](%3)
+        %8: vec[4] = halting @halt[limit = 0, state = 0, mixture = false](%7) {
+            input %9: vec[4]
+            return %9
+        }
+        return %8
+        """,
+        """
+        graph g
+        input %1 x: vec[4]
+        input %2 y: vec[4]
+        return %2
         """,
     )
