@@ -9,7 +9,17 @@ _BOUND = re.compile(r"^ *(\w+) (?:=|<-) ", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 # Numbers that make no program slow.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
-_TAKEN_AWAY = (", causal = true", "causal = true", " + 2", " carry ", "emit ", ", init = normal", "start_end", "[1]", "(h)")
+_TAKEN_AWAY = (
+    ", causal = true",
+    "causal = true",
+    " + 2",
+    " carry ",
+    "emit ",
+    ", init = normal",
+    "start_end",
+    "[1]",
+    "(h)",
+)
 _HEADS = (
     "repeat 2", "repeat 0", "stack 2", "stack 0", "repeat 3 halting {state} by token_halt[0.8]",
     "repeat 3 halting {state} by act", "repeat 2 halting {state} as w by global_halt[0.9, causal = true]",
@@ -32,7 +42,7 @@ def _renamed(text: str, chance: random.Random) -> str:
     if not places:
         return text
     place = chance.choice(places)
-    return text[: place.start()] + chance.choice(names) + text[place.end() :]
+    return f"{text[: place.start()]}{chance.choice(names)}{text[place.end() :]}"
 
 
 def _renumbered(text: str, chance: random.Random) -> str:
