@@ -54,7 +54,8 @@ EITHER = {
     " y = scan c in chunks[2](m) { emit attention[1](c, h) }"
     " return linear[vocab](attention[1, causal = true](h, y))",
     "scan over another sequence, carrying the input": "m = learned[4, d, init = normal]()"
-    " y = scan c in chunks[2](m) carry h { h <- h + attention[1](h, c) emit c } return linear[vocab](attention[1, causal = true](h, y) + h)",
+    " y = scan c in chunks[2](m) carry h { h <- h + attention[1](h, c) emit c }"
+    " return linear[vocab](attention[1, causal = true](h, y) + h)",
     "counted steps": "k = h repeat 30 halting h by act { k <- k + 1 h <- h } return linear[vocab](k)",
     "counted steps, token halting": "k = h repeat 30 halting h by token_halt[0.9] { k <- k + 1 h <- h }"
     " return linear[vocab](k)",
