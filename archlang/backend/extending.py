@@ -4,7 +4,7 @@ positions.
 The graphs of `torch.fx` that the model's Python was written from are walked value by value. A value is
 
     fixed    independent of the field, and kept
-    new      a sequence as long as the field, of which the new positions are at hand
+    new      a sequence as long as the field that does not see the future in it: the new positions are at hand
     whole    anything else that depends on the field: computed anew each time, and so is what depends on it
 
 A loop has a memory for each of its steps, as the same instance sees other states in each. A loop that fits none of the
@@ -12,6 +12,7 @@ forms below is run on all positions, and its results are whole."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,8 +25,10 @@ from archlang.backend.code import Code, Loop
 from archlang.backend.loops import Halting, Repeat, Scan, Stack, find, spread
 from archlang.backend.lower import Program
 from archlang.backend.past import Past
+from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
-from archlang.types import Dim, Type
+from archlang.types import Dim
+from archlang.types.causality import Horizon
 
 
 class Kind(Enum):
@@ -97,7 +100,7 @@ class Extension:
         self._program = program
         self._target = target
         self._given = [*fields, *masks]
-        self._walk = _Walk(program, length)
+        self._walk = _Walk(program, length, horizons(program.graph, program.fields[target]))
         self._memory = Memory()
         self._tokens: Tensor | None = None
 
@@ -125,8 +128,9 @@ class Extension:
 class _Walk:
     """Walks regions in which `length` grows."""
 
-    def __init__(self, program: Program, length: Dim) -> None:
+    def __init__(self, program: Program, length: Dim, known: Mapping[str, Horizon]) -> None:
         self._program = program
+        self._horizons = known
         self._instances = program.graph.instances
         self._length = length
         self._needed: dict[tuple[int, tuple[int, ...]], list[fx.Node]] = {}
@@ -177,7 +181,7 @@ class _Walk:
         elif node.op == "call_function":
             result = self._function(node, arguments, memory)
         elif (loop := next((one for one in code.loops if one.name == node.target), None)) is not None:
-            result = self._loop(node.name, loop, owner, arguments, masks, memory)
+            result = self._loop(node, loop, owner, arguments, masks, memory)
         elif origin is not None and origin.op == "join":
             found_join = find(owner, str(node.target).split("."))
             if arguments:
@@ -193,9 +197,11 @@ class _Walk:
             memory.fixed[node.name] = result
         return result
 
-    def _grown(self, kind: Type) -> Kind:
-        """What a value of a type is that depends on the target."""
-        names = self._length.names
+    def _grown(self, node: Node) -> Kind:
+        """What a call's result is that depends on the target."""
+        kind, names = node.type, self._length.names
+        if self._horizons[node.id].sees_future:
+            return Kind.WHOLE  # it changes with every position that follows
         growing = [length for length in kind.lengths if length.names & names]
         plain = kind.name != "chunks" and kind.lengths[:1] == (self._length,) and len(growing) == 1
         return Kind.NEW if plain else Kind.WHOLE
@@ -232,7 +238,7 @@ class _Walk:
             return Value(Kind.FIXED, module(*(one.data for one in arguments), **new))
         data = [one.data for one in arguments]
         instance = self._instances[str(origin.attributes["instance"])]
-        kind = self._grown(origin.type)
+        kind = self._grown(origin)
         if hasattr(module, "regime"):
             _hold(memory, name, module.regime(memory.total, *data))
         if kind is Kind.WHOLE or instance.grows or _joint([*arguments, *masks.values()]) is Kind.WHOLE:
@@ -252,13 +258,14 @@ class _Walk:
 
     def _loop(
         self,
-        name: str,
+        node: fx.Node,
         loop: Loop,
         owner: nn.Module,
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
         memory: Memory,
     ) -> Any:  # Any: a value, or the list of all results
+        name = node.name
         runtime = find(owner, [loop.name])
         kinds = {one.kind for one in (*arguments, *masks.values())}
         results: list[Value] | None = None
@@ -270,7 +277,7 @@ class _Walk:
                     results = self._steps(name, loop, list(runtime.steps()), arguments, memory)
                 case Halting():
                     results = self._halting(name, loop, runtime, arguments, memory)
-        elif isinstance(runtime, Scan) and arguments[0].kind is Kind.WHOLE:
+        elif isinstance(runtime, Scan) and arguments[0].kind is Kind.WHOLE and not _uses(node, runtime.carried):
             results = self._scan(name, loop, runtime, arguments, memory)
         if results is None:
             data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
@@ -339,7 +346,7 @@ class _Walk:
         if not runtime.emits or any(one.kind is not Kind.FIXED for one in fixed):
             return None
         (length,) = loop.node.regions[0].inputs[0].type.lengths
-        walk = self._within.setdefault(length, _Walk(self._program, length))
+        walk = self._within.setdefault(length, _Walk(self._program, length, self._horizons))
         carried, captured = runtime.carried, [one.data for one in fixed[runtime.carried :]]
         before = memory.carried.setdefault(name, [tuple(one.data for one in fixed[:carried])])
         emitted: list[Tensor] = []
@@ -358,7 +365,6 @@ class _Walk:
                 moved = runtime.body(runtime.owner, chunk, mask, *before[index], *captured)
                 before.append(moved[:carried])
                 memory.inner.pop((name, index), None)
-        # What is carried to the end depends on every position, so that no result that grows needs it.
         return [*[Value(Kind.WHOLE, None)] * carried, Value(Kind.NEW, torch.cat(emitted, 1))]
 
 
@@ -389,6 +395,14 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: as torch.fx has argum
     found = node.kwargs.get(_PRODUCTS, {})
     assert isinstance(found, Mapping)
     return found
+
+
+def _uses(loop: fx.Node, count: int) -> bool:
+    """Whether anything needs one of the first results of a loop."""
+    # A loop with one result is not taken apart.
+    parts = {user.args[1]: user for user in loop.users if user.target is operator.getitem}
+    used = {index for index, part in parts.items() if part.users} if parts else {0}
+    return not used.isdisjoint(range(count))
 
 
 def _joint(values: Iterable[Value]) -> Kind:

@@ -9,7 +9,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.graph import mistakes
 from archlang.graph.frame import Flow
 from archlang.graph.graph import Instance
-from archlang.graph.signature import Binding
+from archlang.graph.signature import LARGEST_SIZE, Binding
 from archlang.names.evaluate import BlockValue, InstanceValue, Unknown, Value
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
@@ -75,6 +75,11 @@ class Applied:
                 return None
             plain_value = plain(value)
             if plain_value is None:
+                return None
+            if isinstance(plain_value, int) and plain_value > LARGEST_SIZE:
+                bound = self.binding.given[parameter.name]
+                place = bound.span or span
+                self.report(mistakes.size_out_of_range(place, parameter.name, plain_value, LARGEST_SIZE))
                 return None
             statics[parameter.name] = plain_value
         return statics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.layout import has_halting_positions, layout
+from archlang.graph.layout import has_halting_positions, is_idle, layout
 from archlang.types import Type
 from archlang.types.causality import CAUSAL, NOTHING, POINTWISE, Horizon, Manner, join_all
 
@@ -23,6 +23,14 @@ class Leak:
 def horizon(graph: Graph, origin: str) -> Horizon:
     """What position i of the model's result may depend on in the input called `origin`."""
     return _Analysis(graph.instances).result(graph, origin)
+
+
+def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
+    """The horizon in the input called `origin` of each value by its id, also in loops; of a loop's node it covers all of
+    its results. A value in a loop of no steps has none."""
+    analysis = _Analysis(graph.instances)
+    analysis.result(graph, origin)
+    return analysis.known
 
 
 def find_leak(graph: Graph, origin: str) -> Leak | None:
@@ -89,14 +97,14 @@ class _Analysis:
 
     def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count = len(node.types)
-        if node.attributes["count"] == 0:
+        if is_idle(node):
             return list(arguments[:count])
         states, captured = list(arguments[:count]), arguments[count:]
         return _fixed(states, depth, lambda states: self._region(node.regions[0], [*states, *captured], depth))
 
     def _halting(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count, halted = len(node.types), _int(node, "state")
-        if node.attributes["limit"] == 0:
+        if is_idle(node):
             return list(arguments[:count])
         captured = arguments[count:]
         instance = self._instances[str(node.attributes["instance"])]
@@ -171,6 +179,9 @@ class _Trace:
             if node.op == "part":
                 node, index = nodes[node.inputs[0]], _int(node, "index")
             path.append(node)
+            if is_idle(node):
+                value = node.inputs[index]
+                continue
             if node.regions:
                 inner, entrance = self._inside(node, index)
                 if entrance is None:

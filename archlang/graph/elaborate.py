@@ -9,7 +9,7 @@ from archlang.graph import mistakes
 from archlang.graph.frame import Builder, Flow, Frame, Place
 from archlang.graph.graph import Graph, Region
 from archlang.graph.loops import Loops
-from archlang.graph.regions import LARGEST, TooLarge
+from archlang.graph.regions import TooLarge
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import (
     BlockValue,
@@ -228,7 +228,7 @@ def elaborate(
     try:
         graph, result, types = elaborator.graph(declaration, given, ambient, span, generic)
     except TooLarge as error:
-        report(mistakes.too_large(error.span, LARGEST))
+        report(error.mistake)
         return None, None, ()
     return (None if mistaken else graph), result, types
 

@@ -30,6 +30,11 @@ def layout(node: Node) -> Layout:
     return Layout(states, 0, 0, states, states + mixture)
 
 
+def is_idle(node: Node) -> bool:
+    """Whether a node is a loop that takes no step: its states keep their values."""
+    return node.attributes.get("count", node.attributes.get("limit")) == 0
+
+
 def has_halting_positions(loop: Node, state: int) -> bool:
     """Whether a state of a halting loop has the positions of the state that halts, and so moves where that does."""
     halted = loop.attributes["state"]

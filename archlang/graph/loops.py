@@ -121,7 +121,8 @@ class Loops(Expressions):
             self._stack_counts[path] = 1 if count is None else count
         place = Place(f"{path}.*.") if word == "stack" else frame.place
         inner, initial = self._enter(frame, word, statement.span, states, place)
-        self._run(statement.body.statements, inner)
+        with self._steps(count, _head(statement)):
+            self._run(statement.body.statements, inner)
         if not states:
             self.report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             return
@@ -160,7 +161,8 @@ class Loops(Expressions):
                 if isinstance(state, Flow)
                 else None
             )
-        self._run(statement.body.statements, inner)
+        with self._steps(limit, _head(statement)):
+            self._run(statement.body.statements, inner)
         _, before = frame.find(halted)
         path = self._halting_instance(statement, before if isinstance(before, Flow) else None, frame)
         usable = len(initial) == len(states) and halted in states and path is not None

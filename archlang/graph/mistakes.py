@@ -263,6 +263,16 @@ def too_large(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_many_steps(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0421",
+        f"the loops around this one and itself take more than {limit} steps",
+        span,
+        "too many steps",
+        remedy="use smaller counts",
+    )
+
+
 def bad_let(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0422",

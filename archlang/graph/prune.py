@@ -13,7 +13,7 @@ import networkx as nx
 from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
 from archlang.graph.held import held
 from archlang.graph.inline import inline
-from archlang.graph.layout import layout
+from archlang.graph.layout import is_idle, layout
 from archlang.graph.rename import rename, rename_inputs
 
 
@@ -38,7 +38,7 @@ def _skip_idle(region: Region) -> Region:
     results: dict[str, tuple[str, ...]] = {}  # of the loops that are gone
     for original in region.nodes:
         node = rename_inputs(original, names)
-        if node.attributes.get("count", node.attributes.get("limit")) == 0:
+        if is_idle(node):
             results[node.id] = node.inputs[: len(node.types)]
             if len(node.types) == 1:
                 names[node.id] = node.inputs[0]

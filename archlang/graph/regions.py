@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.graph import mistakes
@@ -30,6 +31,9 @@ from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 
 LARGEST = 20_000
+"""Operations that a model unfolds to, and modules that it has."""
+MOST_STEPS = 1_000_000
+"""Steps of loops inside each other."""
 
 
 def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:
@@ -42,10 +46,10 @@ def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> D
 
 
 class TooLarge(Exception):
-    """A model that unfolds without end."""
+    """A model that unfolds or runs without end; `mistake` says how."""
 
-    def __init__(self, span: Span) -> None:
-        self.span = span
+    def __init__(self, mistake: Diagnostic) -> None:
+        self.mistake = mistake
         super().__init__()
 
 
@@ -61,6 +65,7 @@ class Regions:
         self.instances: dict[str, Instance] = {}
         self._stack_counts: dict[str, int] = {}
         self._modules = 0
+        self._steps_around = 1
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Passes a mistake on, with the calls that led into another block."""
@@ -109,7 +114,17 @@ class Regions:
                 count *= steps
         self._modules += count
         if self._modules > LARGEST:
-            raise TooLarge(span)
+            raise TooLarge(mistakes.too_large(span, LARGEST))
+
+    @contextmanager
+    def _steps(self, count: int | None, span: Span) -> Iterator[None]:
+        """The body of a loop that takes this many steps."""
+        around = self._steps_around
+        self._steps_around *= 1 if count is None else max(1, count)
+        if self._steps_around > MOST_STEPS:
+            raise TooLarge(mistakes.too_many_steps(span, MOST_STEPS))
+        yield
+        self._steps_around = around
 
     def _configure(
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
@@ -153,7 +168,7 @@ class Regions:
         node = Node(self._id(), op, ids, tuple(types), span, "", dict(attributes or {}), tuple(regions))
         builder.nodes.append(node)
         if self._ids > LARGEST:
-            raise TooLarge(span)
+            raise TooLarge(mistakes.too_large(span, LARGEST))
         if len(types) == 1:
             return (Flow(builder, node.id, types[0], span),)
         flows = []

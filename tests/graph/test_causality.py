@@ -102,6 +102,10 @@ LEAKING = {
         "return linear[vocab](y + attention[1](h, m))",
         "scan",
     ),
+    "a loop of no steps on the way": (
+        "a = h + attention[2](h)\nrepeat 0 { a <- norm(a) }\nreturn linear[vocab](a)",
+        "attention",
+    ),
     "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
     "a reverse of a reverse in between": (
         "return linear[vocab](reverse(attention[1, causal = true](reverse(h))))",
