@@ -30,8 +30,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model computes for a batch: the results without padding, the ponder of the batch, the steps of each sample,
-    and the gradients of the weights by their names."""
+    """What a model computes for a batch: the results without padding, the ponder of the batch, the steps of each
+    sample, and the gradients of the weights by their names."""
 
     results: tuple[Tensor, ...]
     ponder: Tensor
@@ -49,7 +49,9 @@ def spread_out(module: Architecture, seed: int) -> Architecture:
     """The module in float64 with drawn weights. A weight depends on its name alone, so that modules of one model that
     have different weights agree where they can. Weights that start as a constant stay near it."""
     module.double()
-    halting = {id(weight) for part in module.modules() if isinstance(part, HaltingBlock) for weight in part.parameters()}
+    halting = {
+        id(weight) for part in module.modules() if isinstance(part, HaltingBlock) for weight in part.parameters()
+    }
     with torch.no_grad():
         for name, weight in module.named_parameters():
             generator = torch.Generator().manual_seed(crc32(name.encode()) + seed)
@@ -90,10 +92,7 @@ def ragged(graph: Graph, chance: random.Random, count: int, shortest: int = 1) -
     for _ in range(count):
         by_name: dict[Dim, int] = {}
         drawn.append(
-            tuple(
-                by_name.setdefault(value.type.lengths[0], chance.choice(lengths))
-                for value in graph.region.inputs
-            )
+            tuple(by_name.setdefault(value.type.lengths[0], chance.choice(lengths)) for value in graph.region.inputs)
         )
     return drawn
 
@@ -144,7 +143,9 @@ def outcome(
     ponder = module.ponder
     loss = sum((weighted(result) for result in results), torch.zeros((), dtype=torch.float64))
     backward(loss + ponder.double() * len(batch) if with_ponder else loss)
-    return Outcome(tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module))
+    return Outcome(
+        tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module)
+    )
 
 
 def weighted(result: Tensor) -> Tensor:
@@ -156,7 +157,7 @@ def weighted(result: Tensor) -> Tensor:
 def backward(loss: Tensor) -> None:
     """Backward, where anything needs it: a result may depend on no weight."""
     if loss.requires_grad:
-        loss.backward()
+        torch.autograd.backward(loss)
 
 
 def gradients(module: nn.Module) -> dict[str, Tensor]:

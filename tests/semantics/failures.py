@@ -13,9 +13,9 @@ from tests.semantics.properties import PROPERTIES
 
 @dataclass(frozen=True)
 class Failure:
-    """A property that does not hold for a program, with the error that says so."""
+    """The name of a property that does not hold for a program, with the error that says so."""
 
-    property: str
+    name: str
     error: str
     message: str
 
@@ -23,10 +23,10 @@ class Failure:
     def signature(self) -> tuple[str, str, str]:
         """Equal for failures that probably have one cause: what the message says without its numbers and names."""
         words = re.sub(r"`[^`]*`|\[[^]]*\]|\([^)]*\)|\S*[\d_.]\S*", "", self.message.partition("\n")[0])
-        return self.property, self.error, words[:60]
+        return self.name, self.error, words[:60]
 
     def __str__(self) -> str:
-        return f"{self.property}: {self.error}: {self.message}"
+        return f"{self.name}: {self.error}: {self.message}"
 
 
 def failures(text: str, seed: int, names: Collection[str] = tuple(PROPERTIES)) -> list[Failure]:

@@ -1,4 +1,4 @@
-"""Random well-typed programs: a seed gives the text of blocks and a model `m` that nest every construct of the language."""
+"""Random well-typed programs: a seed gives the text of blocks and of a model `m` that nest every construct."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ POINTWISE = (
     "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]",
 )  # fmt: skip
 ATTENTIONS = {
-    "attention": ("position = none", "position = absolute", "position = rotary", "position = xpos", "padded = computed"),
+    "attention": (
+        "position = none",
+        "position = absolute",
+        "position = rotary",
+        "position = xpos",
+        "padded = computed",
+    ),
     "geometric_attention": ("normalised = true", "head_dim = 2"),
     "relative_attention": ("scale = learned", "head_dim = 2"),
     "absrel_attention": ("gates = shared", "scale = fixed"),
@@ -101,16 +107,18 @@ class Names:
 
 @dataclass(frozen=True)
 class Style:
-    """What a program is made of: whether it shall be causal, and the blocks that it may apply."""
+    """What a program is made of: whether it shall be causal, and the blocks that it may apply. A `bold` one reads in
+    full what may have seen the future, so that the checker has something to refuse."""
 
     causal: bool
+    bold: bool = False
     blocks: tuple[BlockSignature, ...] = ()
     statics: tuple[str, ...] = ("times", "flag", "rate")
     block_static: str = ""
 
 
 class Writer:
-    """Writes the statements of one body. `movable` are the states that the body may move; `values` all names in sight."""
+    """Writes the statements of one body. `movable` are the states that the body may move, `values` what it sees."""
 
     def __init__(
         self,
@@ -224,7 +232,9 @@ class Writer:
 
     def linear(self, kind: Kind, depth: int) -> Value:
         source = self.data(replace(kind, width=self.chance.choice(("d", "2 * d", "3"))), depth)
-        block = self.chance.choice(("linear[{}]", "linear[{}, bias = false]", "mlp[3, {}]", "mlp[hidden = 4, out = {}]"))
+        block = self.chance.choice(
+            ("linear[{}]", "linear[{}, bias = false]", "mlp[3, {}]", "mlp[hidden = 4, out = {}]")
+        )
         return Value(f"{block.format(kind.width)}({source.text})", kind, source.free)
 
     def joined(self, kind: Kind, depth: int) -> Value:
@@ -257,7 +267,10 @@ class Writer:
         query = self.data(kind, depth)
         name = chance.choice((*ATTENTIONS, "attention"))
         options = [str(chance.randint(1, 2)), *([chance.choice(ATTENTIONS[name])] if chance.happens(0.5) else [])]
-        memories = [value for value in self.values.values() if value.kind.name == "seq" and value.free]
+        sequences = [value for value in self.values.values() if value.kind.name == "seq"]
+        memories = [value for value in sequences if value.free]
+        if self.style.bold and chance.happens(0.3):
+            memories += [value for value in sequences if value.kind.length != kind.length]
         if causal and memories and chance.happens(0.5):
             memory = chance.choice(memories)
             return Value(f"{name}[{', '.join(options)}]({query.text}, {memory.text})", kind, query.free)
@@ -297,7 +310,11 @@ class Writer:
         if not self.style.causal:
             return self.data(kind, depth)
         named = [value for value in self.named(kind) if value.free]
-        return self.chance.choice(named) if named else Value(f"mean(learned[2, {width}, init = normal]())", kind, free=True)
+        return (
+            self.chance.choice(named)
+            if named
+            else Value(f"mean(learned[2, {width}, init = normal]())", kind, free=True)
+        )
 
     def memory(self, depth: int) -> Value:
         """A sequence that may be read in full."""
@@ -334,7 +351,9 @@ class Writer:
         if named and chance.happens(0.5):
             address = chance.choice(named).text
         form, pointers = chance.choice(("code", "paper")), chance.choice(("1", "2", "3"))
-        unit = f"pointer_unit[{pointers}, hidden = 4, form = {form}, address_hidden = 3{hides}]({address}, {steps.text})"
+        unit = (
+            f"pointer_unit[{pointers}, hidden = 4, form = {form}, address_hidden = 3{hides}]({address}, {steps.text})"
+        )
         read = f"dereference[{chance.choice(('code', 'paper'))}{hides}]({unit}, {memory.text})"
         return Value(f"linear[{kind.width}]({read})", kind)
 
@@ -366,9 +385,7 @@ class Writer:
         fitting = [
             one
             for one in self.instances
-            if one.width == kind.width
-            and one.takes[0] in ("data", kind.name)
-            and (one.free or not self.style.causal)
+            if one.width == kind.width and one.takes[0] in ("data", kind.name) and (one.free or not self.style.causal)
         ]
         if not fitting:
             return self.pointwise(kind, depth)
@@ -432,9 +449,9 @@ class Writer:
                 self.write(f"let {name} = {block}[1{', causal = true' if causal else ''}]")
                 self.instances.append(Instance(name, ("seq", width), width, free=causal))
             case 2 if any(not (block.memory or block.pooled) for block in self.style.blocks):
-                block = chance.choice([one for one in self.style.blocks if not (one.memory or one.pooled)])
-                self.write(f"let {name} = {block.name}")
-                self.instances.append(Instance(name, ("seq", width), width, free=block.causal))
+                composed = chance.choice([one for one in self.style.blocks if not (one.memory or one.pooled)])
+                self.write(f"let {name} = {composed.name}")
+                self.instances.append(Instance(name, ("seq", width), width, free=composed.causal))
             case _:
                 self.write(f"let {name} = {chance.choice(POINTWISE)}")
                 self.instances.append(Instance(name, ("data", width), width, free=True))
@@ -454,6 +471,7 @@ class Writer:
         value, name = self.data(kind), self.names.fresh("framed")
         self.write(f"{name} = start_end({_bare(value.text)})")
         self.bind(name, Value(name, replace(kind, length=f"{kind.length} + 2"), value.free))
+        return None
 
     def addressed(self) -> None:
         kind = Kind("seq", self.chance.choice(self.lengths()), "d")
@@ -476,15 +494,15 @@ class Writer:
     def inner(self, values: Sequence[Value], states: Sequence[str]) -> Writer:
         budget = self.budget // 2
         self.budget -= budget
-        return Writer(
-            self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1
-        )
+        return Writer(self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1)
 
     def states(self, numbers: bool) -> list[str]:
         """Some of the names that a loop may move."""
-        kinds = ("seq", "vec", "address", *(("number", "chunks") if numbers else ()))
+        kinds = ("seq", "vec", "address", *(("number",) if numbers else ()))
         possible = sorted(name for name in self.movable | self.own if self.values[name].kind.name in kinds)
-        return self.chance.sample(possible, min(len(possible), self.chance.choice((1, 1, 2, 3))))
+        chosen = self.chance.sample(possible, min(len(possible), self.chance.choice((1, 1, 2, 3))))
+        memories = [name for name in possible if self.values[name].kind.length.isdigit() and name not in chosen]
+        return [*chosen, *memories[:1]] if self.chance.happens(0.4) else chosen
 
     def move(self, name: str) -> None:
         """A state's next value."""
@@ -496,15 +514,16 @@ class Writer:
         elif before.kind.name == "address":
             memory = self.leaf(Kind("seq", before.kind.length, "d"))
             value = Value(f"addresses[bits = 3, base = zero]({memory.text})", before.kind)
-        elif before.kind.name == "chunks":
-            source = self.leaf(Kind("seq", before.kind.length, "d"))
-            value = Value(f"chunks[{self.size()}]({source.text})", before.kind)
         else:
             value = self.data(before.kind)
             if self.chance.happens(0.6):
                 value = Value(f"{self.chance.choice(('norm', 'tanh'))}({before.text} + {value.text})", before.kind)
         self.write(f"{name} <- {_bare(value.text)}")
-        self.values[name] = Value(name, before.kind, value.free and before.free)
+        self.values[name] = Value(name, before.kind, before.free and (value.free or self.dares()))
+
+    def dares(self) -> bool:
+        """Whether a value is to be taken for free without a reason."""
+        return self.style.bold and self.chance.happens(0.6)
 
     def body(self, inner: Writer, states: Sequence[str]) -> None:
         """Statements, then a move of each state that none of them has moved."""
@@ -556,7 +575,7 @@ class Writer:
         limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
         self.close(f"repeat {limit} halting {state}{mixture} by {self.halting_block()}", inner)
         for name in states:
-            self.values[name] = replace(self.values[name], free=False)
+            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         return None
 
     def halting_block(self) -> str:
@@ -568,7 +587,9 @@ class Writer:
                 statics.append("ponder = equation")
         else:
             statics = [chance.choice(("0.5", "0.8", "0.95", "1.0"))]
-            statics += [one for one in ("transition = true", "length_cap = false", "ponder = equation") if chance.happens(0.3)]
+            statics += [
+                one for one in ("transition = true", "length_cap = false", "ponder = equation") if chance.happens(0.3)
+            ]
             if block == "global_halt" and (self.style.causal or chance.happens(0.3)):
                 statics.append("causal = true")
         return f"{block}[{', '.join(statics)}]"
@@ -582,7 +603,7 @@ class Writer:
         values = {
             name: value
             for name, value in self.values.items()
-            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or chance.happens(0.1)
+            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or self.dares()
         }
         chunk = Kind("seq", f"{variable}.length", over.width)
         values[variable] = Value(variable, chunk)
@@ -602,9 +623,10 @@ class Writer:
         target = self.names.fresh("y") if emission is not None else ""
         self.close(f"{f'{target} = ' if target else ''}scan {variable} in {cut}{carry}", inner)
         for name in carried:
-            self.values[name] = replace(self.values[name], free=False)
+            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         if emission is not None:
-            self.bind(target, Value(target, replace(over, width=emission.kind.width)))
+            free = over.length.isdigit() and self.dares()
+            self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
 
     def over(self) -> tuple[Kind, str]:
         """What a scan walks over: its kind as a sequence, and the text of the chunks."""
@@ -612,7 +634,8 @@ class Writer:
         if named and self.chance.happens(0.5):
             value = self.chance.choice(named)
             return Kind("seq", value.kind.length, value.kind.width), value.text
-        length = "3" if self.chance.happens(0.15) else self.chance.choice(self.lengths())
+        slots = [length for length in self.lengths() if length.isdigit()] or ["3"]
+        length = self.chance.choice(slots if self.chance.happens(0.3) else self.lengths())
         kind = Kind("seq", length, self.chance.choice(("d", "d", "2 * d")))
         return kind, f"chunks[{self.size()}]({_bare(self.data(kind, 1).text)})"
 
@@ -622,7 +645,9 @@ class Writer:
         chosen = self.chance.sample(named, min(len(named), 4))
         parts = [*(value.text for value in chosen), self.data(kind).text]
         others = [value for value in self.values.values() if value.kind.name == "seq" and value.kind.width == "d"]
-        others = [value for value in others if value.kind.length != kind.length and (value.free or not self.style.causal)]
+        others = [
+            value for value in others if value.kind.length != kind.length and (value.free or not self.style.causal)
+        ]
         if kind.name == "seq" and others and self.chance.happens(0.6):
             parts.append(f"attention[1]({parts[0]}, {self.chance.choice(others).text})")
         vectors = [value for value in self.named(Kind("vec", width=kind.width)) if value.free or not self.style.causal]
@@ -646,14 +671,14 @@ def _bare(text: str) -> str:
 def program(seed: int) -> str:
     """The text of a program whose model is `m`."""
     chance = Chance(seed)
-    causal = chance.happens(0.6)
+    causal, bold = chance.happens(0.7), chance.happens(0.5)
     blocks: list[BlockSignature] = []
     texts = []
     for index in range(chance.choice((0, 0, 1, 1, 2))):
-        signature, text = _block(chance, f"block{index}", replace(Style(causal), blocks=tuple(blocks)))
+        signature, text = _block(chance, f"block{index}", Style(causal, bold, tuple(blocks)))
         blocks.append(signature)
         texts.append(text)
-    texts.append(_model(chance, Style(causal, tuple(blocks))))
+    texts.append(_model(chance, Style(causal, bold, tuple(blocks))))
     return "\n".join(texts)
 
 
@@ -662,7 +687,12 @@ def _block(chance: Chance, name: str, style: Style) -> tuple[BlockSignature, str
     memory, pooled = chance.happens(0.25), chance.happens(0.2)
     names = Names(chance, {"h", "g", "f", "n", "m", "d", "e"})
     takes_block = not style.causal and chance.happens(0.4)
-    statics = ["times: int = 2", "flag: bool = true", "rate: float = 0.5", *(["f: block = norm"] if takes_block else [])]
+    statics = [
+        "times: int = 2",
+        "flag: bool = true",
+        "rate: float = 0.5",
+        *(["f: block = norm"] if takes_block else []),
+    ]
     style = replace(style, block_static="f" if takes_block else "")
     values = [Value("h", Kind("seq", "n", "d"))]
     if memory:
@@ -684,7 +714,7 @@ def _block(chance: Chance, name: str, style: Style) -> tuple[BlockSignature, str
 
 
 def _model(chance: Chance, style: Style) -> str:
-    names = Names(chance, {"x", "y", "n", "m", "d", "h", "vocab", "classes", "words", "e"})
+    names = Names(chance, {"x", "y", "n", "m", "d", "h", "vocab", "classes", "words", "e", "memory"})
     pooled = chance.happens(0.1 if style.causal else 0.4)
     fields, values = _fields(chance)
     predicted = values[-1]
@@ -698,6 +728,9 @@ def _model(chance: Chance, style: Style) -> str:
         writer.write(f"{name} = {read.format(value.text)}")
         first = Value(name, Kind("seq", value.kind.length, "d"), free=len(values) > 1 and index == 0)
         writer.bind(name, first)
+    if chance.happens(0.6):
+        writer.write("memory = learned[3, d, init = normal]()")
+        writer.bind("memory", Value("memory", Kind("seq", "3", "d"), free=True))
     writer.statements(chance.choice((2, 4, 6)))
     if pooled:
         result = f"linear[classes]({writer.total(Kind('vec', width='d')).text})"
@@ -708,7 +741,9 @@ def _model(chance: Chance, style: Style) -> str:
         result = f"{'unembed[e]' if tied else chance.choice(('linear[vocab]', 'mlp[3, vocab]'))}({total})"
         gives = f"logits[{length}, vocab]"
     writer.write(f"return {result}")
-    statics = f"d = {chance.choice((4, 4, 8))}, times = {chance.choice((1, 2, 2))}, flag = {chance.choice(('true', 'false'))}"
+    statics = (
+        f"d = {chance.choice((4, 4, 8))}, times = {chance.choice((1, 2, 2))}, flag = {chance.choice(('true', 'false'))}"
+    )
     return "\n".join((f"model m[{statics}, rate = 0.5]({fields}) -> {gives} {{", *writer.lines, "}", ""))
 
 

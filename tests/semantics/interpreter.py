@@ -1,7 +1,7 @@
 """docs/semantics.md as a program: what a typed graph computes for one sample, without batch, padding, masks or passes.
 
-Only the arithmetic of extern blocks is not written here: a call runs the module that stands under the instance's path in
-a compiled model."""
+Only the arithmetic of extern blocks is not written here: a call runs the module that stands under the instance's path
+in a compiled model."""
 
 from __future__ import annotations
 
@@ -114,9 +114,7 @@ class _Interpreter:
 
     # Loops and applied blocks
 
-    def _compound(
-        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
-    ) -> tuple[list[Value], list[_Cost]]:
+    def _compound(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], list[_Cost]]:
         if is_idle(node):
             return list(inputs[: len(node.types)]), []
         if node.op == "apply":
@@ -126,7 +124,9 @@ class _Interpreter:
         instances = self._halting_instances(node)
         return results, [_Cost(instances, ponder, depth)] if instances else []
 
-    def _repeat(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], Tensor, Tensor]:
+    def _repeat(
+        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
+    ) -> tuple[list[Value], Tensor, Tensor]:
         """s⁰ = the states before the loop, sᵗ = body(sᵗ⁻¹)."""
         states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
         totals = []
@@ -234,7 +234,7 @@ def _divide(left: float, right: float) -> float:
 
 
 def _moved(loop: Node, index: int, tally: Tally, before: Value, after: Value) -> Value:
-    """A state after a step: new where the step was accepted. A state that has not the halted one's positions moves while
+    """A state after a step: new where the step was accepted. A state without the halted one's positions moves while
     any position accepts the step."""
     assert isinstance(before, Tensor)
     assert isinstance(after, Tensor)
@@ -245,15 +245,16 @@ def _moved(loop: Node, index: int, tally: Tally, before: Value, after: Value) ->
     return torch.where(accepted.reshape(accepted.shape + (1,) * (after.dim() - accepted.dim())), after, before)
 
 
-def _batch(value: Value) -> object:
+def _batch(value: Value) -> Tensor:
     """A value as a module takes it: as a batch of one."""
-    return value[None] if isinstance(value, Tensor) else value
+    assert isinstance(value, Tensor)
+    return value[None]
 
 
 def _only(result: Tensor) -> Tensor:
     """The one sample of a batch."""
-    (sample,) = result
-    return sample
+    assert len(result) == 1
+    return result[0]
 
 
 def _integer(node: Node, name: str) -> int:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import random
 import re
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_BOUND = re.compile(r"^ *(\w+) (?:=|<-) ", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 # Numbers that make no program slow.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
-_TAKEN_AWAY = (", causal = true", "causal = true", " + 2", " carry ", "emit ", ", init = normal", "start_end", "[1]", "(h)")
+_TAKEN_AWAY = (
+    ", causal = true",
+    "causal = true",
+    " + 2",
+    " carry ",
+    "emit ",
+    ", init = normal",
+    "start_end",
+    "[1]",
+    "(h)",
+)
 _HEADS = (
     "repeat 2", "repeat 0", "stack 2", "stack 0", "repeat 3 halting {state} by token_halt[0.8]",
     "repeat 3 halting {state} by act", "repeat 2 halting {state} as w by global_halt[0.9, causal = true]",
@@ -26,10 +36,13 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def _renamed(text: str, chance: random.Random) -> str:
-    """Another word of the program in the place of one."""
-    words = list(_WORD.finditer(text))
-    word, other = chance.choice(words), chance.choice(words)
-    return text[: word.start()] + other.group() + text[word.end() :]
+    """Another name of the program in the place of one."""
+    names = sorted({"h", *_BOUND.findall(text)})
+    places = list(re.finditer(rf"\b(?:{'|'.join(map(re.escape, names))})\b", text))
+    if not places:
+        return text
+    place = chance.choice(places)
+    return f"{text[: place.start()]}{chance.choice(names)}{text[place.end() :]}"
 
 
 def _renumbered(text: str, chance: random.Random) -> str:
@@ -58,22 +71,22 @@ def _duplicated(text: str, chance: random.Random) -> str:
 
 
 def _wrapped(text: str, chance: random.Random) -> str:
-    """A statement inside of a loop, or of an `if`."""
+    """A move inside of a loop, or of an `if`."""
     lines = text.split("\n")
     moves = [index for index, line in enumerate(lines) if "<-" in line and "{" not in line]
-    plain = [index for index, line in enumerate(lines) if " = " in line and "{" not in line and "}" not in line]
-    if not moves + plain:
+    if not moves:
         return text
-    index = chance.choice(moves or plain)
-    state = lines[index].split("<-")[0].split(" = ")[0].strip()
-    lines[index] = f"{chance.choice(_HEADS).format(state=state)} {{\n{lines[index].replace(' = ', ' <- ', 1)}\n}}"
+    index = chance.choice(moves)
+    head = chance.choice(_HEADS).format(state=lines[index].split("<-")[0].strip())
+    lines[index] = f"{head} {{\n{lines[index]}\n}}"
     return "\n".join(lines)
 
 
 def _swapped(text: str, chance: random.Random) -> str:
+    """Two neighbouring lines in the other order."""
     lines = text.split("\n")
-    one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    index = chance.randrange(len(lines) - 1)
+    lines[index : index + 2] = lines[index + 1], lines[index]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""What holds for every program that `check` accepts: it computes what docs/semantics.md says, and depends on no more."""
+"""What holds for every program that `check` accepts: it computes what docs/semantics.md says, and nothing else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def runs(program: Compiled, seed: int) -> None:
     graph, chance = program.graph, random.Random(seed)
     module = randomised(graph, seed)
     fields = len(graph.region.inputs)
-    for lengths in ([(1,) * fields], ragged(graph, chance, 3, shortest=0) + [(1,) * fields]):
+    for lengths in ([(1,) * fields], [*ragged(graph, chance, 3, shortest=0), (1,) * fields]):
         outcome(module, samples(graph, lengths, seed))
     outcome(module, samples(graph, [(chance.randint(1, 7),) * fields] * 2, seed), masked=False)
 
@@ -119,7 +119,9 @@ def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, 
     expected = Outcome(
         tuple(answer.result.detach() for answer in answers),
         torch.stack([answer.ponder.detach() for answer in answers]).mean(),
-        None if answers[0].depth is None else torch.stack([answer.depth for answer in answers if answer.depth is not None]),
+        None
+        if answers[0].depth is None
+        else torch.stack([answer.depth for answer in answers if answer.depth is not None]),
         gradients(module),
     )
     _same(compiled, expected, "the module", "the interpreter", with_ponder)
@@ -147,8 +149,8 @@ def is_causal(program: Compiled, seed: int) -> None:
         for cut, result in zip(cuts, after, strict=True):
             difference = _difference(result[:cut], before[:cut])
             assert difference <= TOLERANCE, (
-                f"the result at {_first_difference(result[:cut], before[:cut])} changes by {difference:.3g} with tokens "
-                f"from {cut} on"
+                f"the result at {_first_difference(result[:cut], before[:cut])} changes by {difference:.3g} with "
+                f"tokens from {cut} on"
             )
 
 
@@ -192,12 +194,18 @@ def stands_alone(program: Compiled, seed: int) -> None:
 def survives_passes(program: Compiled, seed: int) -> None:
     """Results, gradients, names of weights and their initial values, ponder and depth are the same without passes."""
     graph, chance = program.graph, random.Random(seed)
-    batch = samples(graph, ragged(graph, chance, 3, shortest=0) + [(2,) * len(graph.region.inputs)], seed)
+    batch = samples(graph, [*ragged(graph, chance, 3, shortest=0), (2,) * len(graph.region.inputs)], seed)
     expected = outcome(randomised(graph, seed), batch)
     torch.manual_seed(seed)
     initial = build(graph).state_dict()
     for without in (NAMES, *(tuple(name for name in NAMES if chance.random() < 0.5) for _ in range(2))):
-        _same(outcome(randomised(graph, seed, without), batch), expected, f"without {', '.join(without)}", "with all", True)
+        _same(
+            outcome(randomised(graph, seed, without), batch),
+            expected,
+            f"without {', '.join(without)}",
+            "with all",
+            True,
+        )
         torch.manual_seed(seed)
         found = build(graph, without=without).state_dict()
         assert list(found) == list(initial), f"names of weights: {list(found)} without {without}, else {list(initial)}"
@@ -274,7 +282,9 @@ def _same(found: Outcome, expected: Outcome, one: str, other: str, with_ponder: 
         if name not in found.gradients or not _is_moderate(gradient):
             continue
         difference = (found.gradients[name] - gradient).abs().max().item()
-        assert difference <= TOLERANCE * max(1.0, scale), f"gradient of {name}: {one} and {other} differ by {difference:.3g}"
+        assert difference <= TOLERANCE * max(1.0, scale), (
+            f"gradient of {name}: {one} and {other} differ by {difference:.3g}"
+        )
 
 
 def _equal(what: str, found: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:

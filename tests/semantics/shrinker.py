@@ -26,6 +26,7 @@ from archlang.syntax.tree import (
     Program,
     Repeat,
     Stack,
+    Statement,
     Unary,
 )
 from archlang.syntax.walk import walk
@@ -54,7 +55,7 @@ def shrink(text: str, seed: int, failure: Failure, attempts: int = ATTEMPTS) -> 
 
 
 def _fails_alike(text: str, seed: int, failure: Failure) -> bool:
-    names = () if failure.property == "check" else (failure.property,)
+    names = () if failure.name == "check" else (failure.name,)
     return any(one.signature == failure.signature for one in failures(text, seed, names))
 
 
@@ -77,7 +78,7 @@ def _edits_of_program(program: Program) -> Iterator[Program]:
             yield replace(program, items=(*items[:index], edited, *items[index + 1 :]))
 
 
-def _edits(node: Node) -> Iterator[Any]:  # Any: dataclasses.replace takes what a field holds
+def _edits(node: Any) -> Iterator[Any]:  # Any: dataclasses.replace takes what a field holds
     """A node after each edit of itself, then of what it consists of."""
     yield from _own_edits(node)
     for field in fields(node):
@@ -95,7 +96,7 @@ def _edits(node: Node) -> Iterator[Any]:  # Any: dataclasses.replace takes what 
             yield replace(node, **{field.name: None})
 
 
-def _own_edits(node: Node) -> Iterator[Node]:
+def _own_edits(node: Any) -> Iterator[Node]:  # Any: as above
     match node:
         case Body(statements=statements):
             for index, statement in enumerate(statements):
@@ -121,7 +122,7 @@ def _own_edits(node: Node) -> Iterator[Node]:
                     yield replace(node, value=small, text=str(small))
 
 
-def _unwrapped(statement: Node) -> Iterator[Sequence[Node]]:
+def _unwrapped(statement: Statement) -> Iterator[Sequence[Statement]]:
     """The statements that can stand for a compound one."""
     match statement:
         case Repeat(body=body) | Stack(body=body) | Halting(body=body):

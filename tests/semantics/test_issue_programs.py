@@ -41,7 +41,8 @@ EITHER = {
     " y = scan c in chunks[3](h) carry m {"
     " repeat 6 halting c by token_halt[0.8] { m <- m + 1 c <- c + linear[d](c) } emit attention[1](c, m) }"
     " return linear[vocab](y)",
-    "second state of act": "k = h repeat 30 halting h by act[epsilon = 0.5] { k <- tanh(k) h <- norm(h + linear[d](h)) }"
+    "second state of act": "k = h"
+    " repeat 30 halting h by act[epsilon = 0.5] { k <- tanh(k) h <- norm(h + linear[d](h)) }"
     " return linear[vocab](k)",
     "scan over its memory": "m = learned[4, d, init = normal]() y = scan c in chunks[4](h) carry m {"
     " z = scan k in chunks[2](m) { emit attention[1](k, c) } m <- m + attention[1](m, c) emit attention[1](c, z) }"
@@ -49,10 +50,12 @@ EITHER = {
     "scan over its memory, which was the chunk": "y = scan c in chunks[4](h) { q = c"
     " z = scan k in chunks[2](q) carry q { q <- q + 1 emit attention[1](k, c) } emit attention[1](c, z) + q }"
     " return linear[vocab](y)",
-    "scan over another sequence": "y = scan c in chunks[2](learned[4, d, init = normal]()) { emit attention[1](c, h) }"
+    "scan over another sequence": "m = learned[4, d, init = normal]()"
+    " y = scan c in chunks[2](m) { emit attention[1](c, h) }"
     " return linear[vocab](attention[1, causal = true](h, y))",
-    "scan over another sequence, carrying the input": "y = scan c in chunks[2](learned[4, d, init = normal]()) carry h {"
-    " h <- h + attention[1](h, c) emit c } return linear[vocab](attention[1, causal = true](h, y) + h)",
+    "scan over another sequence, carrying the input": "m = learned[4, d, init = normal]()"
+    " y = scan c in chunks[2](m) carry h { h <- h + attention[1](h, c) emit c }"
+    " return linear[vocab](attention[1, causal = true](h, y) + h)",
     "counted steps": "k = h repeat 30 halting h by act { k <- k + 1 h <- h } return linear[vocab](k)",
     "counted steps, token halting": "k = h repeat 30 halting h by token_halt[0.9] { k <- k + 1 h <- h }"
     " return linear[vocab](k)",
@@ -68,7 +71,8 @@ EITHER = {
     "halting in a loop of no steps": "repeat 0 { repeat 3 halting h by token_halt { h <- norm(h) } }"
     " return linear[vocab](h)",
     "unused probabilities": "p = token_halt(h) return linear[vocab](h)",
-    "scan without emission": "m = learned[2, d]() scan c in chunks[2](h) carry m { c <- norm(c) m <- m + attention[1](m, c) }"
+    "scan without emission": "m = learned[2, d]()"
+    " scan c in chunks[2](h) carry m { c <- norm(c) m <- m + attention[1](m, c) }"
     " return linear[vocab](attention[1](h, m))",
     "state carried twice": "m = learned[2, d]() y = scan c in chunks[2](h) carry m, m { m <- m + 1 emit c }"
     " return linear[vocab](y)",
@@ -76,7 +80,8 @@ EITHER = {
     "halting loops of no steps": "repeat 0 halting h by token_halt { h <- norm(h) }"
     " repeat 3 halting h by act { h <- norm(h) } return linear[vocab](h)",
     "halting of no steps alone": "repeat 0 halting h by token_halt { h <- norm(h) } return linear[vocab](h)",
-    "loop of no steps around loops": "k = h repeat 0 { k <- linear[d](k) stack 2 { k <- linear[d](k) } } return linear[vocab](h)",
+    "loop of no steps around loops": "k = h repeat 0 { k <- linear[d](k) stack 2 { k <- linear[d](k) } }"
+    " return linear[vocab](h)",
     "division by zero": "return linear[vocab](h / (1 / 0))",
     "division of zero by zero in unused code": "v = 0 / 0 repeat 2 { h <- norm(h) v <- v + 1 } return linear[vocab](h)",
     "mixture of an outer loop": "repeat 3 halting h as w by token_halt { repeat 2 { w <- norm(w) } h <- norm(h + w) }"
@@ -141,10 +146,9 @@ def test_a_causal_program_is_accepted_and_has_all_properties(body: str) -> None:
         "block b(h: seq[n, -3]) -> seq[n, 3] { return linear[3](h) }",
         model("return linear[vocab](linear[1000000000](h))"),
         model("stack 10000 { stack 10000 { h <- linear[d](h) } } return linear[vocab](h)"),
-        model("repeat 10000 { repeat 10000 { repeat 10000 { h <- norm(h) } } } return linear[vocab](h)"),
         model("return linear[vocab](mlp[1000000000, 1000000000](h))"),
     ],
-    ids=["negative width", "wide map", "tall stack", "long loops", "wide network"],
+    ids=["negative width", "wide map", "tall stack", "wide network"],
 )
 def test_a_program_that_no_machine_can_run_is_refused_at_once(text: str) -> None:
     begun = time.perf_counter()
