@@ -31,7 +31,7 @@ from archlang.types.statics import Interval, StaticValue, Symbol
 
 # Steps of work that a check may take for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
-MOST_STEPS_WITH_POINTS = 400_000
+MOST_STEPS_WITH_POINTS = 450_000
 
 
 def check(path: str | Path) -> tuple[Diagnostic, ...]:

@@ -140,9 +140,7 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     "one comment": lambda size: "#" + "x" * size,
     "comments": lambda size: "#\n" * (size // 2),
     "comments above a statement": lambda size: _HEAD + "    # why\n" * (size // 14) + _END,
-    "comments in an expression": lambda size: block(
-        "    v = h # why\n" + repeated("    + h # why {i}\n", size)
-    ),
+    "comments in an expression": lambda size: block("    v = h # why\n" + repeated("    + h # why {i}\n", size)),
     "blank lines": lambda size: _HEAD + "\n" * size + _END,
     "one long line": lambda size: _HEAD + repeated("v{i} = h ", size) + _END,
     "spaces at the end of lines": lambda size: repeated("#" + " " * 200 + "\n", size),

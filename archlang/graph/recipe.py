@@ -305,6 +305,7 @@ class Planner:
 
     def plan(self, overrides: Mapping[str, Setting]) -> Plan | None:
         """The plan of one point; `--set` goes before what `vary` says."""
+        spend(2 * len(self.parameters))
         overrides = {**overrides, **self.sets}
         task = self._binding("task", self._given("task", overrides))
         train = self._binding("train", self._given("train", overrides))
@@ -430,9 +431,9 @@ class Planner:
 
     @cached_property
     def _claims(self) -> tuple[PublishedResult, ...]:
-        return tuple(self._published())
+        return tuple(self._results())
 
-    def _published(self) -> Iterator[PublishedResult]:
+    def _results(self) -> Iterator[PublishedResult]:
         evaluator = self.evaluator()
         for claim in self.parts.claims:
             value = _published(claim.value, evaluator)

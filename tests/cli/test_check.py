@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -105,3 +106,9 @@ def test_what_cannot_be_read_is_one_clear_error(archlang: Command, folder: Path,
     assert name in said.err
     assert said.err.startswith("error")
     assert "help: " in said.err
+
+
+def test_garbage_is_collected_as_before_when_a_check_is_over(archlang: Command, folder: Path) -> None:
+    thresholds = gc.get_threshold()
+    archlang("check", "good.arch", "bad.arch")
+    assert gc.get_threshold() == thresholds
