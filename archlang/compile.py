@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.diagnostics.report import Report
 from archlang.graph import mistakes
 from archlang.graph.elaborate import elaborate
 from archlang.graph.graph import Graph
@@ -17,84 +20,94 @@ from archlang.graph.signature import parameter_kind
 from archlang.graph.signature_check import check_signature
 from archlang.graph.table import TablePlan, TablePlanner
 from archlang.names.evaluate import BlockValue, Bound, Value
+from archlang.names.mistakes import too_much_work
 from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_setting
-from archlang.syntax.tree import Boolean, Definition, Number, Setting
+from archlang.syntax.tree import Boolean, Definition, Extern, Number, Recipe, Setting, Table
 from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
-
-class _Report:
-    """Collects mistakes, each once: a block that is used twice has its mistake once."""
-
-    def __init__(self) -> None:
-        self.found: dict[tuple[str, str, int, str], Diagnostic] = {}
-
-    def __call__(self, diagnostic: Diagnostic) -> None:
-        span = diagnostic.span
-        self.found.setdefault((diagnostic.code, span.source.path, span.start, diagnostic.message), diagnostic)
-
-    def has(self, code: str) -> bool:
-        return any(diagnostic.code == code for diagnostic in self.found.values())
-
-    def sorted(self) -> tuple[Diagnostic, ...]:
-        return tuple(sorted(self.found.values(), key=lambda d: (d.span.source.path, d.span.start, d.code)))
-
-    def stop_at_errors(self) -> None:
-        errors = [diagnostic for diagnostic in self.sorted() if diagnostic.is_error]
-        if errors:
-            raise ProgramError(errors)
+# Steps of work that a check may take for blocks, models and the first point of each recipe, and with all other points.
+MOST_STEPS = 250_000
+MOST_STEPS_WITH_POINTS = 400_000
 
 
 def check(path: str | Path) -> tuple[Diagnostic, ...]:
-    """Every mistake of a file: of each block and model on its own, and of each point of each recipe."""
-    report = _Report()
+    """Every mistake of a file: of each block and model on its own, and of the points of each recipe."""
+    loader = Loader()
     try:
-        loader = Loader()
         module = loader.load(path)
     except ProgramError as error:
         return error.diagnostics
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
-    return _check(module, report)
+    return _check(module, loader.diagnostics)
 
 
 def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
     """Every mistake of a program that is in hand; `use "./…"` looks beside `path`."""
-    report = _Report()
     loader = Loader()
     module = loader.load_source(Source(path, text))
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
-    return _check(module, report)
+    return _check(module, loader.diagnostics)
 
 
-def _check(module: Module, report: _Report) -> tuple[Diagnostic, ...]:
-    if report.has("E0210"):
-        return report.sorted()  # a circle of blocks cannot be unfolded
-    for declaration in (*module.own.values(), *module.used.values()):
-        check_signature(declaration, report)
-    if report.has("E0425"):
-        return report.sorted()  # sizes that have two meanings would lead to further mistakes
-    for declaration in module.own.values():
-        if report.has("E0421"):
-            return report.sorted()  # nor can what is built on a block that is too large
-        if isinstance(declaration.item, Definition):
-            ambient = model_sizes({}) if declaration.item.word == "model" else {}
-            elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
-            for diagnostic in unused_names(declaration.item):
-                report(diagnostic)
-    for item in module.tasks.values():
-        check_signature(Declaration(item, module), report)
-    for recipe in module.recipes.values():
-        planner = Planner(module, parts_of(recipe, report), report)
-        planner.check()
-        SearchPlanner(planner).check()
-    for table in module.tables.values():
-        TablePlanner(module, report).check(table)
+def _check(module: Module, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """`diagnostics` are those of loading."""
+    report = Report()
+    try:
+        report.add(diagnostics)
+        if not report.has("E0210"):  # a circle of blocks cannot be unfolded
+            _check_module(module, report)
+    except ProgramError as error:
+        return error.diagnostics  # there are more errors than are shown
     return report.sorted()
+
+
+def _check_module(module: Module, report: Report) -> None:
+    later: list[Callable[[], None]] = []
+    item: Definition | Extern | Recipe | Table | None = None
+    try:
+        with limited(MOST_STEPS) as budget:
+            for declaration in (*module.own.values(), *module.used.values()):
+                item = declaration.item
+                check_signature(declaration, report)
+            if report.has("E0425"):
+                return  # sizes that have two meanings would lead to further mistakes
+            for declaration in module.own.values():
+                item = declaration.item
+                _check_body(declaration, report)
+                if report.has("E0421"):
+                    return  # what is built on a block that is too large is too large
+            for item in module.tasks.values():
+                check_signature(Declaration(item, module), report)
+            for item in module.recipes.values():
+                planner = Planner(module, parts_of(item, report), report)
+                search = SearchPlanner(planner)
+                planner.check()
+                search.check()
+                later += [planner.check_points] if planner.parts.vary else []
+                later += [search.check_points] if planner.parts.search else []
+            tables = TablePlanner(module, report)
+            for item in module.tables.values():
+                tables.check(item)
+                later.append(partial(tables.check_points, item))
+    except TooMuchWork:
+        assert item is not None, "an empty program takes no work"
+        report(too_much_work(item.name_span, item.name, MOST_STEPS))
+        return
+    left = MOST_STEPS_WITH_POINTS - budget.spent
+    for number, check_points in enumerate(later):
+        # What one does not need is left to the others.
+        with limited(left // (len(later) - number)) as budget:
+            check_points()
+        left -= budget.spent
+
+
+def _check_body(declaration: Declaration, report: Report) -> None:
+    if isinstance(declaration.item, Definition):
+        ambient = model_sizes({}) if declaration.item.word == "model" else {}
+        elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
+        report.add(unused_names(declaration.item))
 
 
 def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> Plan:
@@ -109,13 +122,12 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
     return point
 
 
-def _planner(path: str | Path, recipe: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, _Report]:
+def _planner(path: str | Path, recipe: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, Report]:
     """A recipe, taken apart, with settings on top."""
-    report = _Report()
+    report = Report()
     loader = Loader()
     module = loader.load(path)
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
+    report.add(loader.diagnostics)
     report.stop_at_errors()
     chosen = module.recipes.get(recipe) if recipe else next(iter(module.recipes.values()), None)
     if chosen is None:
@@ -142,11 +154,10 @@ def table(
 
     Raises:
         ProgramError: the file has mistakes, names no such table, or has no recipe."""
-    report = _Report()
+    report = Report()
     loader = Loader()
     module = loader.load(path)
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
+    report.add(loader.diagnostics)
     report.stop_at_errors()
     start = Span(module.program.source, 0, 0)
     if not module.recipes:
@@ -180,12 +191,11 @@ def task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | 
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    report = _Report()
+    report = Report()
     loader = Loader()
     own = loader.load(beside) if beside is not None else None
     module = loader.load_source(Source("<command line>", f"recipe shown {{\n    task {text}\n}}\n"))
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
+    report.add(loader.diagnostics)
     report.stop_at_errors()
     if own is not None:
         module = replace(module, program=replace(module.program, items=(*module.program.items, *own.tasks.values())))
@@ -228,11 +238,10 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
 
     Raises:
         ProgramError: the file has mistakes, or no such model."""
-    report = _Report()
+    report = Report()
     loader = Loader()
     module = loader.load(path)
-    for diagnostic in loader.diagnostics:
-        report(diagnostic)
+    report.add(loader.diagnostics)
     report.stop_at_errors()
     declaration = _find_model(module, model, str(path))
     given = dict(statics or {})

@@ -1,6 +1,7 @@
 """How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
 
 from benchmarks import (
+    adversarial,
     attention,
     dynamic_halt,
     growth,
@@ -28,4 +29,5 @@ GROUPS = (
     loading.GROUP,
     startup.GROUP,
     growth.GROUP,
+    adversarial.GROUP,
 )

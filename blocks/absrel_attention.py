@@ -55,5 +55,5 @@ class AbsrelAttention(RelativeAttention):
         gate = mapped(self.relative_gate, "relative_gate", q, products)
         relative = torch.sigmoid(gate).transpose(1, 2)[..., None]
         # The place of key j is its distance from place 0, whose score stands behind those of the distances before it.
-        placed = scores.narrow(-1, start + q.shape[1] - 1, m)
+        placed = scores.narrow(-1, max(0, start + q.shape[1] - 1), m)
         return relative * super()._place(q, scores, m, start, products) + (1 - relative) * placed

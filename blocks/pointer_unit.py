@@ -140,7 +140,9 @@ class PointerUnit(nn.Module):
         if not begin:
             ends = [slots[self.starts[index % len(self.starts)]] for index in range(len(self.pointers))]
             rows = torch.arange(b, device=a.device)
-            kept["p"] = torch.stack([a[rows, end] for end in ends])
+            # Pointers of a memory without slots begin at zero.
+            known = a if n else a.new_zeros(b, 1, bits)
+            kept["p"] = torch.stack([known[rows, end] for end in ends])
             kept["h"] = a.new_zeros(len(ends), b, self.hidden)
         w, _, kept["p"], kept["h"] = self.walk(kept["p"], kept["h"], a, bank, steps, seen, mask_n)
         return w
@@ -204,7 +206,9 @@ def gated(
     width = h.shape[-1]
     r, z = torch.sigmoid(given[..., : 2 * width] + kept[..., : 2 * width]).chunk(2, dim=-1)
     new = torch.tanh(given[..., 2 * width :] + r * kept[..., 2 * width :])
-    return torch.lerp(new, h, z)
+    if new.dtype == h.dtype:
+        return torch.lerp(new, h, z)
+    return new + z * (h - new)  # under autocast
 
 
 def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] | None) -> Float[Tensor, "b *t n"]:

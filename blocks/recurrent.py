@@ -26,6 +26,8 @@ def states(
 ) -> Float[Tensor, "b n hidden"]:
     """What a network's last layer is at each position; without `start` it begins at zero."""
     y: Tensor
+    if x.shape[1] == 0:
+        return x.new_zeros(*x.shape[:2], network.hidden_size)  # torch's networks take no empty sequence
     if not is_together():
         y = network(x, start)[0]
         return y

@@ -42,14 +42,14 @@ class DotRead(nn.Module):
         # One product for all steps and reads of a sample.
         query = self.query(pointed.reshape(len(p), -1, memory.shape[-1]))
         scores = query @ self.key(memory).transpose(-1, -2) / sqrt(memory.shape[-1])
-        return over_slots(scores.view(*p.shape[:2], self.reads, -1), mask)
+        return over_slots(scores.view(*p.shape[:2], self.reads, memory.shape[1]), mask)
 
     def forward(
         self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
     ) -> Float[Tensor, "b t reads d"]:
         weights = dropout(self.weights(p, memory, mask), self.dropout, self.training)
         y: Tensor = self.output(weights.flatten(1, 2) @ self.value(memory))
-        return y.view(*p.shape[:2], self.reads, -1)
+        return y.view(*p.shape[:2], self.reads, memory.shape[-1])
 
 
 class CosineRead(nn.Module):

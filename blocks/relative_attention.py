@@ -21,6 +21,8 @@ def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
     """Picks for query i and key j the score of the distance j - i, out of those of -(n-1), …, m in order."""
     n = scores.shape[-2]
     m = scores.shape[-1] - n
+    if n == 0:
+        return scores[..., :m]
     # Row i wants its columns from n-1-i on: rows that are one shorter, read from column n-1 of the first.
     width = n + m - 1
     shorter = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]

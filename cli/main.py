@@ -13,6 +13,7 @@ from archlang.cli import (
     blocks,
     check,
     console,
+    contracts,
     data,
     diff,
     evaluate,
@@ -49,6 +50,7 @@ app.command("summary")(summary.summary)
 app.command("explain")(explain.explain)
 app.command("blocks")(blocks.blocks)
 app.command("tasks")(tasks.tasks)
+app.command("test")(contracts.hold_blocks)
 app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)

@@ -17,7 +17,7 @@ ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and those before it.
 LAYERS = (
     "source", "diagnostics", "syntax", "types", "names", "graph", "passes", "compile", "view", "backend", "kernels",
-    "data", "tasks", "run", "report", "blocks", "cli",
+    "data", "tasks", "contracts", "run", "report", "blocks", "cli",
 )  # fmt: skip
 # Blocks are built on the protocols of the backend; the backend imports blocks by the names that a graph gives.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

@@ -21,7 +21,6 @@ from archlang.backend.code import Code, Loop, Split, write
 from archlang.backend.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.layout import layout
-from archlang.passes.steady import DRAWING, LIBRARY
 
 # The argument of a loop that has what its first step's head gave.
 _AHEAD = "ahead"
@@ -73,12 +72,11 @@ def _is_free(
 
 
 def _is_of_samples(call: Node, instances: Mapping[str, Instance]) -> bool:
-    """Whether a block is known to compute each sample by itself."""
-    instance = instances[str(call.attributes["instance"])]
-    if not call.inputs or any(kind.name == "chunks" for kind in call.types):
-        return False
-    ours = instance.python.startswith(LIBRARY) and instance.block not in DRAWING
-    return (ours or instance.pure) and instance.statics.get("scrambled") is not True
+    """Whether a block computes each sample by itself. What it draws in training, as dropout does, may be drawn for many
+    chunks at once."""
+    caveats = instances[str(call.attributes["instance"])].caveats
+    cuts = any(kind.name == "chunks" for kind in call.types)
+    return bool(call.inputs) and not cuts and not {"batch", "padding", "random"} & {*caveats}
 
 
 def _split_first(node: fx.Node, loop: Loop, found: Collection[fx.Node], instances: Mapping[str, Instance]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor
 
 from archlang.backend import mistakes
 from archlang.backend.decoding import Decoded, decode
+from archlang.backend.empty import with_positions, without_padding
+from archlang.backend.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.loops import Group
 from archlang.backend.lower import Program
 from archlang.backend.masks import make_masks
@@ -24,8 +26,8 @@ class Architecture(Group):
         logits = module(tokens)
         logits = module(source, target, lengths={"source": source_lengths, "target": target_lengths})
 
-    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b], say how many of them are real,
-    and may stand alone where the model has one field. Without lengths all are real.
+    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b] or a list of integers, say how
+    many of them are real, and may stand alone where the model has one field. Without lengths all are real.
 
     After a call, `ponder` is what halting loops add to the loss (the batch mean; 0 without such loops), and
     `mean_depth` how many steps the outermost of them took, `sample_depth` for each sample (None without)."""
@@ -43,13 +45,30 @@ class Architecture(Group):
 
     def forward(
         self,
-        *fields: Shaped[Tensor, "b _n *_d"],
-        lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]] | None = None,
+        *fields: Shaped[Tensor, "b *_"],
+        lengths: Lengths | Mapping[str, Lengths] | None = None,
+    ) -> Float[Tensor, "b *classes"]:
+        """The result for a batch.
+
+        Raises:
+            TypeError: a field or its lengths have the wrong kind.
+            ValueError: a shape, a token or a length does not fit the program."""
+        program = self.program
+        name = program.graph.name
+        if len(fields) != len(program.fields):
+            raise mistakes.wrong_fields(name, program.fields, len(fields))
+        sizes = check_fields(name, program.inputs, fields)
+        known = check_lengths(name, program.inputs, fields, lengths)
+        if 0 in sizes.values():
+            padded, known = with_positions(program.inputs, fields, known, sizes)
+            return without_padding(self._run(padded, known), program.result, sizes)
+        return self._run(fields, known)
+
+    def _run(
+        self, fields: Sequence[Shaped[Tensor, "b *_"]], lengths: Mapping[str, Int[Tensor, " b"]]
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
-        if len(fields) != len(program.fields):
-            raise mistakes.wrong_fields(program.graph.name, program.fields, len(fields))
-        masks = [None] * len(program.masked) if lengths is None else make_masks(program, fields, lengths)
+        masks = make_masks(program, fields, lengths)
         with one_call():
             try:
                 results = program.code.function(self, *fields, *masks)
@@ -67,12 +86,12 @@ class Architecture(Group):
 
     def decode(
         self,
-        *fields: Shaped[Tensor, "b _n *_d"],
-        lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]] | None = None,
+        *fields: Shaped[Tensor, "b *_"],
+        lengths: Lengths | Mapping[str, Lengths] | None = None,
         begin: int | Int[Tensor, "b _k"],
         end: int | None = None,
         limit: int | None = None,
-        answer_lengths: Int[Tensor, " b"] | None = None,
+        answer_lengths: Lengths | None = None,
         cache: bool = True,
     ) -> Decoded:
         """Writes answers, each time the likeliest token; for models that see the answer only up to where they write.
@@ -84,13 +103,17 @@ class Architecture(Group):
         sample's answer stops before its first `end`. When all have had theirs, or after `limit` tokens (1,000, if there
         is an end and nothing else is said), decoding stops.
 
-        With `answer_lengths`, Int64[b], each answer is as long as it says, and `limit` has no say: `end` is out of the
-        question in it, but the model goes on from what it has chosen itself, which may be the end. If there is an end,
-        decoding takes one step more than the longest answer has tokens. Source: the oracle length of Csordás et al.,
-        "The Devil is in the Detail", 2021, as its program measures it.
+        With `answer_lengths`, Int64[b] or a list of integers, each answer is as long as it says, and `limit` has no
+        say: `end` is out of the question in it, but the model goes on from what it has chosen itself, which may be the
+        end. If there is an end, decoding takes one step more than the longest answer has tokens. Source: the oracle
+        length of Csordás et al., "The Devil is in the Detail", 2021, as its program measures it.
 
         The module is in evaluation mode meanwhile. With `cache` each step computes only what is new; without it, the
-        whole model."""
+        whole model.
+
+        Raises:
+            TypeError: the model writes nothing, nothing says when to stop, or an argument has the wrong kind.
+            ValueError: a shape, a token or a length does not fit the program."""
         return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache)
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module

@@ -93,7 +93,7 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
 def _is_mixing(node: Node, graph: Graph) -> bool:
     """Whether a node computes something of one sample from another one."""
     path = node.attributes.get("instance")
-    return isinstance(path, str) and graph.instances[path].statics.get("scrambled") is True
+    return isinstance(path, str) and "batch" in graph.instances[path].caveats
 
 
 def _int(node: Node, name: str) -> int:

@@ -11,7 +11,9 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from archlang.backend import mistakes
+from archlang.backend.empty import with_positions
 from archlang.backend.extending import Extension
+from archlang.backend.inputs import Lengths, check_fields, check_lengths, check_range, integers
 from archlang.backend.lower import Program
 from archlang.backend.masks import make_masks
 from archlang.graph.causality import horizon
@@ -54,12 +56,12 @@ def target_of(graph: Graph) -> int | None:
 def decode(
     module: nn.Module,
     program: Program,
-    fields: Sequence[Shaped[Tensor, "b _n *_d"]],
-    lengths: Int[Tensor, " b"] | Mapping[str, Int[Tensor, " b"]] | None,
+    fields: Sequence[Shaped[Tensor, "b *_"]],
+    lengths: Lengths | Mapping[str, Lengths] | None,
     begin: int | Int[Tensor, "b _k"],
     end: int | None,
     limit: int | None,
-    answer_lengths: Int[Tensor, " b"] | None,
+    answer_lengths: Lengths | None,
     cache: bool,
     watch: Callable[[float], None] = lambda share: None,
 ) -> Decoded:
@@ -67,34 +69,41 @@ def decode(
     name, target = program.graph.name, target_of(program.graph)
     if target is None:
         raise mistakes.writes_nothing(name)
-    others = tuple(field for index, field in enumerate(program.fields) if index != target)
-    if len(fields) != len(others):
-        raise mistakes.wrong_other_fields(name, others, program.fields[target], len(fields))
-    if isinstance(lengths, Tensor):
-        if len(others) != 1:
-            raise mistakes.lengths_of_which(name, others)
-        lengths = {others[0]: lengths}
+    inputs = [field for index, field in enumerate(program.inputs) if index != target]
+    if len(fields) != len(inputs):
+        raise mistakes.wrong_other_fields(
+            name, tuple(field.name for field in inputs), program.fields[target], len(fields)
+        )
+    sizes = check_fields(name, inputs, fields)
+    others, known = with_positions(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
+    tokens = _first(module, others, begin)
+    whole = [*others[:target], tokens, *others[target:]]
+    check_fields(name, program.inputs, whole)
+    if not tokens.shape[1]:
+        raise mistakes.nothing_to_begin_with(name, program.fields[target])
+    vocabulary = program.inputs[target].vocabulary
+    assert vocabulary is not None
+    if end is not None and not 0 <= end < vocabulary:
+        raise mistakes.no_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
+        answer_lengths = _answer_lengths(name, answer_lengths, tokens)
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
+        if limit < 0:
+            raise mistakes.negative_limit(limit)
         steps = limit
     elif end is not None:
         steps = LIMIT
     else:
         raise mistakes.no_limit()
-    tokens = _first(module, fields, begin)
-    whole = [*fields[:target], tokens, *fields[target:]]
-    masks = make_masks(program, whole, lengths or {})
+    masks = make_masks(program, whole, known)
     with _at_test(module):
         step = (
-            Extension(module, program, target, whole, masks) if cache else _Anew(module, whole, target, lengths)
+            Extension(module, program, target, whole, masks) if cache else _Anew(module, whole, target, known)
         ).extend
         choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end, watch)
     if not choices:
-        size = program.graph.region.inputs[target].type.feature
-        assert size is not None
-        assert size.constant
-        nothing = torch.zeros(len(tokens), 0, size.constant, device=tokens.device)
+        nothing = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
         return _answers(nothing.argmax(-1), nothing, end, answer_lengths)
     return _answers(torch.stack(choices, 1), torch.stack(logits, 1), end, answer_lengths)
 
@@ -124,9 +133,7 @@ class _Anew:
 
     A model that draws random numbers at test time too draws the same ones at each step."""
 
-    def __init__(
-        self, module: nn.Module, fields: Sequence[Tensor], target: int, lengths: Mapping[str, Tensor] | None
-    ) -> None:
+    def __init__(self, module: nn.Module, fields: Sequence[Tensor], target: int, lengths: Mapping[str, Tensor]) -> None:
         self._module = module
         self._fields = list(fields)
         self._fields[target] = fields[target][:, :0]
@@ -137,18 +144,26 @@ class _Anew:
     def extend(self, tokens: Tensor) -> Tensor:
         self._fields[self._target] = torch.cat((self._fields[self._target], tokens), 1)
         torch.set_rng_state(self._random)
-        logits: Tensor = self._module(*self._fields, lengths=self._lengths or None)
+        logits: Tensor = self._module(*self._fields, lengths=self._lengths)
         return logits
 
 
-def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Tensor:
+def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
     """The tokens that every answer begins with."""
-    if isinstance(begin, Tensor):
+    if not isinstance(begin, int):
         return begin
     if fields:
         return torch.full((len(fields[0]), 1), begin, device=fields[0].device)
     weights = next(module.parameters(), None)
     return torch.full((1, 1), begin, device=None if weights is None else weights.device)
+
+
+def _answer_lengths(model: str, lengths: Lengths, tokens: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
+    known = integers(lengths, mistakes.no_answer_lengths, model)
+    if known.shape != tokens.shape[:1]:
+        raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(known.shape))
+    check_range(known, 0, torch.iinfo(known.dtype).max, mistakes.negative_answer, model)
+    return known.to(tokens.device)
 
 
 def _answers(

@@ -103,11 +103,14 @@ def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
     if not plugins and module_name != _LIBRARY and not module_name.startswith(f"{_LIBRARY}."):
         raise mistakes.foreign_python(instance)
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        module = importlib.import_module(module_name)
     except (ImportError, ValueError) as error:  # ValueError: a module without a name
         raise mistakes.no_such_class(instance, str(error)) from error
-    except AttributeError:
-        raise mistakes.no_such_class(instance, f"{module_name} has no {class_name}") from None
+    except Exception as error:  # whatever the module does when it is imported
+        raise mistakes.not_imported(instance, module_name, error) from error
+    found = getattr(module, class_name, None)
+    if found is None:
+        raise mistakes.no_such_class(instance, f"{module_name} has no {class_name}")
     if not (isinstance(found, type) and issubclass(found, nn.Module)):
         raise mistakes.no_such_class(instance, "that is no torch module")
     return found
@@ -120,16 +123,16 @@ def _construct(
     arguments.update((name, size.constant) for name, size in instance.features.items())
     try:
         module = find(**arguments)
-    except Exception as error:
-        if instance.span is not None:
-            error.add_note(f"{instance.span}: {instance.span.text}")
-        raise
+    except Exception as error:  # whatever the class does
+        raise mistakes.not_constructed(instance, arguments, error) from error
+    if "_modules" not in vars(module):
+        raise mistakes.not_initialised(instance)
     _disown(module, [made[_at(path, steps)] for path in held(instance.statics.values())])
     return module
 
 
 def _python(value: object, steps: tuple[int, ...], made: Mapping[str, nn.Module]) -> object:
-    """A static as a constructor gets it."""
+    """A static as a constructor gets it: a symbol is a string, a list a tuple, an instance its module."""
     match value:
         case Symbol(text=text):
             return text

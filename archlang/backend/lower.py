@@ -11,6 +11,7 @@ from torch import fx
 
 from archlang.backend.ahead import split_scan
 from archlang.backend.code import Code, Join, Loop, write
+from archlang.backend.inputs import Field
 from archlang.backend.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.names import Names, attribute, relative
 from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, Graph, Node, Region
@@ -37,12 +38,14 @@ Value = fx.Node | int | float
 @dataclass(frozen=True)
 class Program:
     """A model as Python. Its code takes the model's fields, then masks; for each of these, `masked` has the positions
-    of the fields that have its length."""
+    of the fields that have its length. `inputs` say what the fields must be, and `result` is the type of the result."""
 
     graph: Graph
     code: Code
     fields: tuple[str, ...]
     masked: tuple[tuple[int, ...], ...]
+    inputs: tuple[Field, ...]
+    result: Type
 
     def __deepcopy__(self, memo: object) -> Program:
         return self  # nothing in it changes
@@ -52,6 +55,8 @@ def lower(graph: Graph, ahead: bool = True) -> Program:
     """The program of a graph. `inline` must have run. With `ahead`, the bodies of scans are split."""
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
+    types = {value.id: value.type for value in inputs}
+    types |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
     return Program(
         graph,
         _Writer(_Attributes(graph), graph.region, "", True, ahead).write("forward", (), lengths),
@@ -60,6 +65,8 @@ def lower(graph: Graph, ahead: bool = True) -> Program:
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
             for length in lengths
         ),
+        tuple(map(Field.of, inputs)),
+        types[graph.region.results[0]],
     )
 
 

@@ -14,7 +14,7 @@ OUTER = "outer"
 """How a step of a stack calls the module that the stack stands in."""
 
 _TAKEN = frozenset(
-    {*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "sample_depth", "decode"}
+    {*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "sample_depth", "decode", "_run"}
 )
 # Names that a value of generated code cannot have. The code that torch.fx writes uses some globals.
 _RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "self", *fx.Graph().python_code("self").globals})

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["coloured", "plain", "to_json", "to_sarif"]
 
+# A message that lists names or sizes may be of any length; nobody reads more of it than this.
+_LONGEST = 1_000
+_MOST_LABELS = 20
 _STYLES = {"error": "bold red", "warning": "bold yellow", "place": "cyan", "label": "cyan", "help": "green", "": ""}
 
 
@@ -37,13 +40,17 @@ def coloured(diagnostic: Diagnostic) -> Text:
 def _pieces(diagnostic: Diagnostic) -> Iterator[Piece]:
     kind = _kind(diagnostic)
     yield f"{kind}[{diagnostic.code}]", kind
-    yield f": {visible(diagnostic.message)}\n", ""
+    yield f": {visible(_shortened(diagnostic.message))}\n", ""
     marks = [Mark(diagnostic.span, diagnostic.label, "mark")]
-    marks += [Mark(label.span, label.text, "label") for label in diagnostic.labels]
+    marks += [Mark(label.span, _shortened(label.text), "label") for label in diagnostic.labels[:_MOST_LABELS]]
     yield from excerpts(marks)
     if diagnostic.remedy:
         yield "  help", "help"
-        yield f": {visible(diagnostic.remedy)}\n", ""
+        yield f": {visible(_shortened(diagnostic.remedy))}\n", ""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _kind(diagnostic: Diagnostic) -> str:

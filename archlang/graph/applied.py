@@ -63,6 +63,7 @@ class Applied:
             span=span,
             axes=self._axes(item),
             unknown=self._unknown(item),
+            caveats=self._caveats(item),
         )
         return kind, instance
 
@@ -111,6 +112,12 @@ class Applied:
         inputs = item.signature.inputs
         named = [self.binding.length_names(parameter) for parameter in inputs]
         return tuple(named[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
+
+    def _caveats(self, item: Extern) -> tuple[str, ...]:
+        """The kinds of the caveats that apply; one whose condition is not known does."""
+        truth = self.binding.evaluator.truth
+        applying = (one.kind for one in item.caveats if one.test is None or truth(one.test) is not False)
+        return tuple(dict.fromkeys(applying))
 
     def _reads(self, item: Extern) -> tuple[str, ...]:
         """How each argument is read; what a signature does not say is read fully."""

@@ -135,12 +135,12 @@ class Calls(Regions):
             self.report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
             return None
         paired: list[tuple[Flow, Span]] = list(arguments)
+        places = {parameter.name: place for place, parameter in reversed(list(enumerate(inputs)))}
         while len(paired) < len(inputs):
-            names = [parameter.name for parameter in inputs]
-            default = inputs[len(paired)].default
-            if default not in names[: len(paired)]:
+            place_of_default = places.get(inputs[len(paired)].default or "", len(inputs))
+            if place_of_default >= len(paired):
                 return None
-            paired.append(paired[names.index(default)])
+            paired.append(paired[place_of_default])
         fine = True
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:

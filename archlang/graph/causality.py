@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.layout import has_halting_positions, is_idle, layout
 from archlang.types import Type
@@ -26,8 +27,8 @@ def horizon(graph: Graph, origin: str) -> Horizon:
 
 
 def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
-    """The horizon in the input called `origin` of each value by its id, also in loops; of a loop's node it covers all of
-    its results. A value in a loop of no steps has none."""
+    """The horizon in the input called `origin` of each value by its id, also in loops. That of a loop covers all of its
+    results. A value in a loop of no steps has none."""
     analysis = _Analysis(graph.instances)
     analysis.result(graph, origin)
     return analysis.known
@@ -60,6 +61,7 @@ class _Analysis:
         return node.op == "call" and self._call(node, [CAUSAL] * len(node.arguments), 0).sees_future
 
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
+        spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
         self.known.update(zip((value.id for value in region.inputs), inputs, strict=True))
         self._one_position.update(value.id for value in region.inputs if _has_one_position(value.type))
         results_of: dict[str, list[Horizon]] = {}

@@ -230,6 +230,10 @@ def elaborate(
     except TooLarge as error:
         report(error.mistake)
         return None, None, ()
+    except RecursionError:
+        # Calls in loops in calls: each is within its own limit of depth, and together they are too deep.
+        report(name_mistakes.too_deep_together(declaration.span, declaration.name))
+        return None, None, ()
     return (None if mistaken else graph), result, types
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-
-import networkx as nx
 
 from archlang.source import Span
 from archlang.types import Dim, Type
@@ -99,15 +96,6 @@ class Region:
     nodes: tuple[Node, ...]
     results: tuple[str, ...]
 
-    @cached_property
-    def flow(self) -> nx.DiGraph[str]:
-        """Who feeds whom: an edge from each producer's id to each user's id."""
-        flow: nx.DiGraph[str] = nx.DiGraph()
-        flow.add_nodes_from(value.id for value in self.inputs)
-        flow.add_nodes_from(node.id for node in self.nodes)
-        flow.add_edges_from((source, node.id) for node in self.nodes for source in node.inputs)
-        return flow
-
     def walk(self) -> Iterator[Node]:
         """Every node, also in loops and applied blocks; outer before inner."""
         for node in self.nodes:
@@ -127,7 +115,9 @@ class Instance:
     the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
     result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument, in
     the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
-    the sizes that statics are computed from and that are not known."""
+    the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
+    keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
+    `training`, and its `gradients` stop."""
 
     path: str
     block: str
@@ -142,6 +132,7 @@ class Instance:
     span: Span | None = field(default=None, compare=False, repr=False)
     axes: tuple[tuple[str, ...], ...] = ()
     unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

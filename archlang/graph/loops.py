@@ -101,7 +101,8 @@ class Loops(Expressions):
         """The outer values that a body captured, in the order of its inputs."""
         assert inner.builder.parent is not None
         types = {value.id: value.type for value in inner.builder.inputs}
-        captured = sorted(inner.builder.captured.items(), key=lambda pair: list(types).index(pair[1]))
+        order = {identifier: place for place, identifier in enumerate(types)}
+        captured = sorted(inner.builder.captured.items(), key=lambda pair: order[pair[1]])
         parent = inner.builder.parent
         return [
             Flow(parent, self._outer_id(outer, parent), types[made], inner.span or inner.binding.call)

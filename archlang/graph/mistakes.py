@@ -398,6 +398,27 @@ def unknown_mode(span: Span, name: str) -> Diagnostic:
     )
 
 
+def unknown_caveat(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0504",
+        f"a block may depend on `padding` or on the `batch`, and `{name}` is neither",
+        span,
+        "unknown dependence",
+        remedy=suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`"),
+    )
+
+
+def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0505",
+        f"`{block}` is both pure and random",
+        span,
+        "draws random numbers",
+        (Label(pure, "never draws any"),),
+        "remove `pure`, or the clause `random`",
+    )
+
+
 # Recipes
 
 
@@ -543,4 +564,25 @@ def setting_not_text(span: Span, text: str) -> Diagnostic:
         span,
         "not a setting",
         remedy="write `--set model.d=128`",
+    )
+
+
+def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0615",
+        f"this range has {count:_} values, and a recipe varies over {limit:_} at most",
+        span,
+        "too many values",
+        remedy="write a smaller range, or a list of some of its values",
+    )
+
+
+def points_left_out(span: Span, name: str, what: str, checked: int, total: int) -> Diagnostic:
+    """`what` is `points` of a recipe, `values` of its search, or `cells` of a table."""
+    return Diagnostic(
+        "W0202",
+        f"`{name}` has {total:_} {what}, of which `check` looked at {checked:_}",
+        span,
+        "not all are checked",
+        remedy="a mistake in one of the others is found when it is trained; with fewer, all are checked",
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import product
+from functools import cached_property
+from itertools import islice
+from math import prod
 
 from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.graph import mistakes
 from archlang.graph.applied import plain
 from archlang.graph.causality import find_leak
@@ -14,6 +18,7 @@ from archlang.graph.elaborate import elaborate
 from archlang.graph.fits import features_of_fields, find_misfit
 from archlang.graph.graph import Graph, Node
 from archlang.graph.plan import Chosen, Plan, PublishedResult
+from archlang.graph.points import spread
 from archlang.graph.prune import normalize
 from archlang.graph.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
 from archlang.names import library
@@ -45,7 +50,8 @@ from archlang.types import Dim, Type
 from archlang.types.statics import Interval, StaticValue
 
 Report = Callable[[Diagnostic], None]
-_MOST_POINTS = 64
+# Values that a range after `vary` stands for.
+MOST_VARIED = 10_000
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
 SEED = StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type] # it stands in no program
 
@@ -104,7 +110,7 @@ class Planner:
     sets: Mapping[str, Setting] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._chosen = {
+        self._chosen: dict[str, Declaration | None] = {
             "task": self._task(),
             "train": self._extern(
                 self.parts.train, library.optimizer, name_mistakes.unknown_optimizer, library.optimizer_names()
@@ -179,6 +185,7 @@ class Planner:
     def evaluator(self) -> Evaluator:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             block = target if isinstance(target, BlockValue) else BlockValue(target)
+            spend(len(block.declaration.item.signature.statics))
             settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
             return BlockValue(block.declaration, settled)
 
@@ -193,38 +200,60 @@ class Planner:
         binding.finish()
         return binding
 
-    def parameters(self) -> dict[str, StaticParameter]:
-        """Every static of the recipe by its dotted path."""
-        return {
+    @cached_property
+    def parameters(self) -> Mapping[str, StaticParameter]:
+        """Every static of the recipe by its dotted path, and the seed."""
+        statics = {
             f"{word}.{parameter.name}": parameter
             for word, declaration in self._chosen.items()
             if declaration is not None
             for parameter in declaration.item.signature.statics
         }
+        return {**statics, "seed": SEED}
 
     # Checking everything
 
     def check(self) -> None:
-        """Holds the recipe itself, every setting in it, and every point of `vary`, together."""
+        """Checks the recipe itself, every setting in it, and its first point."""
         self.check_paths()
         self._check_claims()
-        points = list(self._points())
-        for overrides in points[:_MOST_POINTS]:
-            self.plan(overrides)
+        self.plan(self.first_point())
+
+    def check_points(self) -> None:
+        """Checks the other points of `vary`, as many as there is work left for; a warning says if some are left out."""
+        varied = [(path, values) for path, values in self.variations if path.text != "seed"]
+        sizes = [len(values) for _, values in varied]
+        checked = 1
+        with suppress(TooMuchWork):
+            for place in islice(spread(sizes), 1, None):
+                self.plan(
+                    {
+                        path.text: Setting(path=path, value=values[index], span=values[index].span)
+                        for (path, values), index in zip(varied, place, strict=True)
+                    }
+                )
+                checked += 1
+        if checked < prod(sizes):
+            self.report(
+                mistakes.points_left_out(varied[0][0].span, self.parts.recipe.name, "points", checked, prod(sizes))
+            )
 
     def knows(self, path: Name, also: Iterable[str] = ()) -> bool:
         """Whether a path names a static of the recipe; reported if not. `also` are first words that need not."""
-        parameters = {**self.parameters(), "seed": SEED}
+        spend()
         word = path.parts[0]
-        if path.text in parameters or (word in self._chosen and self._chosen[word] is None) or word in also:
+        if path.text in self.parameters or (word in self._chosen and self._chosen[word] is None) or word in also:
             return True
-        self.report(name_mistakes.unknown_path(path.span, path.text, parameters))
+        self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
         return False
 
     def check_paths(self) -> None:
         for setting in (*self.sets.values(), *self.parts.at_test):
             self.knows(setting.path)
+        first: dict[str, Name] = {}
         for path, values in self.parts.vary:
+            if first.setdefault(path.text, path) is not path:
+                self.report(name_mistakes.static_given_twice(path.span, path.text, first[path.text].span))
             if (self.knows(path) and not isinstance(values, ListOf | Range)) or (
                 isinstance(values, ListOf) and not values.items
             ):
@@ -240,29 +269,29 @@ class Planner:
             for setting in claim.at:
                 self.knows(setting.path, also=("test", "valid"))
 
+    @cached_property
     def variations(self) -> list[tuple[Name, list[Expression]]]:
-        found = []
-        parameters = {**self.parameters(), "seed": SEED}
+        """What the recipe varies, each path once, with its values."""
+        found: dict[str, tuple[Name, list[Expression]]] = {}
         for path, values in self.parts.vary:
-            if path.text not in parameters:
+            if path.text not in self.parameters or path.text in found:
                 continue
             if isinstance(values, ListOf):
-                found.append((path, list(values.items)))
+                found[path.text] = path, list(values.items)
             elif isinstance(values, Range):
                 interval = self.evaluator().value(values, "range")
                 if isinstance(interval, Interval):
-                    numbers = range(interval.low, interval.high + 1)
-                    found.append((path, [Number(value=n, text=str(n), span=values.span) for n in numbers[:10_000]]))
-        return found
+                    found[path.text] = path, self._numbers(interval, values.span)
+        return list(found.values())
 
-    def _points(self) -> Iterator[dict[str, Setting]]:
-        """Each point of `vary` that changes more than the seed."""
-        varied = [(path, values) for path, values in self.variations() if path.text != "seed"]
-        for values in product(*(values for _, values in varied)):
-            yield {
-                path.text: Setting(path=path, value=value, span=value.span)
-                for (path, _), value in zip(varied, values, strict=True)
-            }
+    def _numbers(self, interval: Interval, span: Span) -> list[Expression]:
+        """The whole numbers of a range, no more than may be varied."""
+        count = interval.high - interval.low + 1
+        if count > MOST_VARIED:
+            self.report(mistakes.too_many_varied(span, count, MOST_VARIED))
+        spend(min(count, MOST_VARIED))
+        last = min(interval.high, interval.low + MOST_VARIED - 1)
+        return [Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1)]
 
     # One point
 
@@ -270,7 +299,7 @@ class Planner:
         """What the recipe runs when nothing is asked for: its statics, and the first value of what it varies."""
         return {
             path.text: Setting(path=path, value=values[0], span=values[0].span)
-            for path, values in self.variations()
+            for path, values in self.variations
             if values
         }
 
@@ -306,7 +335,7 @@ class Planner:
         settings["seed"] = seed
         return Plan(
             self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained,
-            seed, settings, self._vary(), tuple(self._claims()),
+            seed, settings, self._vary, self._claims,
         )  # fmt: skip
 
     def task(self) -> Chosen | None:
@@ -390,17 +419,20 @@ class Planner:
         ]
         return mistakes.sees_future(culprit.span or span, model.name, item.name, f"`{name}`", _unrepeated(path), labels)
 
+    @cached_property
     def _vary(self) -> dict[str, tuple[StaticValue, ...]]:
-        parameters = {**self.parameters(), "seed": SEED}
         found: dict[str, tuple[StaticValue, ...]] = {}
-        for path, values in self.variations():
-            parameter = parameters[path.text]
+        for path, values in self.variations:
+            parameter = self.parameters[path.text]
             known = [static_value(parameter, value, self.evaluator(), self.module, self.report) for value in values]
             found[path.text] = tuple(one for value in known if (one := plain(value)) is not None)
         return found
 
-    def _claims(self) -> Iterator[PublishedResult]:
-        parameters = {**self.parameters(), "seed": SEED}
+    @cached_property
+    def _claims(self) -> tuple[PublishedResult, ...]:
+        return tuple(self._published())
+
+    def _published(self) -> Iterator[PublishedResult]:
         evaluator = self.evaluator()
         for claim in self.parts.claims:
             value = _published(claim.value, evaluator)
@@ -410,7 +442,7 @@ class Planner:
             index = None if claim.index is None else evaluator.value(claim.index, "int")
             at: dict[str, StaticValue] = {}
             for setting in claim.at:
-                parameter = parameters.get(setting.path.text)
+                parameter = self.parameters.get(setting.path.text)
                 found = (
                     evaluator.value(setting.value, None)
                     if parameter is None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.effort import spend
 from archlang.graph import mistakes
 from archlang.graph.frame import Builder, Flow, Frame
 from archlang.graph.graph import Input, Instance, Node, Region
@@ -32,8 +33,12 @@ from archlang.types.statics import StaticValue
 
 LARGEST = 20_000
 """Operations that a model unfolds to, and modules that it has."""
-MOST_STEPS = 1_000_000
+MOST_LOOP_STEPS = 1_000_000
 """Steps of loops inside each other."""
+
+# Steps of work, each as long as a small expression takes.
+_CALL = 16
+_NODE = 4
 
 
 def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:
@@ -88,6 +93,10 @@ class Regions:
     def _binding(
         self, declaration: Declaration, given: dict[str, Bound], span: Span, ambient: Mapping[str, Bound], generic: bool
     ) -> Binding:
+        item = declaration.item
+        spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
+        spend(len(item.reads) if isinstance(item, Extern) else 0)
+
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self._configure(target, call.statics, binding.evaluator)
 
@@ -121,8 +130,8 @@ class Regions:
         """The body of a loop that takes this many steps."""
         around = self._steps_around
         self._steps_around *= 1 if count is None else max(1, count)
-        if self._steps_around > MOST_STEPS:
-            raise TooLarge(mistakes.too_many_steps(span, MOST_STEPS))
+        if self._steps_around > MOST_LOOP_STEPS:
+            raise TooLarge(mistakes.too_many_steps(span, MOST_LOOP_STEPS))
         yield
         self._steps_around = around
 
@@ -130,6 +139,7 @@ class Regions:
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
     ) -> BlockValue:
         block = target if isinstance(target, BlockValue) else BlockValue(target)
+        spend(len(block.declaration.item.signature.statics))
         return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
 
     def _evaluator(self, frame: Frame) -> Evaluator:
@@ -164,6 +174,7 @@ class Regions:
         regions: Sequence[Region] = (),
     ) -> tuple[Flow, ...]:
         """Adds a node; one flow for each of its results."""
+        spend(_NODE + len(inputs) + sum(len(size.terms) for kind in types for size in kind.dims))
         ids = tuple(self._local(value, builder) for value in inputs)
         node = Node(self._id(), op, ids, tuple(types), span, "", dict(attributes or {}), tuple(regions))
         builder.nodes.append(node)
@@ -192,6 +203,7 @@ class Regions:
 
     def _declare(self, frame: Frame, name: str, span: Span) -> bool:
         """Notes that a name is bound here, once."""
+        spend()
         first = frame.place_of(name)
         if first is None:
             static = frame.binding.parameters.get(name)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from archlang.diagnostics.effort import TooMuchWork
 from archlang.graph import mistakes
 from archlang.graph.applied import plain
 from archlang.graph.plan import Plan
-from archlang.graph.recipe import SEED, Planner
+from archlang.graph.points import spread
+from archlang.graph.recipe import Planner
 from archlang.graph.signature import static_value
+from archlang.names.mistakes import static_given_twice
 from archlang.syntax.flat import flat
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
@@ -28,6 +32,7 @@ from archlang.syntax.tree import (
     Unary,
     Vary,
 )
+from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class SearchPlan:
         if not own:
             return choice
         call = choice.value if isinstance(choice.value, Call) else Call(callee=choice.value, span=choice.span)
-        names = [path.partition(".")[2] for path in self._planner.parameters() if path.startswith(f"{choice.word}.")]
+        names = [path.partition(".")[2] for path in self._planner.parameters if path.startswith(f"{choice.word}.")]
         statics = []
         for index, static in enumerate(call.statics):
             name = static.name or names[index]
@@ -120,27 +125,48 @@ class SearchPlanner:
     planner: Planner
 
     def check(self) -> None:
-        """Holds every space, and the recipe at both ends of each and at each of its choices."""
+        """Checks every space by itself."""
+        first: dict[str, Name] = {}
         for sought in self.planner.parts.search:
+            path = sought.path
+            if first.setdefault(path.text, path) is not path:
+                self.planner.report(static_given_twice(path.span, path.text, first[path.text].span))
             self._space(sought)
+
+    def check_points(self) -> None:
+        """Checks the recipe at each choice and at both ends of each range, as many as there is work left for; a
+        warning says if some are left out."""
+        tries = [(sought.path, value) for sought in self.planner.parts.search for value in _values(sought)]
+        checked = 0
+        with suppress(TooMuchWork):
+            for (place,) in spread([len(tries)]):
+                self._try(*tries[place])
+                checked += 1
+        if checked < len(tries):
+            recipe = self.planner.parts.recipe
+            self.planner.report(
+                mistakes.points_left_out(tries[0][0].span, recipe.name, "values to search", checked, len(tries))
+            )
 
     def plan(self) -> SearchPlan | None:
         """The search; None where something of it is reported."""
         recipe: Recipe = self.planner.parts.recipe
-        if not self.planner.parts.search:
+        search = self.planner.parts.search
+        if not search:
             self.planner.report(mistakes.no_search(recipe.name_span, recipe.name))
             return None
-        spaces = [self._space(sought) for sought in self.planner.parts.search]
+        spaces = [self._space(sought) for sought in search]
+        sound = [self._try(sought.path, value) for sought in search for value in _values(sought)]
         whole = tuple(space for space in spaces if space is not None)
-        return SearchPlan(recipe.name, whole, self.planner) if len(whole) == len(spaces) else None
+        return SearchPlan(recipe.name, whole, self.planner) if len(whole) == len(spaces) and all(sound) else None
 
     def _space(self, sought: Sought) -> Space | None:
         path, values = sought.path, sought.values
         if not self.planner.knows(path):
             return None
         if isinstance(values, ListOf) and values.items and not sought.log:
-            sound = [self._try(path, item) for item in values.items]
-            return Space(path.text, tuple(map(flat, values.items))) if all(sound) else None
+            known = [self._value(path, item) for item in values.items]
+            return None if None in known else Space(path.text, tuple(map(flat, values.items)))
         ends = [self._end(path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
         if len(ends) < 2 or None in ends:
             if len(ends) < 2:
@@ -154,20 +180,31 @@ class SearchPlanner:
 
     def _end(self, path: Name, end: Expression) -> int | float | None:
         """The number at an end, of the static's kind."""
-        if not isinstance(end, Number | Unary):
-            self.planner.report(mistakes.nothing_to_search(end.span, path.text))
-            return None
-        parameter = {**self.planner.parameters(), "seed": SEED}[path.text]
-        known = plain(static_value(parameter, end, self.planner.evaluator(), self.planner.module, self.planner.report))
+        known = self._value(path, end) if isinstance(end, Number | Unary) else None
         if isinstance(known, bool) or not isinstance(known, int | float):
             self.planner.report(mistakes.nothing_to_search(end.span, path.text))
             return None
-        return known if self._try(path, end) else None
+        return known
+
+    def _value(self, path: Name, value: Expression) -> StaticValue | None:
+        parameter = self.planner.parameters[path.text]
+        planner = self.planner
+        return plain(static_value(parameter, value, planner.evaluator(), planner.module, planner.report))
 
     def _try(self, path: Name, value: Expression) -> bool:
         """Whether the recipe stands with this value; what does not is reported."""
         setting = Setting(path=path, value=value, span=value.span)
         return self.planner.plan({**self.planner.first_point(), path.text: setting}) is not None
+
+
+def _values(sought: Sought) -> Sequence[Expression]:
+    """The values of a static that the recipe is checked with."""
+    match sought.values:
+        case ListOf(items=items):
+            return items
+        case Range(low=low, high=high):
+            return (low, high)
+    return ()
 
 
 def _number(value: float | str, span: object) -> Expression:

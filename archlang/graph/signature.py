@@ -245,12 +245,14 @@ class Binding:
 
     def _violated(self, condition: Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []
+        seen: set[str] = set()
         near = None
         for node in walk(condition):
             if isinstance(node, Name):
                 known = len(node.parts) == 1
                 found = self.lookup(node.text) if known else Bound(self.evaluator.value(node, None), None)
-                if isinstance(found, Bound) and found.value is not None and node.text not in [f[0] for f in facts]:
+                if isinstance(found, Bound) and found.value is not None and node.text not in seen:
+                    seen.add(node.text)
                     facts.append((node.text, show(found.value), found.span))
         if (
             isinstance(condition, Binary)
@@ -382,9 +384,10 @@ class Binding:
         self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
     ) -> Dim | None:
         if isinstance(written, Call) and written.callee.text == "sum" and written.arguments and features:
-            total = Dim.of(0)
-            for feature in features:
-                total = total + feature
+            total = Dim.total(features)
+            if total.is_unwieldy:
+                self.report(name_mistakes.size_too_large(self.call))
+                return None
             return total
         if isinstance(written, Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
             if free is not None:

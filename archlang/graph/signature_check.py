@@ -17,6 +17,9 @@ from archlang.syntax.walk import walk
 from archlang.types import ISOLATED, Axis, Dim
 from archlang.types.causality import MANNERS
 
+# What a caveat may be about; the grammar has words of their own for the last three.
+CAVEATS = ("padding", "batch", "random", "training", "gradients")
+
 Report = Callable[[Diagnostic], None]
 
 
@@ -69,6 +72,11 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         for mode in _modes(reads.mode):
             if not isinstance(mode, Name) or mode.text not in MANNERS:
                 report(mistakes.unknown_mode(mode.span, mode.text if isinstance(mode, Name) else mode.span.text))
+    for caveat in item.caveats:
+        if caveat.kind not in CAVEATS:
+            report(mistakes.unknown_caveat(caveat.span, caveat.kind))
+        if item.pure and caveat.kind in ("random", "training"):
+            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span or item.name_span))
     binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
     sizes: set[str] = set()
     for parameter in item.signature.inputs:
@@ -80,6 +88,9 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         binding.written(parameter.type)
         if parameter.type.name == "data":
             binding.family = ("seq", (Dim.of("n"),))
+    for caveat in item.caveats:
+        if caveat.test is not None:
+            binding.evaluator.truth(caveat.test)
     result = item.signature.result
     if result is not None and item.word == "block":
         for written in _types(result):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import TooMuchWork
 from archlang.graph import mistakes
 from archlang.graph.applied import plain
 from archlang.graph.plan import Plan, PublishedResult
+from archlang.graph.points import spread
 from archlang.graph.recipe import Planner, parts_of
 from archlang.names.evaluate import Evaluator, Unknown
 from archlang.names.modules import Module
@@ -89,25 +92,42 @@ class TablePlanner:
     # Tables of the language
 
     def check(self, table: Table) -> None:
-        """Holds a table and every cell of it."""
-        self.plan(table)
+        """Checks the rows and columns of a table, without their cells."""
+        if not self._sound(table):
+            return
+        rows, columns = _parts(table)
+        for column in columns:
+            self._column(column)
+        for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
+            self._knows(recipe, [setting for column in columns for setting in column.at])
+        for row in rows:
+            if row.recipe is not None:
+                self._knows(row.recipe, row.at)
+
+    def check_points(self, table: Table) -> None:
+        """Checks the cells of a table, as many as there is work left for; a warning says if some are left out. Cells
+        with the same settings count once."""
+        if not self._sound(table):
+            return
+        rows, columns = _parts(table)
+        row_settings = {(row.recipe, _text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
+        column_settings = {_text(column.at): column.at for column in columns}
+        pairs = list(row_settings.values()), list(column_settings.values())
+        total = len(row_settings) * len(column_settings)
+        checked = 0
+        with suppress(TooMuchWork):
+            for row, column in spread([len(row_settings), len(column_settings)]):
+                recipe, at = pairs[0][row]
+                self._plan(recipe, [setting for setting in (*at, *pairs[1][column]) if not _is_group(setting)])
+                checked += 1
+        if checked < total:
+            self.report(mistakes.points_left_out(table.name_span, table.name, "different cells", checked, total))
 
     def plan(self, table: Table) -> TablePlan | None:
         """A table's plan; None where something of it is reported."""
-        rows = [part for part in table.parts if isinstance(part, Row)]
-        columns = [part for part in table.parts if isinstance(part, Column)]
-        sound = self._has(table, rows, "row", 'row "NDR" ndr')
-        sound &= self._has(table, columns, "column", 'column "Longer" test.accuracy')
-        for column in columns:
-            if len(column.metric.parts) != 2:
-                self.report(mistakes.bad_metric(column.metric.span, column.metric.text))
-                sound = False
-        for row in rows:
-            if row.recipe is not None and row.recipe not in self.module.recipes:
-                self.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, self.module.recipes))
-                sound = False
-        if not sound:
+        if not self._sound(table):
             return None
+        rows, columns = _parts(table)
         cells = []
         told = [self._column(column) for column in columns]
         for row in rows:
@@ -119,6 +139,21 @@ class TablePlanner:
         whole = tuple(cell for cell in cells if cell is not None)
         rows_ = tuple(dict.fromkeys((cell.row.title, cell.row) for cell in whole))
         return TablePlan(table.name, table.documentation, tuple(row for _, row in rows_), tuple(told), whole)
+
+    def _sound(self, table: Table) -> bool:
+        """Whether a table has rows and columns, of recipes and metrics that there are; reported if not."""
+        rows, columns = _parts(table)
+        sound = self._has(table, rows, "row", 'row "NDR" ndr')
+        sound &= self._has(table, columns, "column", 'column "Longer" test.accuracy')
+        for column in columns:
+            if len(column.metric.parts) != 2:
+                self.report(mistakes.bad_metric(column.metric.span, column.metric.text))
+                sound = False
+        for row in rows:
+            if row.recipe is not None and row.recipe not in self.module.recipes:
+                self.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, self.module.recipes))
+                sound = False
+        return sound
 
     def _has(self, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:
         if not parts:
@@ -158,7 +193,7 @@ class TablePlanner:
             planner = self._planner(name)
             if planner is None:
                 return None
-            varied = [(path, values) for path, values in planner.variations() if path.text != "seed"]
+            varied = [(path, values) for path, values in planner.variations if path.text != "seed"]
             for chosen in product(*(values for _, values in varied)):
                 at = tuple(_setting(path, value) for (path, _), value in zip(varied, chosen, strict=True))
                 shown = ", ".join(f"{one.path.parts[-1]} = {flat(one.value)}" for one in at)
@@ -197,20 +232,13 @@ class TablePlanner:
     def _points(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
         """The plans of a recipe with these settings, one for each seed; none where something is wrong with them."""
         settings = [setting for setting in at if not _is_group(setting)]
-        key = recipe, tuple(sorted((setting.path.text, flat(setting.value)) for setting in settings))
+        key = recipe, _text(settings)
         if key not in self._plans:
             self._plans[key] = tuple(self._seeded(recipe, settings))
         return self._plans[key]
 
     def _seeded(self, recipe: str, settings: Sequence[Setting]) -> Iterator[Plan]:
-        planner = self._planner(recipe)
-        if planner is None:
-            return
-        known = [planner.knows(setting.path) for setting in settings]  # each that is not is reported
-        if not all(known):
-            return
-        overrides = {**planner.first_point(), **{setting.path.text: setting for setting in settings}}
-        plan = planner.plan(overrides)
+        plan = self._plan(recipe, settings)
         if plan is None:
             return
         seeds = self.seeds or [seed for seed in plan.vary.get("seed", ()) if isinstance(seed, int)]
@@ -218,6 +246,21 @@ class TablePlanner:
             seeds = []
         for seed in seeds or [plan.seed]:
             yield replace(plan, seed=seed, settings={**plan.settings, "seed": seed})
+
+    def _plan(self, recipe: str, settings: Sequence[Setting]) -> Plan | None:
+        """The plan of a recipe with these settings and its first seed; None where something is wrong with them."""
+        planner = self._planner(recipe)
+        if planner is None or not self._knows(recipe, settings):
+            return None
+        return planner.plan({**planner.first_point(), **{setting.path.text: setting for setting in settings}})
+
+    def _knows(self, recipe: str, settings: Sequence[Setting]) -> bool:
+        """Whether a recipe has each of these statics; each that it has not is reported."""
+        planner = self._planner(recipe)
+        if planner is None:
+            return False
+        known = [planner.knows(setting.path) for setting in settings if not _is_group(setting)]
+        return all(known)
 
     def _planner(self, name: str) -> Planner | None:
         if name not in self._planners:
@@ -229,6 +272,16 @@ class TablePlanner:
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]
+
+
+def _parts(table: Table) -> tuple[list[Row], list[Column]]:
+    rows = [part for part in table.parts if isinstance(part, Row)]
+    return rows, [part for part in table.parts if isinstance(part, Column)]
+
+
+def _text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
+    """Settings of statics as text, so that those that mean the same are equal."""
+    return tuple(sorted((one.path.text, flat(one.value)) for one in settings if not _is_group(one)))
 
 
 def _is_group(setting: Setting) -> bool:

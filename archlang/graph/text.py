@@ -41,6 +41,8 @@ def _instance(instance: Instance) -> str:
         text += " axes " + " ".join(_names(axes) for axes in instance.axes)
     if instance.reads:
         text += f" reads {_names(instance.reads)}"
+    if instance.caveats:
+        text += f" caveats {_names(instance.caveats)}"
     text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
     return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
 
@@ -129,6 +131,11 @@ class _Reads:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Caveats:
+    names: tuple[str, ...]
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Graph]):
     """Makes the values bottom up, one method for each rule of the grammar."""
@@ -157,7 +164,7 @@ class _Build(Transformer[Token, Graph]):
         block: Token,
         statics: Mapping[str, StaticValue] | None,
         features: Mapping[str, Dim] | None,
-        *rest: _Lengths | _Axes | _Reads | Token,
+        *rest: _Lengths | _Axes | _Reads | _Caveats | Token,
     ) -> Instance:
         python = rest[-1]
         assert isinstance(python, Token)
@@ -174,6 +181,7 @@ class _Build(Transformer[Token, Graph]):
             reads=next((clause.names for clause in rest if isinstance(clause, _Reads)), ()),
             span=self._span(meta),
             axes=next((clause.names for clause in rest if isinstance(clause, _Axes)), ()),
+            caveats=next((clause.names for clause in rest if isinstance(clause, _Caveats)), ()),
         )
 
     def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
@@ -190,6 +198,9 @@ class _Build(Transformer[Token, Graph]):
 
     def reads(self, names: tuple[str, ...]) -> _Reads:
         return _Reads(names)
+
+    def caveats(self, names: tuple[str, ...]) -> _Caveats:
+        return _Caveats(names)
 
     def names(self, *names: Token | None) -> tuple[str, ...]:
         return tuple("" if name == "-" else str(name) for name in names if name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import spend
 from archlang.names import mistakes
 from archlang.names.modules import Declaration, Module
 from archlang.source import Span
@@ -99,6 +100,7 @@ class Evaluator:
 
     def value(self, expression: Expression, kind: str | None) -> Value:
         """The value of an expression where a static of `kind` stands (None: any)."""
+        spend()
         match expression:
             case Number(value=number):
                 return self._number(number, expression)
@@ -291,6 +293,7 @@ class Evaluator:
             case "-":
                 result = left - right
             case "*":
+                spend(len(left.terms) * len(right.terms))
                 result = left * right
             case "/" | "%" if b == 0:
                 self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
@@ -305,11 +308,12 @@ class Evaluator:
                 if difference is None:
                     return Unknown("bool")
                 return _order(node.operator, difference)
-        if isinstance(result, Dim):
-            size = result.constant
-            if size is not None and abs(size) > _LARGEST:
+        if isinstance(result, Dim) and result.is_unwieldy:
+            if result.constant is not None:
                 self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
-                return None
+            else:
+                self.report(mistakes.size_too_large(node.span))
+            return None
         return result
 
     def _real(self, node: Binary, left: float, right: float) -> Value:

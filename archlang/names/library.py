@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -92,7 +93,8 @@ def module_file(dotted: str) -> Path | None:
     if head != "archlang" or not rest:
         return None
     file = BLOCKS.joinpath(*rest).with_suffix(".arch")
-    return file if file.is_file() else None
+    # Unlike `Path.is_file`, false also for a name that is too long for a file.
+    return file if os.path.isfile(file) else None
 
 
 def module_names() -> tuple[str, ...]:

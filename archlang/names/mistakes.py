@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
+from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 # Names
 
@@ -286,6 +287,16 @@ def too_deep(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_deep_together(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0225",
+        f"in `{name}`, blocks, loops and expressions are nested too deep in one another",
+        span,
+        "too deep",
+        remedy="give inner values names of their own, and call fewer blocks from inside of loops of blocks",
+    )
+
+
 # Statics
 
 
@@ -405,6 +416,11 @@ def not_computable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be computed", remedy=remedy)
 
 
+def size_too_large(span: Span) -> Diagnostic:
+    reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
+    return not_computable(span, reason, "give the size a name of its own: take it as a static of the block")
+
+
 def bad_count(span: Span, word: str, value: str) -> Diagnostic:
     return Diagnostic(
         "E0308",
@@ -496,4 +512,37 @@ def test_changes_weights(span: Span, path: str) -> Diagnostic:
         span,
         "changes weights",
         remedy="only statics that leave every weight as it is may differ, such as the steps of a `repeat`",
+    )
+
+
+# Limits
+
+
+def too_many_uses(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0226",
+        f"this program has more than {limit} lines with `use`, also in the files that it uses",
+        span,
+        f"`use` number {limit + 1}",
+        remedy="put what the program needs into fewer files",
+    )
+
+
+def too_many_used_words(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0227",
+        f"the files that this program uses have more than {limit:_} words and signs together",
+        span,
+        "too much with this file",
+        remedy="use smaller files, with only those blocks that the program needs",
+    )
+
+
+def too_much_work(span: Span, name: str, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0228",
+        f"this program takes more than {limit:_} steps to check; they are used up in `{name}`",
+        span,
+        "checked up to here",
+        remedy="use `repeat` or `stack` where a block is applied many times, or divide the file",
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-
-import networkx as nx
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.names import library, mistakes
@@ -29,6 +30,7 @@ from archlang.syntax.tree import (
     Use,
 )
 from archlang.syntax.walk import walk
+from archlang.syntax.words import MOST_WORDS, count_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +50,22 @@ class Module:
 
     def names(self) -> frozenset[str]:
         """Every block that a program of this file can name."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
         return frozenset(self.own) | frozenset(self.used) | library.block_names()
 
-    @property
+    @cached_property
     def recipes(self) -> Mapping[str, Recipe]:
         return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
 
-    @property
+    @cached_property
     def tasks(self) -> Mapping[str, Extern]:
         """The signatures of a user's own tasks."""
         return {item.name: item for item in self.program.items if isinstance(item, Extern) and item.word == "task"}
 
-    @property
+    @cached_property
     def tables(self) -> Mapping[str, Table]:
         return {item.name: item for item in self.program.items if isinstance(item, Table)}
 
@@ -94,13 +100,19 @@ def prelude(item: Definition | Extern) -> Declaration:
     return Declaration(item, _preludes[path])
 
 
+# Files that a program uses, also through one another, and its lines with `use`; modules of the library count too.
+MOST_USES = 100
+
+
 @dataclass
 class Loader:
     """Reads files with all that they use, once each, and collects what is wrong with their names."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _modules: dict[Path, Module] = field(default_factory=dict)
-    _open: list[tuple[Path, str]] = field(default_factory=list)
+    _open: dict[Path, str] = field(default_factory=dict)
+    _words: int = 0
+    _uses: int = 0
 
     def load(self, path: str | Path) -> Module:
         """The module of a file, as far as it can be understood."""
@@ -115,15 +127,28 @@ class Loader:
     def _load(self, path: Path, shown: str) -> Module:
         key = path.resolve()
         if key not in self._modules:
-            self._open.append((key, shown))
+            self._open[key] = shown
             self._modules[key] = self.load_source(read(shown))
-            self._open.pop()
+            del self._open[key]
         return self._modules[key]
+
+    def _load_used(self, use: Use, path: Path, shown: str) -> Module:
+        """The module of a file that another one uses.
+
+        Raises:
+            ProgramError: it cannot be read, or the program as a whole is too large."""
+        key = Path(os.path.realpath(path))
+        if key not in self._modules:
+            self._words += count_words(read(shown).text)
+            if self._words > MOST_WORDS:
+                raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
+        return self._load(path, shown)
 
     def _load_shipped(self, path: Path) -> Module:
         if path not in _shipped:
-            told = len(self.diagnostics)
+            told, uses = len(self.diagnostics), self._uses
             module = self._load(path, str(path))
+            self._uses = uses  # what the library uses is no matter of the program
             if len(self.diagnostics) > told:
                 return module
             _shipped[path] = module
@@ -136,7 +161,11 @@ class Loader:
         first: dict[tuple[str, str], Span] = {}
         for item in program.items:
             if isinstance(item, Use):
-                self._use(item, path, used)
+                self._uses += 1
+                if self._uses <= MOST_USES:
+                    self._use(item, path, used)
+                elif self._uses == MOST_USES + 1:
+                    self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
             # A recipe may be called like the model that it trains, and a table like either.
             kind = type(item).__name__ if isinstance(item, Recipe | Table) else ""
@@ -158,17 +187,18 @@ class Loader:
                 self.diagnostics.append(mistakes.unknown_module(use.path_span, use.path, library.module_names()))
                 return
             target, shown = found, str(found)
-        key = target.resolve()
-        waiting = [name for name, _ in self._open]
-        if key in waiting:
-            circle = [name for _, name in self._open[waiting.index(key) :]]
+        # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
+        key = Path(os.path.realpath(target))
+        if key in self._open:
+            waiting = list(self._open)
+            circle = [self._open[place] for place in waiting[waiting.index(key) :]]
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
-        if use.is_file and not target.is_file():
+        if use.is_file and not os.path.isfile(target):
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path))
             return
         try:
-            module = self._load(target, shown) if use.is_file else self._load_shipped(target)
+            module = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
         except ProgramError as error:
             self.diagnostics.extend(error.diagnostics)
             return
@@ -194,7 +224,7 @@ def _mentions(definition: Definition) -> Iterator[Name]:
 
 def _block_circles(module: Module) -> Iterator[Diagnostic]:
     """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
-    uses: nx.DiGraph[str] = nx.DiGraph()
+    uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in module.own.items():
         if not isinstance(declaration.item, Definition):
@@ -202,20 +232,25 @@ def _block_circles(module: Module) -> Iterator[Diagnostic]:
         bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text
-            if used in module.own and used not in bound and isinstance(module.own[used].item, Definition):
-                uses.add_edge(user, used)
-                places.setdefault((user, used), name.span)
-    for component in nx.strongly_connected_components(uses):
-        circle = _circle_in(uses.subgraph(component))
-        if circle:
-            pairs = list(pairwise(circle))
-            spans = [places[pair] for pair in pairs]
-            yield mistakes.block_circle(spans[0], circle, spans)
+            is_block = used in module.own and used not in bound and isinstance(module.own[used].item, Definition)
+            if is_block and (user, used) not in places:
+                uses.setdefault(user, []).append(used)
+                places[user, used] = name.span
+    for circle in _circles(uses):
+        spans = [places[pair] for pair in pairwise(circle)]
+        yield mistakes.block_circle(spans[0], circle, spans)
 
 
-def _circle_in(component: nx.DiGraph[str]) -> list[str]:
-    start = min(component.nodes, default="")
-    if not start or (len(component) == 1 and not component.has_edge(start, start)):
-        return []
-    edges = nx.find_cycle(component, start)
-    return [edges[0][0], *(edge[1] for edge in edges)]
+def _circles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """A circle of each component that has one, with its first block again at its end."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError:
+        # Imported where there is a circle, as it takes longer than checking most files.
+        import networkx as nx
+
+        graph = nx.DiGraph(uses)
+        for component in nx.strongly_connected_components(graph):
+            if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
+                edges = nx.find_cycle(graph.subgraph(component), min(component))
+                yield [edges[0][0], *(edge[1] for edge in edges)]

@@ -24,9 +24,10 @@ from itertools import count
 
 from archlang.graph.graph import SHARED, Graph, Instance, Node, Region
 from archlang.passes.fresh import fresh_numbers
-from archlang.passes.steady import LIBRARY
 from archlang.types import Dim, Type
 from archlang.types.statics import Symbol
+
+_LIBRARY = "archlang.blocks."
 
 
 def join_maps(graph: Graph) -> Graph:
@@ -93,10 +94,10 @@ def _maps(node: Node, instances: Mapping[str, Instance]) -> Iterator[tuple[str, 
     if node.op != "call" or node.given:
         return
     instance = instances[str(node.attributes["instance"])]
-    if not instance.python.startswith(LIBRARY):
+    if not instance.python.startswith(_LIBRARY):
         return
     statics = instance.statics
-    match instance.python.removeprefix(LIBRARY):
+    match instance.python.removeprefix(_LIBRARY):
         case "feedforward:Feedforward" | "gate:Gate":
             yield "hidden", 0, _int(statics["ff"])
         case "mlp:Mlp":

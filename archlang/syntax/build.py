@@ -18,6 +18,7 @@ from archlang.syntax.tree import (
     Body,
     Boolean,
     Call,
+    Caveat,
     Choice,
     Claim,
     Column,
@@ -91,10 +92,11 @@ class Group(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """`where …`, `reads …`, `gives …`, `pure`, `causal` of a signature."""
+    """`where …`, `reads …`, `gives …`, `pure`, `causal` of a signature, or a caveat."""
 
     word: str
     nodes: tuple[Node, ...]
+    span: Span
 
 
 class _Comment(TypedDict):
@@ -202,14 +204,16 @@ class Build:
     ) -> Extern:
         span = self._span(parts)
         documentation, comment = self._item_comments(span)
-        words = {clause.word for clause in clauses if clause is not None}
+        words = {clause.word: clause.span for clause in clauses if clause is not None}
         return Extern(
             word=str(word),
             name=str(name),
             name_span=self._token_span(name),
             signature=self._signature(name, statics, inputs, result, clauses),
             reads=_clause(clauses, "reads", Reads),
+            caveats=_clause(clauses, "caveat", Caveat),
             pure="pure" in words,
+            pure_span=words.get("pure"),
             gives=_clause(clauses, "gives", StaticArgument),
             causal="causal" in words,
             python=python[1:-1],
@@ -259,13 +263,29 @@ class Build:
         return documentation, {**comment, "leading": tuple(rest)}
 
     def where(self, parts: Parts) -> Clause:
-        return Clause(parts[0], _nodes(parts))
+        return Clause(parts[0], _nodes(parts), self._span(parts))
 
     reads = gives = pure = causal = where
 
     def read(self, parts: Parts) -> Reads:
         name, mode = parts
         return Reads(input=str(name), mode=mode, span=self._span(parts))
+
+    def depends(self, parts: Parts) -> Clause:
+        _, _, kind, _, test = parts
+        return self._caveat(str(kind), test, parts)
+
+    def random(self, parts: Parts) -> Clause:
+        _, _, training, _, test = parts
+        return self._caveat("random" if training is None else "training", test, parts)
+
+    def stops(self, parts: Parts) -> Clause:
+        _, _, _, test = parts
+        return self._caveat("gradients", test, parts)
+
+    def _caveat(self, kind: str, test: Any, parts: Parts) -> Clause:  # Any: an expression, or None
+        span = self._span(parts)
+        return Clause("caveat", (Caveat(kind=kind, test=test, span=span),), span)
 
     def named_static(self, parts: Parts) -> StaticArgument:
         name, _, value = parts

@@ -8,6 +8,7 @@ from archlang.syntax.tree import (
     Binary,
     Boolean,
     Call,
+    Caveat,
     Conditional,
     ConditionalType,
     Expression,
@@ -38,6 +39,14 @@ OPERATORS = {
     **dict.fromkeys("+-", SUM),
     **dict.fromkeys("*/%", PRODUCT),
 }
+
+
+_CAVEATS = {"random": "random", "training": "random in training", "gradients": "stops gradients"}
+
+
+def caveat_words(kind: str) -> str:
+    """How a signature writes a caveat without its condition."""
+    return _CAVEATS.get(kind, f"depends on {kind}")
 
 
 def binding(expression: Expression) -> int:
@@ -104,7 +113,7 @@ def type_text(node: TypeName | ConditionalType) -> str:
     return f"{node.name}[{', '.join(map(flat, node.dimensions))}]" if node.dimensions else node.name
 
 
-Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Sought | Reads
+Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Sought | Reads | Caveat
 
 
 def part_text(part: Part) -> str:
@@ -126,3 +135,5 @@ def part_text(part: Part) -> str:
             return f"{path.text} in {flat(values)}" + (" log" if log else "")
         case Reads(input=name, mode=mode):
             return f"{name} {flat(mode)}"
+        case Caveat(kind=kind, test=test):
+            return caveat_words(kind) + (f" when {flat(test, OR)}" if test else "")

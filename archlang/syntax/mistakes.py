@@ -221,3 +221,23 @@ def malformed_number(span: Span) -> Diagnostic:
         "not a number",
         remedy="write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; names begin with a letter",
     )
+
+
+def too_many_words(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0113",
+        f"this file has more than {limit:_} words and signs",
+        span,
+        f"word {limit + 1:_}",
+        remedy="divide the program into several files that are checked one by one",
+    )
+
+
+def word_too_long(span: Span, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0114",
+        f"{_shown(span.text)} is longer than {limit:_} characters",
+        span,
+        "too long",
+        remedy="shorten it, or put long explanations into comments",
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.report import Report
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build
@@ -14,6 +15,7 @@ from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Reader
 from archlang.syntax.tree import Name, Node, Program, Setting, Use
+from archlang.syntax.words import find_excess
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
 
@@ -30,8 +32,9 @@ def parse(source: Source) -> Program:
     Raises:
         ProgramError: the text has mistakes."""
     program, found = parse_tolerantly(source)
-    if found:
-        raise ProgramError(found)
+    report = Report()
+    report.add(found)
+    report.stop_at_errors()
     return program
 
 
@@ -39,6 +42,9 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """The items of a text that were understood, and all mistakes that were found."""
     if len(source.text) > LARGEST:
         return Program(items=(), source=source), (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
+    excess = find_excess(source)
+    if excess is not None:
+        return Program(items=(), source=source), (excess,)
     text, comments, found = _prepared(source)
     build = Build(source, comments)
     reader = Reader(source, text, build, "start")
@@ -55,6 +61,9 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
     source = Source(f"--set {name}", text)
     if len(text) > LARGEST:
         return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
+    excess = find_excess(source)
+    if excess is not None:
+        return None, (excess,)
     prepared, comments, found = _prepared(source)
     if found:
         return None, tuple(found)
@@ -78,6 +87,9 @@ def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
         place = piece.end()
         if piece["comment"]:
             comments.add(piece.start(), piece[0])
+        elif piece["string"] and "\0" in piece[0]:
+            zero = text.index("\0", piece.start())
+            found.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
         elif piece["item"]:
             depth, item = 0, piece.start()
         elif piece["bracket"]:

@@ -10,6 +10,7 @@ from archlang.syntax.tree import (
     Assign,
     AtTest,
     Body,
+    Caveat,
     Choice,
     Claim,
     Column,
@@ -78,7 +79,16 @@ def unparse(node: Node) -> str:
     match node:
         case TypeName() | ConditionalType():
             return type_text(node)
-        case StaticArgument() | StaticParameter() | InputParameter() | Setting() | Variation() | Sought() | Reads():
+        case (
+            StaticArgument()
+            | StaticParameter()
+            | InputParameter()
+            | Setting()
+            | Variation()
+            | Sought()
+            | Reads()
+            | Caveat()
+        ):
             return part_text(node)
         case Signature():
             return _signature_flat(node) + _where(node)
@@ -183,6 +193,9 @@ def _extern(item: Extern) -> str:
             clauses.append(f"{word} {', '.join(map(part_text, parts))}")
             start = " " * STEP + f"{word} "
             lines.append(start + filled(parts, part_text, wrapped_part, 2 * STEP, 0, len(start)))
+    for caveat in item.caveats:
+        clauses.append(part_text(caveat))
+        lines.append(" " * STEP + wrapped_part(caveat, STEP, 2 * STEP, 0))
     rest = ["pure"] * item.pure + ["causal"] * item.causal + [f'python "{item.python}"']
     line = " ".join([head + _signature_flat(signature, has_inputs), *clauses, *rest])
     if len(line) <= WIDTH:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.report import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build, TooDeep
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from lark import Token
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-# Whoever has more mistakes than this in one file wants to see the first ones.
-MOST = 100
+# One more than is shown, so that the report knows that there are more.
+_MOST = MOST_ERRORS + 1
 _DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _BINDERS = ("=", "<-")
@@ -38,7 +39,7 @@ _STATEMENT = (("IF", "if"), ("NUMBER", "0"))
 class Reader:
     """One reading of a text: `text` is the source's, or one of the same length with parts blanked out."""
 
-    def __init__(self, source: Source, text: str, build: Build, start: str, most: int = MOST) -> None:
+    def __init__(self, source: Source, text: str, build: Build, start: str, most: int = _MOST) -> None:
         self.mistakes: list[Diagnostic] = []
         # Where the mistakes are; what is there in the tree is not to be trusted.
         self.places: list[int] = []

@@ -166,6 +166,16 @@ class Reads(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Caveat(Node):
+    """`depends on padding when balanced`: a promise of every block that this one does not keep, or not where `test`
+    holds. `kind` is `padding` or `batch` (what a sample's result depends on besides the sample), `random`, `training`
+    (random in training only) or `gradients` (which stop inside the block)."""
+
+    kind: str
+    test: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Signature(Node):
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
@@ -320,15 +330,17 @@ class Definition(Item):
 class Extern(Item):
     """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python.
 
-    `reads` belongs to blocks, `pure` too (no weights, no randomness); `gives` (`vocab = 21, classes = 8`) and `causal`
-    (its models must not see the future) belong to tasks. `python` is "module:Class"."""
+    `reads` and `caveats` belong to blocks, `pure` too (no weights, no randomness); `gives` (`vocab = 21, classes = 8`)
+    and `causal` (its models must not see the future) belong to tasks. `python` is "module:Class"."""
 
     word: str
     name: str
     name_span: Span = field(compare=False, repr=False)
     signature: Signature
     reads: tuple[Reads, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
     pure: bool = False
+    pure_span: Span | None = field(default=None, compare=False, repr=False)
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     python: str = ""

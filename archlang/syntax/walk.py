@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from archlang.syntax.tree import Node
 
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, in the order of the text."""
-    yield node
-    for field in fields(node):
-        value = getattr(node, field.name)
+    # A stack, as generators in one another would take time for each level above each node.
+    waiting: list[Node] = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(_children(current)))
+
+
+def _children(node: Node) -> list[Node]:
+    children: list[Node] = []
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
         if isinstance(value, Node):
-            yield from walk(value)
+            children.append(value)
         elif isinstance(value, tuple):
-            for one in value:
-                if isinstance(one, Node):
-                    yield from walk(one)
+            children += [part for part in value if isinstance(part, Node)]
+    return children

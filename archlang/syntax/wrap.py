@@ -18,6 +18,7 @@ from archlang.syntax.flat import (
     arguments,
     binding,
     bracketed,
+    caveat_words,
     flat,
     operand_places,
     part_text,
@@ -25,6 +26,7 @@ from archlang.syntax.flat import (
 from archlang.syntax.tree import (
     Binary,
     Call,
+    Caveat,
     Conditional,
     Expression,
     ListOf,
@@ -108,6 +110,9 @@ def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
             head, tail = f"{path.text} in ", value
         case Reads(input=name, mode=mode):
             head, tail = f"{name} ", mode
+        case Caveat(kind=kind, test=test) if test:
+            head = f"{caveat_words(kind)} when "
+            return head + wrapped(test, column + len(head), indent, room, OR)
         case _:
             return line
     return head + wrapped(tail, column + len(head), indent, room)

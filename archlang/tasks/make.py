@@ -37,7 +37,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     place = Path(plugin)
     if place.stem != module:
         raise mistakes.other_plugin(name, python, place)
-    found = getattr(_imported(place), attribute, None)
+    found = getattr(import_plugin(place), attribute, None)
     if not isinstance(found, type):
         raise mistakes.plugin_without_class(place, attribute)
     try:
@@ -81,8 +81,11 @@ _PARTS = (
 )  # fmt: skip
 
 
-def _imported(place: Path) -> ModuleType:
-    """The module of a plugin, imported once."""
+def import_plugin(place: Path) -> ModuleType:
+    """The module of a plugin, imported once.
+
+    Raises:
+        TaskError: the file is not there, or does not run."""
     name = f"{_PLUGINS}{place.stem}"
     known = sys.modules.get(name)
     if known is not None and known.__file__ == str(place.absolute()):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 Monomial = tuple[str, ...]
+# A size of a program has a few terms of a few factors; these keep computing with sizes fast.
+MOST_TERMS = 100
+MOST_FACTORS = 64
+_LARGEST = 2**53
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,24 @@ class Dim:
     def names(self) -> frozenset[str]:
         return frozenset(name for monomial, _ in self.terms for name in monomial)
 
-    def __add__(self, other: Dim) -> Dim:
-        terms = dict(self.terms)
-        for monomial, k in other.terms:
-            terms[monomial] = terms.get(monomial, 0) + k
+    @property
+    def is_unwieldy(self) -> bool:
+        """Whether it has more terms, factors or digits than any size of a program."""
+        return len(self.terms) > MOST_TERMS or any(
+            abs(k) > _LARGEST or len(monomial) > MOST_FACTORS for monomial, k in self.terms
+        )
+
+    @staticmethod
+    def total(sizes: Iterable[Dim]) -> Dim:
+        """The sum of sizes."""
+        terms: dict[Monomial, int] = {}
+        for size in sizes:
+            for monomial, k in size.terms:
+                terms[monomial] = terms.get(monomial, 0) + k
         return Dim._from(terms)
+
+    def __add__(self, other: Dim) -> Dim:
+        return Dim.total((self, other))
 
     def __neg__(self) -> Dim:
         return Dim(tuple((monomial, -k) for monomial, k in self.terms))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -46,14 +45,6 @@ model translator[d = 4](source: tokens[n], target: tokens[m]) -> logits[m, vocab
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(0, 11, (3, 7)), torch.tensor([7, 2, 5])
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Without the checks of shapes, which torch.compile does not see through."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 # Calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,14 @@ class Touchy(nn.Module):
         raise RuntimeError("no")
 
 
+class Forgetful(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        self.d = d
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
 def extern(name: str, statics: str = "") -> str:
     statics = f"[{statics}]" if statics else ""
     return f'extern block {name.lower()}{statics}(x: data[d]) -> data[d] python "{__name__}:{name}"\n'
@@ -53,17 +62,26 @@ def extern(name: str, statics: str = "") -> str:
 
 def test_statics_arrive_as_plain_python_and_feature_sizes_by_name(compiled: Compiled) -> None:
     module = compiled(
-        extern("Keeper", "a: int, b: float, c: bool, s: symbol, r: range, l: list")
+        extern("Keeper", "a: int, b: float, c: bool, s: symbol, r: range, l: list, t: list")
         + """
         model m(x: tokens[n]) -> logits[n, 4] {
-            return keeper[3, 0.5, true, xpos, 1..5, [1, 2]](embed[4](x))
+            return keeper[3, 0.5, true, xpos, 1..5, [1, 2], [[xpos, 1..2], []]](embed[4](x))
         }
         """,
         plugins=True,
     )
     keeper = module.get_submodule("keeper")
     assert isinstance(keeper, Keeper)
-    assert keeper.given == {"a": 3, "b": 0.5, "c": True, "s": "xpos", "r": Interval(1, 5), "l": (1, 2), "d": 4}
+    assert keeper.given == {
+        "a": 3,
+        "b": 0.5,
+        "c": True,
+        "s": "xpos",
+        "r": Interval(1, 5),
+        "l": (1, 2),
+        "t": (("xpos", Interval(1, 2)), ()),
+        "d": 4,
+    }
     assert type(keeper.given["s"]) is str
 
 
@@ -143,11 +161,45 @@ def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, com
         compiled(text)
 
 
-def test_a_block_that_cannot_be_constructed_says_where_it_is_used(compiled: Compiled) -> None:
-    text = extern("Touchy") + "model m(x: tokens[n]) -> logits[n, 4] {\n    return touchy(embed[4](x))\n}"
-    with pytest.raises(RuntimeError) as error:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            extern("Touchy") + "model m(x: tokens[n]) -> logits[n, 4] {\n    return touchy(embed[4](x))\n}",
+            r"program.arch:3:12: `touchy` cannot be constructed: .*Touchy\(d=4\) raised RuntimeError: no$",
+        ),
+        (
+            extern("Touchy", "by: list")
+            + "model m(x: tokens[n]) -> logits[n, 4] { return touchy[[xpos, 1]](embed[4](x)) }",
+            r"Touchy\(by=\('xpos', 1\), d=4\) raised TypeError: .*unexpected keyword argument 'by'$",
+        ),
+        (
+            extern("Forgetful") + "model m(x: tokens[n]) -> logits[n, 4] { return forgetful(embed[4](x)) }",
+            r"program.arch:2:\d+: `forgetful` cannot be used: the constructor of .* does not call super\(\)",
+        ),
+        (
+            "model m(x: tokens[n]) -> logits[n, 4] {\n    return linear[4](linear[1000000000000](embed[4](x)))\n}",
+            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=1000000000000, .* raised \w+: ",
+        ),
+    ],
+)
+def test_a_block_that_cannot_be_constructed_says_where_and_why(compiled: Compiled, text: str, complaint: str) -> None:
+    with pytest.raises(BuildError, match=complaint):
         compiled(text, plugins=True)
-    assert [note.partition("program.arch")[2] for note in error.value.__notes__] == [":3:12: touchy(embed[4](x))"]
+
+
+def test_a_module_that_cannot_be_imported_says_where_and_why(
+    compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "breaks_when_imported.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = """
+    extern block odd(x: data[d]) -> data[d] python "breaks_when_imported:Odd"
+    model m(x: tokens[n]) -> logits[n, 4] { return odd(embed[4](x)) }
+    """
+    complaint = "importing breaks_when_imported raised ZeroDivisionError: division by zero"
+    with pytest.raises(BuildError, match=f"program.arch:3:52: `odd` is breaks_when_imported:Odd, and {complaint}"):
+        compiled(text, plugins=True)
 
 
 def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:

@@ -330,7 +330,7 @@ def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
 
 def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:
     x = torch.arange(20).reshape(4, 5)
-    module = compiled(SCAN, plugins=True, vector=True)
+    module = compiled(SCAN, plugins=True, vector=True, vocab=20)
     made = module(x, lengths=torch.tensor([5, 4, 3, 1]))
     assert made.flatten().tolist() == [221, 22, 21, 1]
     assert module(x).flatten().tolist() == [221] * 4

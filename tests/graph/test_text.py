@@ -17,7 +17,7 @@ from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 LOOPS = """\
 graph loops
 
-instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) "mine:Embed"
+instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) caveats (batch) "m:E"
 instance @ends: start_end(d = 64) lengths (n) axes (n) reads (causal) grows "archlang.blocks.positions:StartEnd"
 instance @stack.*.attention: attention[heads = 4](d = 64, e = 2*k - 1) lengths (n, m) axes (n) (m, -) "mine:Attention"
 instance @relu: relu axes () pure "archlang.blocks.activations:Relu"

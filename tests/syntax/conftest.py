@@ -54,6 +54,10 @@ extern block attention[heads: int, position: symbol = none, causal: bool = false
     q: seq[n, d], kv: seq[m, e] = q) -> seq[n, d]
     where position in [none, xpos]
     reads q pointwise, kv causal when causal else full
+    depends on padding when position == xpos or causal
+    depends on batch
+    random in training when heads > 1
+    stops gradients
     python "mine.attention:Attention"
 
 extern block join(xs: data[d]...) -> data[sum(d)] reads xs pointwise pure python "mine.join:Join"

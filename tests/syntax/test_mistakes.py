@@ -52,7 +52,7 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
         (
             'extern block b(x: s) -> s pyhton "m:C"',
-            "expected `pure`, `python`, `reads` or `where`",
+            "expected `depends`, `pure`, `python`, `random`, `reads`, `stops` or `where`",
             "did you mean `python`?",
         ),
         ("block b(h: s) -> s { in = h }", "`in` is a word of the language", "choose another name"),
@@ -186,7 +186,7 @@ def test_statements_are_at_most_64_deep(statement: str) -> None:
     assert mistake.message == "this is more than 64 levels deep, where each bracket and each step of a chain is a level"
 
 
-@pytest.mark.parametrize("number", ["1e999", "1e-999", "9223372036854775808", "1" * 10_000, "0." + "0" * 400 + "1"])
+@pytest.mark.parametrize("number", ["1e999", "1e-999", "9223372036854775808", "1" * 1_000, "0." + "0" * 400 + "1"])
 def test_numbers_have_bounds(number: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1]
     assert mistake.code == "E0107"
@@ -194,7 +194,7 @@ def test_numbers_have_bounds(number: str) -> None:
     assert mistake.span.text == number
 
 
-@pytest.mark.parametrize("number", ["9223372036854775807", "0.0", "0e99", "1e308", "0" * 10_000])
+@pytest.mark.parametrize("number", ["9223372036854775807", "0.0", "0e99", "1e308", "0" * 1_000])
 def test_numbers_within_bounds_are_read(number: str) -> None:
     assert parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1] == ()
 

@@ -204,7 +204,23 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "as",
         "by",
     ]
-    soft += ["where", "reads", "gives", "pure", "causal", "python", "optimizer", "halting", "carry"]
+    soft += [
+        "where",
+        "reads",
+        "gives",
+        "pure",
+        "causal",
+        "python",
+        "depends",
+        "on",
+        "random",
+        "training",
+        "stops",
+        "gradients",
+        "optimizer",
+        "halting",
+        "carry",
+    ]
     found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
     found = statements(" ".join(f"{word} <- {word}" for word in soft))
@@ -382,3 +398,26 @@ def test_parse_raises_every_mistake_at_once() -> None:
     with pytest.raises(ProgramError) as caught:
         program("use 1\nuse 2")
     assert len(caught.value.diagnostics) == 2
+
+
+@pytest.mark.parametrize(
+    ("clause", "kind", "has_test"),
+    [
+        ("depends on padding when a", "padding", True),
+        ("depends on batch", "batch", False),
+        ("random", "random", False),
+        ("random when a", "random", True),
+        ("random in training", "training", False),
+        ("random in training when a > 0", "training", True),
+        ("stops gradients when a", "gradients", True),
+    ],
+)
+def test_a_caveat_is_a_kind_and_a_condition(clause: str, kind: str, has_test: bool) -> None:
+    (extern,) = parse(Source("x.arch", f'extern block b(x: t) -> t {clause} pure python "m:B"')).items
+    assert isinstance(extern, Extern)
+    (caveat,) = extern.caveats
+    assert caveat.kind == kind
+    assert (caveat.test is not None) is has_test
+    assert caveat.span.text == clause
+    assert extern.pure_span is not None
+    assert extern.pure_span.text == "pure"

@@ -21,6 +21,7 @@ from archlang.syntax.tree import (
     Body,
     Boolean,
     Call,
+    Caveat,
     Choice,
     Claim,
     Conditional,
@@ -217,7 +218,22 @@ def test_parts_of_a_tree_are_printed_on_one_line() -> None:
 
 NOWHERE = Span(Source("", ""), 0, 0)
 # Words that are keywords elsewhere, and some so long that lines break.
-WORDS = ["a", "heads", "task", "model", "reads", "causal", "carry", "test", "use", "layer_" + "x" * 30, "y" * 60]
+WORDS = [
+    "a",
+    "heads",
+    "task",
+    "model",
+    "reads",
+    "causal",
+    "carry",
+    "test",
+    "use",
+    "random",
+    "depends",
+    "on",
+    "layer_" + "x" * 30,
+    "y" * 60,
+]
 names = st.sampled_from(WORDS)
 Tree = st.SearchStrategy[Any]  # Any: nodes of a kind
 
@@ -334,6 +350,7 @@ named: dict[str, Any] = {"name": names, "name_span": NOWHERE, **documented}  # A
 externs: dict[str, Any] = {"python": "m:C", "python_span": NOWHERE, **named}  # Any: strategies
 given_sizes = tuples(node(StaticArgument, name=names, value=small))
 modes = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
+caveats = st.sampled_from(["padding", "batch", "random", "training", "gradients"])
 paths = dotted_names
 at = tuples(node(Setting, path=paths, value=small))
 parts = st.one_of(
@@ -361,6 +378,7 @@ items = st.one_of(
         word="block",
         signature=signatures,
         reads=tuples(node(Reads, input=names, mode=modes)),
+        caveats=tuples(node(Caveat, kind=caveats, test=st.none() | small)),
         pure=st.booleans(),
         **externs,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.report import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
 from archlang.syntax.parser import parse_tolerantly
@@ -87,9 +88,9 @@ def test_a_statement_in_parentheses_shows_that_they_are_not_closed() -> None:
     assert places(block("a = f[x = 1\nh <- g\nreturn a")) == ["E0103:2"]
 
 
-def test_no_more_than_a_hundred_mistakes_are_told() -> None:
+def test_reading_stops_at_one_error_more_than_is_shown() -> None:
     text = GOOD + block("a = = h\n" * 1000)
-    assert len(found(text)) == 100
+    assert len(found(text)) == MOST_ERRORS + 1
     assert kept(text) == ["good"]
 
 

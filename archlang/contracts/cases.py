@@ -1,0 +1,271 @@
+"""The statics and sizes at which a block is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+
+from archlang.diagnostics import Diagnostic
+from archlang.graph.applied import Applied
+from archlang.graph.frame import Builder, Flow
+from archlang.graph.graph import Instance
+from archlang.graph.signature import Binding, parameter_kind
+from archlang.names.evaluate import Bound, InstanceValue, Value
+from archlang.names.modules import Declaration
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
+from archlang.syntax.walk import walk
+from archlang.types import Axis, Dim, Type
+from archlang.types.statics import Symbol
+
+# The instance that is tested stands at this path.
+BLOCK = "block"
+# The length of `data` that is a sequence; no signature can name it.
+DATA_LENGTH = "length of data"
+# Numbers for whole statics and for sizes of features, the likeliest first: they differ, so that a size that is taken
+# for another one shows.
+_COUNTS = (2, 4, 3, 6, 1, 8, 0)
+_WIDTHS = (4, 6, 3, 8, 2, 5, 1)
+_OTHER_COUNTS = (1, 2)
+# A default above this is tested once; it would make everything slow.
+_LARGE = 16
+_FLOATS = (0.5,)
+# Combinations that are tried before a block counts as one that `where` leaves no statics for.
+_MOST_TRIES = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An instance that stands for a static: as the checker sees it, and as the backend does."""
+
+    value: InstanceValue
+    instance: Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A block with settled statics and sizes of features: its instance, with those of its tables; the types of its
+    inputs, one for each that is drawn; which of them each argument is; and the type of its result."""
+
+    declaration: Declaration
+    instance: Instance
+    tables: tuple[Instance, ...]
+    inputs: tuple[Type, ...]
+    arguments: tuple[int, ...]
+    result: Type
+    chosen: Mapping[str, str]
+    """the statics that are not at their defaults, as a program writes them"""
+
+    @property
+    def item(self) -> Extern:
+        item = self.declaration.item
+        assert isinstance(item, Extern)
+        return item
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """The names of the lengths of the inputs."""
+        names = (name for kind in self.inputs for length in kind.lengths for name in sorted(length.names))
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of features, by their names in the signature."""
+        return {name: size.constant for name, size in self.instance.features.items() if size.constant is not None}
+
+    def input_name(self, index: int) -> str:
+        """The name of the first argument that an input is."""
+        position = min(self.arguments.index(index), len(self.item.signature.inputs) - 1)
+        return self.item.signature.inputs[position].name
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the inputs are chosen: what `data` is, and whether inputs with a default are left out."""
+
+    data: str
+    defaults: bool
+
+
+_MOST_GENERAL = _Form("seq", False)
+
+
+def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool = False) -> list[Case]:
+    """A case with every static at its default, and one for each other value of a static. A static without a default
+    has a small value, and the others move with one that `where` ties them to. `tables` are instances for the statics
+    that are blocks. Other values are tried with all inputs given and `data` as sequences; if `thorough`, in each
+    form."""
+    search = _Search(declaration, tables)
+    found: list[Case] = []
+    for form in _forms(declaration):
+        default, base = search.first(form, {}, is_small=False), search.first(form, {})
+        if default is None or base is None:
+            continue
+        found.append(default)
+        if base.instance.statics != default.instance.statics:
+            found.append(base)
+        if form != _MOST_GENERAL and not thorough:
+            continue
+        for parameter in declaration.item.signature.statics:
+            for value in search.alternatives(parameter):
+                changed = search.first(form, {parameter.name: value})
+                if changed is not None and changed.instance.statics != base.instance.statics:
+                    found.append(changed)
+    return found
+
+
+def _forms(declaration: Declaration) -> list[_Form]:
+    inputs = declaration.item.signature.inputs
+    families = ("seq", "vec") if any(one.type.name == "data" for one in inputs) else ("seq",)
+    defaults = (True, False) if any(one.default is not None for one in inputs) else (False,)
+    return [_Form(family, left_out) for family in families for left_out in defaults]
+
+
+class _Search:
+    """Looks for statics and sizes that `where` allows."""
+
+    def __init__(self, declaration: Declaration, tables: Mapping[str, Table]) -> None:
+        self.declaration = declaration
+        self.tables = tables
+        self.parameters = declaration.item.signature.statics
+        self.kinds = {one.name: parameter_kind(one, declaration.module) for one in self.parameters}
+
+    def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True) -> Case | None:
+        """The first case in which some statics have these values. If it `is_small`, large defaults are left."""
+        options = [
+            [fixed[parameter.name]] if parameter.name in fixed else self._options(parameter, is_small)
+            for parameter in self.parameters
+        ]
+        features = _feature_names(self.declaration)
+        widths = [_WIDTHS[index % 2 :] + _WIDTHS[: index % 2] for index in range(len(features))]
+        tries = ((values, sizes) for values in _in_order(options) for sizes in product(*widths))
+        for values, sizes in islice(tries, _MOST_TRIES):
+            case = self._bind(form, values, dict(zip(features, sizes, strict=True)))
+            if case is not None:
+                return case
+        return None
+
+    def _options(self, parameter: StaticParameter, is_small: bool) -> list[Value]:
+        """The values of a static, the likeliest first; None stands for its default."""
+        if parameter.name in self.tables:
+            return [self.tables[parameter.name].value]
+        match parameter.default:
+            case Number(value=int(count)) if is_small and count > _LARGE:
+                return [Dim.of(_COUNTS[0]), None]
+        if parameter.default is not None:
+            return [None, *self.alternatives(parameter)]
+        if self.kinds[parameter.name] == "int":
+            return [Dim.of(count) for count in _COUNTS]
+        return list(self.alternatives(parameter))
+
+    def alternatives(self, parameter: StaticParameter) -> Iterator[Value]:
+        """Other values that a static may have."""
+        match self.kinds[parameter.name]:
+            case "bool":
+                yield from (True, False)
+            case "symbol":
+                yield from map(Symbol, _listed(self.declaration, parameter.name))
+            case "int":
+                yield from (Dim.of(count) for count in _OTHER_COUNTS)
+            case "float":
+                yield from _FLOATS
+
+    def _bind(self, form: _Form, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
+        """The case of a call with these statics and sizes; None where the signature does not allow them."""
+        problems: list[Diagnostic] = []
+        given = {
+            parameter.name: Bound(value, None)
+            for parameter, value in zip(self.parameters, values, strict=True)
+            if value is not None
+        }
+        item = self.declaration.item
+        assert isinstance(item, Extern)
+        span = item.name_span
+        binding = Binding(self.declaration, span, given, problems.append, lambda call, target: None)
+        binding.family = (form.data, (Dim.of(DATA_LENGTH),) if form.data == "seq" else ())
+        kinds: dict[str, Type] = {}
+        arguments: list[str] = []
+        for parameter in item.signature.inputs:
+            if parameter.default is not None and form.defaults:
+                binding.match(parameter, kinds[parameter.default], span)
+                arguments.append(parameter.default)
+                continue
+            for axis in (Axis.LENGTH, Axis.FEATURE):
+                for name in binding.sizes_by_axis(parameter, axis):
+                    size = Dim.of(name) if axis is Axis.LENGTH else Dim.of(features[name])
+                    binding.sizes.setdefault(name, Bound(size, span))
+            if parameter.variadic and parameter.type.name == "data":
+                family, dims = binding.family
+                kinds |= {f"{parameter.name}{i}": Type(family, (*dims, Dim.of(_WIDTHS[i]))) for i in range(2)}
+                arguments += [f"{parameter.name}{i}" for i in range(2)]
+                continue
+            kind = binding.type(parameter.type)
+            if kind is None:
+                return None
+            kinds[parameter.name] = kind
+            arguments += [parameter.name] * (1 + parameter.variadic)
+        binding.finish()
+        if problems:
+            return None
+        flows = [Flow(Builder(), name, kinds[name], span) for name in arguments]
+        result, instance = Applied(problems.append, binding, flows).result(BLOCK, item.python_span)
+        if problems or result is None or instance is None:
+            return None
+        order = {name: index for index, name in enumerate(kinds)}
+        return Case(
+            self.declaration,
+            instance,
+            tuple(table.instance for table in self.tables.values()),
+            tuple(kinds.values()),
+            tuple(order[name] for name in arguments),
+            result,
+            self._chosen(values),
+        )
+
+    def _chosen(self, values: Sequence[Value]) -> dict[str, str]:
+        pairs = zip(self.parameters, values, strict=True)
+        return {
+            one.name: _written(value)
+            for one, value in pairs
+            if value is not None and (one.default is None or _written(value) != unparse(one.default))
+        }
+
+
+def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
+    """Every combination, those first that differ in few places from the first one."""
+    if not all(options):
+        return
+    first = [values[0] for values in options]
+    for count in range(len(options) + 1):
+        for places in combinations(range(len(options)), count):
+            for others in product(*(options[place][1:] for place in places)):
+                chosen = dict(zip(places, others, strict=True))
+                yield tuple(chosen.get(place, value) for place, value in enumerate(first))
+
+
+def _feature_names(declaration: Declaration) -> list[str]:
+    """The names that the inputs give to sizes of features."""
+    binding = Binding(declaration, declaration.span, {}, lambda found: None, lambda call, target: None, generic=True)
+    names = (name for one in declaration.item.signature.inputs for name in binding.sizes_by_axis(one, Axis.FEATURE))
+    return list(dict.fromkeys(names))
+
+
+def _listed(declaration: Declaration, static: str) -> list[str]:
+    """The words that `where` lists for a static."""
+    words: dict[str, None] = {}
+    for condition in declaration.item.signature.where:
+        for node in walk(condition):
+            match node:
+                case Binary(operator="in", left=Name(text=text), right=ListOf(items=items)) if text == static:
+                    words.update((item.text, None) for item in items if isinstance(item, Name))
+    return list(words)
+
+
+def _written(value: Value) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case Dim() | float() | Symbol():
+            return str(value)
+    return getattr(value, "name", "…")

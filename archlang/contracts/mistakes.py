@@ -1,0 +1,278 @@
+"""What a block can break of its signature, worded for the person who wrote the block."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from archlang.contracts.cases import Case
+from archlang.diagnostics import ArchlangError, Diagnostic, Label
+from archlang.diagnostics.names import listed, suggest
+from archlang.source import Span
+
+Facts = Mapping[str, str]
+
+
+class ContractError(ArchlangError):
+    """A block cannot be tested: `message` says why, `remedy` what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        self.message = message
+        self.remedy = remedy
+        super().__init__(f"{message}: {remedy}")
+
+
+# Blocks that cannot be tested
+
+
+def no_blocks(path: object) -> ContractError:
+    return ContractError(
+        f"`{path}` has no `extern block`", "name a program that has one, or none to test the blocks of the library"
+    )
+
+
+def unknown_block(name: str, where: str, known: Collection[str]) -> ContractError:
+    return ContractError(f"{where} has no extern block `{name}`", suggest(name, known, f"there are {listed(known)}"))
+
+
+def foreign_block(block: str, python: str) -> ContractError:
+    module = python.partition(":")[0]
+    return ContractError(
+        f"the block `{block}` is not one of archlang's: its class is `{python}`, and Python of a program is not run "
+        "unasked",
+        f"read {module}.py, and if you trust it, add `--plugin {module}.py`",
+    )
+
+
+# Blocks that break their word
+
+
+def raises(case: Case, place: str, error: Exception, facts: Facts) -> Diagnostic:
+    reason = str(error).strip().partition("\n")[0]
+    return _mistake(
+        "E0701",
+        f"{place} raises {type(error).__name__}{': ' if reason else ''}{reason}",
+        case.item.python_span,
+        "",
+        case,
+        facts,
+        "mend the class, or let `where` refuse these statics and sizes",
+    )
+
+
+def wrong_shape(case: Case, expected: str, found: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0702",
+        f"the result is {found}, and the signature promises {expected}",
+        _result_span(case),
+        "promised here",
+        case,
+        facts,
+        "mend the class, or the type of the result",
+    )
+
+
+def misread(case: Case, name: str, manner: str, span: Span, change: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0703",
+        f"`{name}` is read otherwise than `{manner}`",
+        span,
+        change,
+        case,
+        facts,
+        f"mend the class, or write a manner that allows this, such as `{name} full`",
+    )
+
+
+def reads_padding(case: Case, change: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0704",
+        "a sample's result depends on padding",
+        case.item.name_span,
+        change,
+        case,
+        facts,
+        "use the masks so that only real positions count, or write `depends on padding`",
+    )
+
+
+def mixes_samples(case: Case, change: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0705",
+        "a sample's result depends on the other samples of the batch",
+        case.item.name_span,
+        change,
+        case,
+        facts,
+        "compute each sample by itself, or write `depends on batch`",
+    )
+
+
+def impure(case: Case, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0706",
+        f"the block is called pure, and {reason}",
+        case.item.pure_span or case.item.name_span,
+        "promised here",
+        case,
+        facts,
+        "remove `pure`, or what breaks it",
+    )
+
+
+def wrong_gradient(case: Case, name: str, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0707",
+        f"the gradient of `{name}` {reason}",
+        case.item.name_span,
+        "differentiated",
+        case,
+        facts,
+        "mend the class, or write `stops gradients` if that is meant",
+    )
+
+
+def wrong_length(case: Case, row: int, size: str, expected: int, places: Sequence[int], facts: Facts) -> Diagnostic:
+    where = f"at the positions {', '.join(map(str, places))}" if places else "nowhere"
+    return _mistake(
+        "E0708",
+        f"sample {row} of the result has {expected} positions by its type, `{size}`, and its mask is true {where}",
+        _result_span(case),
+        "promised here",
+        case,
+        facts,
+        "let the mask be true at the first positions of each sample, as many as the type says",
+    )
+
+
+def draws(case: Case, when: str, clause: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0709",
+        f"the block draws random numbers in {when}, which its signature does not say",
+        case.item.name_span,
+        f"no `{clause}`",
+        case,
+        facts,
+        f"write `{clause}`, with the condition after `when`, or draw none",
+    )
+
+
+def draws_elsewhere(case: Case, when: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0709",
+        f"the result in {when} depends on random numbers that are not torch's",
+        case.item.name_span,
+        "draws from Python or numpy",
+        case,
+        facts,
+        "draw numbers from torch's generator, so that a seed reproduces a run",
+    )
+
+
+def remembers(case: Case, change: str, when: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0709",
+        "a second call with the same input and the same seed gives another result",
+        case.item.name_span,
+        f"{change} in {when}",
+        case,
+        facts,
+        "keep nothing between calls",
+    )
+
+
+def unseeded(case: Case, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0710",
+        reason,
+        case.item.python_span,
+        "",
+        case,
+        facts,
+        "draw initial values from torch's generator only, and do not seed it",
+    )
+
+
+def unsaved(case: Case, copy: str, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0711",
+        f"{copy} {reason}",
+        case.item.python_span,
+        "",
+        case,
+        facts,
+        "register what the result depends on as parameters and buffers",
+    )
+
+
+def not_finite(case: Case, where: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0712",
+        f"the result {where} has NaN or infinite numbers",
+        case.item.name_span,
+        "not finite",
+        case,
+        facts,
+        "guard divisions, logarithms and the softmax of nothing",
+    )
+
+
+def wrong_tally(case: Case, name: str, expected: str, found: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0713",
+        f"`{name}` of the tally is {found}, and should be {expected}",
+        _result_span(case),
+        "decides so",
+        case,
+        facts,
+        "see `archlang.backend.halting.Tally`",
+    )
+
+
+def accepts_what_has_halted(case: Case, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0714",
+        reason,
+        case.item.name_span,
+        "halts loops",
+        case,
+        facts,
+        "let `accepted` and `live` be true only where the tally before was live",
+    )
+
+
+def moves_after_halting(case: Case, name: str, gap: float, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0715",
+        f"`{name}` of a sample changes by {_number(gap)} after none of its positions is live",
+        case.item.name_span,
+        "halts loops",
+        case,
+        facts,
+        "keep the mixture, the ponder and the steps of a sample once it has halted",
+    )
+
+
+def changed(index: int | None, gap: float, field: str = "result") -> str:
+    """`position 3 of the result changes by 0.2`"""
+    what = "the result" if field == "result" else f"`{field}`"
+    place = what if index is None else f"position {index} of {what}"
+    return f"{place} changes by {_number(gap)}"
+
+
+def _number(gap: float) -> str:
+    return f"{gap:.2g}"
+
+
+def _result_span(case: Case) -> Span:
+    result = case.item.signature.result
+    return case.item.name_span if result is None else result.span
+
+
+def _mistake(code: str, message: str, span: Span, label: str, case: Case, facts: Facts, remedy: str) -> Diagnostic:
+    """A diagnostic about a case; the input that shows it stands at the class."""
+    values = [*case.chosen.items(), *((name, str(size)) for name, size in case.sizes.items()), *facts.items()]
+    seen = "seen with " + ", ".join(f"{name} = {value}" for name, value in values)
+    place = case.item.python_span
+    if span == place:
+        return Diagnostic(code, f"`{case.item.name}`: {message}", span, seen, remedy=remedy)
+    return Diagnostic(code, f"`{case.item.name}`: {message}", span, label, (Label(place, seen),), remedy)

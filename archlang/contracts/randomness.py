@@ -1,0 +1,92 @@
+"""Random numbers: drawn where the signature says so only, and from torch's generator."""
+
+from __future__ import annotations
+
+import random as python_random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from archlang.contracts import mistakes
+from archlang.contracts.cases import BLOCK
+from archlang.contracts.independence import changed
+from archlang.contracts.rounding import difference
+from archlang.contracts.subject import Fields, Subject
+from archlang.contracts.verdict import Broken
+
+
+def random(subject: Subject) -> None:
+    """The block draws numbers in evaluation if it is `random`, in training if it is `random in training`, else never.
+    With torch's generator at the same place, a second call gives the same, wherever other generators are.
+
+    Raises:
+        Broken: it draws others, or a second call differs."""
+    batch = [subject.sample(subject.sizes()[-1], salt) for salt in range(2)]
+    facts = subject.facts(batch, batch[0].sizes)
+    root = subject.construct(subject.seed).double()
+    for when, clause in (("evaluation", "random"), ("training", "random in training")):
+        root.train(when == "training")
+        results: list[list[Fields]] = []
+        for others in (1, 1, 2):
+            with other_generators(others):
+                results.append(subject.run(root, batch))
+        allowed = "random" in subject.caveats or (when == "training" and "training" in subject.caveats)
+        if _is_drawn_from(subject.seed) and not allowed:
+            raise Broken(mistakes.draws(subject.case, when, clause, facts))
+        first, second, third = results
+        if change := _change(first, second):
+            raise Broken(mistakes.remembers(subject.case, change, when, facts))
+        if _change(second, third):
+            raise Broken(mistakes.draws_elsewhere(subject.case, when, facts))
+
+
+@contextmanager
+def other_generators(seed: int) -> Iterator[None]:
+    """Within it, the generators of Python and of numpy begin at a seed; behind it they are where they were."""
+    states = python_random.getstate(), np.random.get_state()
+    python_random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        python_random.setstate(states[0])
+        np.random.set_state(states[1])
+
+
+def _is_drawn_from(seed: int) -> bool:
+    """Whether torch's generator has moved since it was seeded."""
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    return not torch.equal(state, torch.get_rng_state())
+
+
+def _change(left: list[Fields], right: list[Fields]) -> str:
+    return next(filter(None, map(changed, left, right)), "")
+
+
+def seeds(subject: Subject) -> None:
+    """Two constructions after the same seed of torch's generator have the same weights and give the same, wherever
+    other generators are.
+
+    Raises:
+        Broken: they have not, or the constructor seeds torch's generator."""
+    sample = subject.sample(subject.sizes()[0])
+    weights, results, ends = [], [], []
+    for others in (1, 2):
+        with other_generators(others):
+            root = subject.construct(subject.seed)
+            ends.append(torch.get_rng_state())
+            weights.append(root.state_dict())
+            results.append(subject.run(root.double().eval(), [sample])[0])
+    for name, weight in weights[0].items():
+        if difference(weight, weights[1][name]):
+            reason = f"two constructions with the same torch seed differ in `{name.removeprefix(f'{BLOCK}.')}`"
+            raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
+    if changed(*results):
+        reason = "two constructions with the same torch seed give different results"
+        raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
+    subject.construct(subject.seed + 1)
+    if torch.equal(ends[0], torch.get_rng_state()):
+        raise Broken(mistakes.unseeded(subject.case, "its constructor seeds torch's generator", subject.facts()))

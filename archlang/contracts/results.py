@@ -1,0 +1,44 @@
+"""The result has the shape, the type and the length that the signature says, at many sizes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from archlang.contracts import mistakes, samples
+from archlang.contracts.subject import Fields, Subject
+from archlang.contracts.verdict import Broken
+
+_BATCHES = (1, 3)
+
+
+def result(subject: Subject) -> None:
+    """Runs the block at all lengths, in batches of equal and of ragged samples.
+
+    Raises:
+        Broken: it raises an error, or its result is another than its signature says."""
+    for sizes in subject.sizes():
+        for count in _BATCHES:
+            subject.several([subject.sample(sizes, salt) for salt in range(count)])
+    ragged = [subject.sample(sizes, salt) for salt, sizes in enumerate(subject.sizes())]
+    subject.several(ragged)
+
+
+def numbers(subject: Subject) -> None:
+    """Runs the block in float32 and under autocast to bfloat16: everything is finite.
+
+    Raises:
+        Broken: a result has NaN or infinite numbers."""
+    root = subject.construct(subject.seed).eval()
+    batch = [subject.sample(sizes, salt) for salt, sizes in enumerate(subject.sizes())]
+    facts = subject.facts(batch, samples.longest(batch))
+    for name, is_half in (("float32", False), ("bfloat16", True)):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=is_half):
+            found = subject.run(root, batch, dtype=torch.float32)
+        if not all(map(finite, found)):
+            raise Broken(mistakes.not_finite(subject.case, f"in {name}", facts))
+
+
+def finite(fields: Fields) -> bool:
+    values: list[Tensor] = [field.value for field in fields.values()]
+    return all(bool(value.isfinite().all()) for value in values)

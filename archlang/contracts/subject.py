@@ -1,0 +1,302 @@
+"""A block under test, and what it gives for samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.instances import plant
+from archlang.backend.lengths import named_lengths
+from archlang.contracts import mistakes, samples
+from archlang.contracts.cases import BLOCK, DATA_LENGTH, Case
+from archlang.contracts.samples import Sample, Sizes
+from archlang.contracts.tallies import check_tally
+from archlang.contracts.verdict import Broken
+from archlang.diagnostics import ArchlangError
+from archlang.graph.graph import Graph, Region
+
+# How far the weights are moved from where they start: what starts at zero would hide what it multiplies.
+_JITTER = 0.3
+# Steps of the loop that a halting block is watched in.
+STEPS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A part of what a block gives for one sample, its real positions only; `by_position` says that its first axis
+    counts positions."""
+
+    value: Tensor
+    by_position: bool
+
+
+Fields = Mapping[str, Field]
+
+
+class Subject:
+    """A block at one case. `seed` fixes its weights and its samples."""
+
+    def __init__(self, case: Case, seed: int, lengths: Sequence[int]) -> None:
+        self.case = case
+        self.seed = seed
+        self._lengths = tuple(lengths)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return self.case.instance.caveats
+
+    def sizes(self) -> list[dict[str, int]]:
+        """The lengths to test, small ones first: each name has each length once, and once all have the same."""
+        names, count = self.case.lengths, len(self._lengths)
+        found = [{name: self._lengths[(i + k) % count] for k, name in enumerate(names)} for i in range(count)]
+        found.append(dict.fromkeys(names, self._lengths[-1]))
+        return [one for index, one in enumerate(found) if one not in found[:index]]
+
+    def generator(self, salt: int = 0) -> torch.Generator:
+        return torch.Generator().manual_seed(1000 * self.seed + salt)
+
+    def sample(self, sizes: Sizes, salt: int = 0) -> Sample:
+        return samples.draw(self.case.inputs, sizes, self.generator(salt))
+
+    # The module
+
+    def construct(self, seed: int) -> nn.Module:
+        """A module that holds the block, at `block`, and its tables.
+
+        Raises:
+            Broken: the constructor raised an error."""
+        case = self.case
+        instances = {one.path: one for one in (*case.tables, case.instance)}
+        root = nn.Module()
+        torch.manual_seed(seed)
+        try:
+            plant(root, Graph(BLOCK, Region((), (), ()), instances), plugins=True)
+        except ArchlangError:
+            raise  # there is no such class
+        except Exception as error:
+            raise Broken(mistakes.raises(self.case, "its constructor", error, self.facts())) from error
+        return root
+
+    @cached_property
+    def root(self) -> nn.Module:
+        """The module in float64 and in evaluation, with weights that are not those that it starts with."""
+        root = self.construct(self.seed).double().eval()
+        generator = self.generator(99)
+        with torch.no_grad():
+            for weight in root.parameters():
+                weight.add_(_JITTER * torch.randn(weight.shape, generator=generator, dtype=weight.dtype))
+        return root
+
+    @property
+    def block(self) -> nn.Module:
+        return self.root.get_submodule(BLOCK)
+
+    @property
+    def halts(self) -> bool:
+        return isinstance(self.block, HaltingBlock)
+
+    # What it gives
+
+    def one(self, sample: Sample, padded: Sizes | None = None, masked: bool = False) -> Fields:
+        """What the block gives for a sample alone, without gradients."""
+        return self.several([sample], padded, masked)[0]
+
+    def several(self, batch: Sequence[Sample], padded: Sizes | None = None, masked: bool = False) -> list[Fields]:
+        """What the block gives for each sample of a batch, without gradients."""
+        with torch.no_grad():
+            return self.run(self.root, batch, padded, masked)
+
+    def run(
+        self,
+        root: nn.Module,
+        batch: Sequence[Sample],
+        padded: Sizes | None = None,
+        masked: bool = False,
+        values: Sequence[Tensor] | None = None,
+        dtype: torch.dtype = torch.float64,
+    ) -> list[Fields]:
+        """What a module gives for each sample of a batch. `padded` are the lengths that the batch is padded to, if not
+        to its longest sample; without any padding there are no masks, unless `masked`. `values` are the inputs, where
+        they are not those of the samples.
+
+        Raises:
+            Broken: the block raised an error, or its result is not what its signature says."""
+        case = self.case
+        least = samples.longest(batch)
+        padded = {**least, **(padded or {})}
+        masked = masked or any(one.sizes[name] != padded[name] for one in batch for name in padded)
+        if values is None:
+            values = samples.collate(case.inputs, batch, padded)
+        values = [value.to(dtype) if value.is_floating_point() else value for value in values]
+        masks = self._masks(batch, padded, masked)
+        torch.manual_seed(self.seed)
+        block = root.get_submodule(BLOCK)
+        try:
+            if isinstance(block, HaltingBlock):
+                tallies = self._loop(block, values[0], next(iter(masks.values()), None))
+            else:
+                arguments = [self._argument(index, values[index], batch, padded, masked) for index in case.arguments]
+                result = block(*(arguments or [len(batch)]), **masks)
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(mistakes.raises(self.case, "its forward", error, self.facts(batch, padded))) from error
+        if isinstance(block, HaltingBlock):
+            return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
+        return self._fields(result, batch, padded)
+
+    def _masks(self, batch: Sequence[Sample], padded: Sizes, masked: bool) -> dict[str, Tensor | None]:
+        """The masks by the names of the arguments."""
+        instance = self.case.instance
+        named = named_lengths(instance, [self.case.inputs[index] for index in self.case.arguments])
+        return {
+            f"mask_{name}": samples.mask(named[name], batch, padded) if masked and name in named else None
+            for name in instance.lengths
+        }
+
+    def _argument(self, index: int, value: Tensor, batch: Sequence[Sample], padded: Sizes, masked: bool) -> object:
+        kind = self.case.inputs[index]
+        real = samples.mask(kind.lengths[0], batch, padded) if masked and kind.name == "chunks" else None
+        return samples.as_argument(kind, value, real)
+
+    def facts(self, batch: Sequence[Sample] = (), padded: Sizes | None = None) -> dict[str, str]:
+        """The lengths of a batch and the seed, as messages say them."""
+        padded = padded or {}
+        real = {name: ", ".join(str(one.sizes[name]) for one in batch) for name in padded}
+        facts = {_spoken(name): text if len(batch) == 1 else f"[{text}]" for name, text in real.items()}
+        if any(one.sizes[name] != padded[name] for one in batch for name in padded):
+            facts["padded to"] = ", ".join(str(size) for size in padded.values())
+        if len(batch) > 1 and not padded:
+            facts["batch"] = str(len(batch))
+        return {**facts, "seed": str(self.seed)}
+
+    # Plain blocks
+
+    def _fields(self, result: object, batch: Sequence[Sample], padded: Sizes) -> list[Fields]:
+        kind, grows = self.case.result, self.case.instance.grows
+        facts = self.facts(batch, padded)
+        if kind.name == "chunks":
+            value = self._joined(result, facts)
+            expected = (len(batch), samples.length(kind.dims[0], padded), value.shape[2])
+            if tuple(value.shape) != expected:
+                raise Broken(
+                    mistakes.wrong_shape(self.case, f"{expected[1]} positions in its parts", f"{value.shape[1]}", facts)
+                )
+        else:
+            value = self._tensor(result, grows, batch, padded, facts)
+        found: list[Fields] = []
+        for row, sample in enumerate(batch):
+            real = samples.shape(kind, sample.sizes)
+            part = value[row, : real[0]] if kind.name == "chunks" else value[row][tuple(map(slice, real))]
+            found.append({"result": Field(part, bool(kind.lengths))})
+        return found
+
+    def _tensor(
+        self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
+    ) -> Tensor:
+        """The result as one tensor of the shape that the signature says."""
+        kind = self.case.result
+        real: object = None
+        if grows:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise Broken(mistakes.wrong_shape(self.case, "(result, mask)", _described(result), facts))
+            result, real = result
+        expected = (len(batch), *samples.shape(kind, padded))
+        if not isinstance(result, Tensor) or tuple(result.shape) != expected:
+            raise Broken(mistakes.wrong_shape(self.case, f"a tensor {list(expected)}", _described(result), facts))
+        if result.is_floating_point() is (kind.name == "tokens"):
+            wanted = "whole numbers" if kind.name == "tokens" else "floating-point numbers"
+            raise Broken(mistakes.wrong_shape(self.case, wanted, str(result.dtype), facts))
+        if grows:
+            self._check_mask(real, batch, padded, facts)
+        return result
+
+    def _check_mask(self, real: object, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]) -> None:
+        """Holds the mask that comes with a result against the length that its type promises."""
+        size = self.case.result.lengths[0]
+        promised = samples.mask(size, batch, padded)
+        if promised is None:
+            return
+        if real is None:
+            real = torch.ones_like(promised)
+        if not isinstance(real, Tensor) or real.dtype is not torch.bool or real.shape != promised.shape:
+            raise Broken(mistakes.wrong_shape(self.case, f"a mask {list(promised.shape)}", _described(real), facts))
+        if not torch.equal(real, promised):
+            row = int((real != promised).any(1).nonzero()[0, 0])
+            places = real[row].nonzero()[:, 0].tolist()
+            raise Broken(mistakes.wrong_length(self.case, row, str(size), int(promised[row].sum()), places, facts))
+
+    def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
+        """The parts of `chunks` along the positions, with the number of its part beside each."""
+        if not isinstance(result, list) or not all(isinstance(one, tuple) and len(one) == 2 for one in result):
+            raise Broken(mistakes.wrong_shape(self.case, "a list of parts with their masks", _described(result), facts))
+        numbered = [
+            torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
+            for index, (part, _) in enumerate(result)
+        ]
+        return torch.cat(numbered, dim=1)
+
+    # Halting blocks
+
+    def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = STEPS) -> list[Tally]:
+        """The tallies of a loop whose body moves each position by itself."""
+        tallies = [block.start(state, mask)]
+        check_tally(self.case, tallies[0], state, self.facts())
+        for _ in range(steps):
+            tallies.append(block.advance(tallies[-1], self._body(tallies[-1].state), mask))
+            check_tally(self.case, tallies[-1], state, self.facts())
+        return tallies
+
+    def _body(self, state: Tensor) -> Tensor:
+        width = state.shape[-1]
+        weight = torch.randn(width, width, generator=self.generator(7), dtype=torch.float64)
+        return torch.tanh(state @ weight.to(state.dtype) + 0.5)
+
+    def tallies(self, batch: Sequence[Sample], steps: int) -> list[Tally]:
+        """The tallies of a loop over a padded batch, without gradients.
+
+        Raises:
+            Broken: the block raised an error."""
+        padded = samples.longest(batch)
+        values = samples.collate(self.case.inputs, batch, padded)
+        mask = next(iter(self._masks(batch, padded, True).values()), None)
+        block = self.block
+        assert isinstance(block, HaltingBlock)
+        torch.manual_seed(self.seed)
+        try:
+            with torch.no_grad():
+                return self._loop(block, values[0], mask, steps)
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(mistakes.raises(self.case, "its loop", error, self.facts(batch, padded))) from error
+
+    def _fields_of_tally(self, tally: Tally, row: int, sample: Sample) -> Fields:
+        (size,) = self.case.inputs[0].lengths[:1]
+        real = samples.length(size, sample.sizes)
+        by_position = tally.live.dim() == 2
+        found = {
+            "mixture": Field(tally.mixture[row, :real], True),
+            "state": Field(tally.state[row, :real], True),
+            "ponder": Field(tally.ponder[row], False),
+        }
+        for name, value in (("live", tally.live), ("accepted", tally.accepted), ("steps", tally.steps)):
+            found[name] = Field((value[row, :real] if by_position else value[row]).double(), by_position)
+        return found
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor {list(value.shape)} of {value.dtype}"
+    if value is None:
+        return "None"
+    return f"a {type(value).__name__}"
+
+
+def _spoken(length: str) -> str:
+    return "n" if length == DATA_LENGTH else length

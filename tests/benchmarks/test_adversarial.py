@@ -1,0 +1,40 @@
+"""Each file of the benchmark is what it says, and is answered without a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check
+from archlang.diagnostics.render import plain
+from archlang.syntax.reading import LARGEST
+from archlang.syntax.words import MOST_WORDS, count_words
+from benchmarks.adversarial import PROGRAMS, largest, write
+
+SMALL = 3_000
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_is_answered(name: str, tmp_path: Path) -> None:
+    file = write(PROGRAMS[name](SMALL), tmp_path)
+    for diagnostic in check(file):
+        assert diagnostic.message
+        assert plain([diagnostic])
+
+
+@pytest.mark.parametrize("name", ["comments", "statements", "one comment"])
+def test_the_largest_program_has_as_many_words_or_bytes_as_a_program_may_have(name: str) -> None:
+    content = largest(PROGRAMS[name])
+    assert isinstance(content, str)
+    assert len(content.encode()) <= LARGEST
+    assert count_words(content) <= MOST_WORDS
+    assert count_words(content) > MOST_WORDS * 0.95 or len(content.encode()) > LARGEST * 0.85
+
+
+def test_files_that_use_one_another_lie_in_one_folder(tmp_path: Path) -> None:
+    content = PROGRAMS["files in a chain"](SMALL)
+    assert isinstance(content, Mapping)
+    assert write(content, tmp_path) == tmp_path / "main.arch"
+    assert {file.name for file in tmp_path.iterdir()} == set(content)

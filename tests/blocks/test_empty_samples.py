@@ -1,0 +1,145 @@
+"""Claims about samples without positions: every block of the library gives them finite results and gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from archlang.backend import Architecture, load
+from archlang.names import library
+from archlang.syntax.tree import Extern
+
+# What stands between embedding and result: `h` is a sequence of width 8, `q` one of another length, and `v` a vector.
+ATTENTION = [
+    "position = rotary", "position = xpos", "position = absolute", "causal = true", "dropout = 0.5",
+    "causal = true, causal_rule = equal_lengths", "padded = computed", "causal = true, dropout = 0.5",
+]  # fmt: skip
+BODIES = {
+    "absrel_attention": [
+        f"{block}[2, gates = {gates}, causal = {causal}, dropout = {rate}]({inputs})"
+        for block, gates, causal, rate, inputs in itertools.product(
+            ["absrel_attention"], ["per_head", "shared"], ["true", "false"], ["0.0", "0.5"], ["h", "h, q"]
+        )
+    ],
+    "attention": [f"attention[2, {statics}]({inputs})" for statics in ATTENTION for inputs in ("h", "h, q")],
+    "attentive_gru": ["attentive_gru[8](h, q, v)"],
+    "bilstm": ["bilstm[8, layers = 2](h)"],
+    "chunks": [
+        "scan c in chunks[2](h) { emit c + attention[2](c, q) }",
+        "scan c in chunks[2, balanced = true](h) { emit c + attention[2](c) }",
+        "scan c in chunks[count = 2](h) { emit norm(c) }",
+    ],
+    "geometric_attention": [
+        f"geometric_attention[2, normalised = {normalised}, causal = {causal}, key_dropout = {rate}]({inputs})"
+        for normalised, causal, rate, inputs in itertools.product(
+            ["true", "false"], ["true", "false"], ["0.0", "0.5"], ["h", "h, q"]
+        )
+    ],
+    "gru": ["gru[8](h, v)"],
+    "gru_from_zero": ["gru_from_zero[8](h)"],
+    "lstm": ["lstm[8, layers = 2](h)"],
+    "dereference": [
+        f"dereference[{statics}](pointer_unit[hidden = 4, pointers = 1, form = {form}{more}](addresses(q), h), q)"
+        for statics, form, more in (
+            ("form = code", "code", ""),
+            ("form = paper", "paper", ""),
+            ("form = code", "code", ", scrambled = true"),
+            ("causal = true", "code", ", causal = true"),
+        )
+    ],
+    "relational_read": [
+        f"relational_read[hidden = 4, form = {form}, causal = {causal}](h, q)"
+        for form in ("code", "paper")
+        for causal in ("true", "false")
+    ],
+    "relative_attention": [
+        f"relative_attention[2, scale = {scale}, causal = {causal}, dropout = {rate}]({inputs})"
+        for scale, causal, rate, inputs in itertools.product(
+            ["fixed", "learned"], ["true", "false"], ["0.0", "0.5"], ["h", "h, q"]
+        )
+    ],
+    "reverse": ["reverse(h)"],
+    "stack_rnn": ["stack_rnn[8, slots = 4](h)"],
+    "start_end": ["start_end(h)"],
+    "absolute_positions": ["absolute_positions(h)"],
+    "zeros": ["zeros[8](x)"],
+    "one_hot": ["one_hot(x)"],
+    "unembed": ["unembed[e](h)"],
+    "first": ["first(h)"],
+    "last": ["last(h)"],
+    "mean": ["mean(h)"],
+    "sum": ["sum(h)"],
+    "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
+}
+# These read each position by itself, or halt loops: tests/blocks/test_halting.py and test_act.py are theirs.
+POINTWISE = {
+    "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
+    "relu", "sigmoid", "silu", "softplus", "tanh",
+}  # fmt: skip
+OTHERS = {"act", "token_halt", "global_halt", "learned", "addresses", "pointer_unit"}
+LENGTHS = [[0, 3], [0, 0]]
+"""beside a longer sample, and where the padding is longer than every sample"""
+
+
+def programs() -> Iterator[str]:
+    for body in itertools.chain.from_iterable(BODIES.values()):
+        length = "n + 2" if body.startswith("start_end") else "n"
+        vector = body.startswith(("first", "last", "mean", "sum", "bilstm_final"))
+        yield (
+            f"model m(x: tokens[n], z: tokens[m]) -> logits[{'' if vector else f'{length}, '}vocab] {{\n"
+            "    let e = embed[8]\n    h = e(x)\n    q = linear[8](e(z))\n    v = mean(h)\n"
+            f"    y = {body}\n    return linear[vocab](y)\n}}\n"
+        )
+
+
+@pytest.fixture
+def module(tmp_path: Path, request: pytest.FixtureRequest) -> Architecture:
+    path = tmp_path / "program.arch"
+    path.write_text(request.param)
+    return load(path, vocab=5)
+
+
+def test_every_block_of_the_library_is_looked_at() -> None:
+    known = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
+    assert {*BODIES, *POINTWISE, *OTHERS} == known
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize(
+    "module", list(programs()), indirect=True, ids=list(itertools.chain.from_iterable(BODIES.values()))
+)
+def test_a_sample_without_positions_is_finite(module: Architecture, lengths: list[int]) -> None:
+    for weight in module.parameters():
+        nn.init.normal_(weight)
+    for x_lengths, z_lengths in ((lengths, [2, 2]), ([3, 3], lengths), (lengths, lengths)):
+        module.zero_grad()
+        result = module(
+            torch.ones(2, 3, dtype=torch.int64),
+            torch.ones(2, 3, dtype=torch.int64),
+            lengths={"x": x_lengths, "z": z_lengths},
+        )
+        assert result.isfinite().all()
+        (result * torch.randn_like(result)).sum().backward()
+        for name, weight in module.named_parameters():
+            assert weight.grad is None or weight.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize(
+    "module", list(programs()), indirect=True, ids=list(itertools.chain.from_iterable(BODIES.values()))
+)
+def test_a_batch_without_positions_has_the_results_of_such_samples_beside_longer_ones(module: Architecture) -> None:
+    for weight in module.parameters():
+        nn.init.normal_(weight)
+    module.eval()
+    none, some = torch.ones(2, 0, dtype=torch.int64), torch.ones(2, 3, dtype=torch.int64)
+    for x, z in ((none, some), (some, none), (none, none)):
+        alone = module(x, z)
+        assert alone.isfinite().all()
+        lengths = {"x": [x.shape[1]] * 2, "z": [z.shape[1]] * 2}
+        beside = module(some, some, lengths=lengths)
+        torch.testing.assert_close(alone, beside[:, : alone.shape[1]], atol=1e-4, rtol=1e-4)

@@ -1,0 +1,89 @@
+"""`archlang test`: blocks of the library and of a user, and no Python of a program without `--plugin`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+
+PROGRAM = """\
+extern block shift[by: int = 1](x: seq[n, d]) -> seq[n, d]
+    where by >= 0
+    reads x causal
+    pure
+    python "mine:Shift"
+"""
+PLUGIN = """\
+from pathlib import Path
+from torch import nn
+
+Path("ran").touch()
+
+class Shift(nn.Module):
+    def __init__(self, *, by, d):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x, mask_n=None):
+        return nn.functional.pad(x, (0, 0, self.by, 0))[:, : x.shape[1]]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shift.arch").write_text(PROGRAM)
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    return tmp_path
+
+
+def test_blocks_of_the_library_are_named_without_a_file(archlang: Command) -> None:
+    said = archlang("test", "first", "norm")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.out.splitlines()[1:3]] == ["first", "norm"]
+    assert "2 blocks, all as their signatures say" in said.out
+    assert "skipped: halts no loops" in said.out
+
+
+def test_without_the_flag_no_python_of_a_program_runs(archlang: Command, folder: Path) -> None:
+    said = archlang("test", "shift.arch")
+    assert said.code == 1
+    assert "add `--plugin mine.py`" in said.err
+    assert not (folder / "ran").exists()
+    assert "add `--plugin mine.py`" in archlang("test", "shift.arch", "--plugin", "other.py").err
+
+
+def test_a_block_of_ones_own_is_tested(archlang: Command) -> None:
+    assert archlang("test", "shift.arch", "--plugin", "mine.py").code == 0
+    assert archlang("test", "shift.arch", "shift", "--plugin", "mine.py").code == 0
+
+
+def test_a_block_that_breaks_its_word_is_named_at_its_clause(archlang: Command, folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        PLUGIN.replace("(0, 0, self.by, 0))[:, : x.shape[1]]", "(0, 0, 0, self.by))[:, self.by :]")
+    )
+    said = archlang("test", "shift.arch", "--plugin", "mine.py")
+    assert said.code == 1
+    assert "error[E0703]: `shift`: `x` is read otherwise than `causal`" in said.err
+    assert "--> shift.arch:3:11" in said.err
+    assert "1 block, 1 broken" in said.out
+
+
+def test_json_has_a_verdict_for_each_property(archlang: Command) -> None:
+    verdicts = json.loads(archlang("test", "first", "--json").out)
+    assert {one["outcome"] for one in verdicts} == {"kept", "skipped"}
+    assert {one["property"] for one in verdicts} >= {"result", "reads", "padding", "batch", "gradients", "saving"}
+
+
+def test_what_is_not_there_is_said(archlang: Command, folder: Path) -> None:
+    assert "did you mean `first`?" in archlang("test", "frist").err
+    assert "did you mean `shift`?" in archlang("test", "shift.arch", "shfit").err
+    (folder / "none.arch").write_text("")
+    assert "has no `extern block`" in archlang("test", "none.arch").err
+    (folder / "bad.arch").write_text(PROGRAM.replace("causal", "backwards"))
+    assert "E0503" in archlang("test", "bad.arch").err

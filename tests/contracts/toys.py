@@ -1,0 +1,353 @@
+"""Small blocks, each of which breaks one property, beside those that keep all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.halting import HaltingBlock, Tally
+
+Mask = Tensor | None
+
+
+class Toy(nn.Module):
+    """A block of one sequence, without weights."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.d = d
+
+
+def real(x: Tensor, mask: Mask) -> Tensor:
+    return x if mask is None else x.masked_fill(~mask[..., None], 0.0)
+
+
+# Ways to read
+
+
+class Nothing(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return torch.zeros_like(x)
+
+
+class Own(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.sin()
+
+
+class Opening(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x[:, :1].expand_as(x)
+
+
+class Earlier(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.cumsum(1)
+
+
+class Mirror(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        if mask_n is None:
+            return x.flip(1)
+        place = torch.arange(x.shape[1])
+        source = (mask_n.sum(1, keepdim=True) - 1 - place).where(mask_n, place)
+        return x.gather(1, source[..., None].expand_as(x))
+
+
+class Total(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return real(x, mask_n).sum(1, keepdim=True).expand_as(x)
+
+
+class TotalVector(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return real(x, mask_n).sum(1)
+
+
+class OpeningVector(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return real(x, mask_n)[:, 0] if x.shape[1] else x.new_zeros(len(x), x.shape[2])
+
+
+# Results
+
+
+class Raises(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        if x.shape[1] == 5:
+            raise ValueError("five is too many\nand more")
+        return x
+
+
+class RaisesAtOnce(Toy):
+    def __init__(self, *, d: int) -> None:
+        raise ValueError("no")
+
+
+class Narrow(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x[..., 1:]
+
+
+class Whole(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.long()
+
+
+class Grows(Toy):
+    """One more position; `more` is what its mask says."""
+
+    more = 1
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> tuple[Tensor, Mask]:
+        y = torch.cat((x[:, :1], x), dim=1) if x.shape[1] else x.new_zeros(len(x), 1, x.shape[2])
+        if mask_n is None:
+            return y, None
+        place = torch.arange(x.shape[1] + 1)
+        y = y.masked_fill((mask_n.sum(1) == 0)[:, None, None], 0.0)
+        return y, place < mask_n.sum(1, keepdim=True) + self.more
+
+
+class GrowsTooLittle(Grows):
+    more = 0
+
+
+class GrowsWithoutMask(Grows):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Any:  # Any: what no such block gives
+        return super().forward(x, mask_n)[0]
+
+
+# Padding and mates
+
+
+class ReadsPadding(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.sum(1, keepdim=True).expand_as(x)
+
+
+class CountsPadding(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * x.shape[1]
+
+
+class MindsMask(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x if mask_n is None else 2 * x
+
+
+class Mixes(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x - x.mean(0) + x[0]
+
+
+class Divides(Toy):
+    """NaN for a sample without positions."""
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        count = x.shape[1] if mask_n is None else mask_n.sum(1, keepdim=True)
+        return real(x, mask_n).sum(1) / torch.as_tensor(count)
+
+
+# Gradients
+
+
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # Any: torch's
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # Any: torch's
+        return 3 * gradients[0]
+
+
+class WrongBackward(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        y: Tensor = _Doubled.apply(x)  # type: ignore[no-untyped-call]  # torch's
+        return y
+
+
+class Detaches(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x + x.detach()
+
+
+class RootOfNothing(Toy):
+    """Gradients are NaN for a sample without positions, though its result is finite."""
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        x = x if mask_n is None else x * mask_n[..., None]
+        return x.square().sum((1, 2), keepdim=True).sqrt().expand(len(x), 1, self.d)[:, 0]
+
+
+class DetachesWeight(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.gain.detach() * self.gain
+
+
+# Purity and randomness
+
+
+class Buffered(Toy):
+    one: Tensor
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__(d=d)
+        self.register_buffer("one", torch.ones(d))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.one
+
+
+class TrainsOtherwise(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return 2 * x if self.training else x
+
+
+class DrawsInTraining(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return nn.functional.dropout(x, 0.5, self.training)
+
+
+class DrawsAlways(Toy):
+    """Draws a number and does not use it."""
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        torch.rand(1)
+        return x
+
+
+class DrawsFromNumpy(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x + np.random.rand() if self.training else x
+
+
+class Remembers(Toy):
+    calls = 0
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        self.calls += 1
+        return x + self.calls
+
+
+class StartsByNumpy(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(np.random.rand(d)))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.gain.to(x.dtype)
+
+
+class StartsByPython(nn.Module):
+    """What it draws is not saved, and counts for nothing after a weight is loaded."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.full((d,), random.random()))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.gain
+
+
+class SeedsItself(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.gain = nn.Parameter(torch.rand(d))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.gain
+
+
+# Saving and numbers
+
+
+class Hides(Toy):
+    """A number that the result depends on is not saved."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__(d=d)
+        self.gain = float(torch.rand(()))
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * self.gain
+
+
+class RefusesCopies(Toy):
+    def __deepcopy__(self, memo: object) -> RefusesCopies:
+        raise TypeError("not this one")
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x
+
+
+class Overflows(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x * 1e30 * 1e30 * 1e-30 * 1e-30
+
+
+# Halting
+
+
+class TwoSteps(HaltingBlock):
+    """Every position takes two steps; the mixture is the last state."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def start(self, state: Tensor, mask: Mask) -> Tally:
+        live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
+        return Tally(
+            state=state,
+            mixture=real(state, mask),
+            live=live,
+            accepted=torch.zeros_like(live),
+            ponder=state.new_zeros(len(state)),
+            steps=torch.zeros_like(live, dtype=torch.int64),
+        )
+
+    def advance(self, tally: Tally, state: Tensor, mask: Mask) -> Tally:
+        moved = torch.where(tally.live[..., None], state, tally.state)
+        steps = tally.steps + tally.live
+        return Tally(
+            state=moved,
+            mixture=torch.where(tally.live[..., None], state, tally.mixture),
+            live=tally.live & (steps < 2),
+            accepted=tally.live,
+            ponder=steps.sum(1).to(state.dtype),
+            steps=steps,
+        )
+
+
+def changed(change: Callable[[Tally, Tally], Tally]) -> type[HaltingBlock]:
+    """TwoSteps whose tally after a step is changed, given the one before it."""
+
+    class Changed(TwoSteps):
+        def advance(self, tally: Tally, state: Tensor, mask: Mask) -> Tally:
+            return change(tally, super().advance(tally, state, mask))
+
+    return Changed
+
+
+PonderOfPositions = changed(lambda before, after: replace(after, ponder=after.steps.float()))
+CountsInFloats = changed(lambda before, after: replace(after, steps=after.steps.float()))
+AcceptsAll = changed(lambda before, after: replace(after, accepted=torch.ones_like(after.live)))
+Revives = changed(lambda before, after: replace(after, live=after.live | ((after.steps == 2) & ~before.live)))
+LooksAside = changed(
+    lambda before, after: replace(
+        after, mixture=torch.where(before.live[..., None], after.mixture.cumsum(1), after.mixture)
+    )
+)
+PaysForever = changed(lambda before, after: replace(after, ponder=before.ponder + 1))
+PondersPadding = changed(lambda before, after: replace(after, ponder=after.ponder * after.live.shape[1]))

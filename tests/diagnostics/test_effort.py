@@ -1,0 +1,37 @@
+"""Work is counted where it is limited, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from archlang.diagnostics.effort import TooMuchWork, limited, spend
+
+
+def test_so_many_steps_may_be_spent_and_no_more() -> None:
+    with limited(3) as budget:
+        spend(2)
+        spend()
+        assert budget.spent == 3
+        with pytest.raises(TooMuchWork):
+            spend()
+
+
+def test_outside_of_a_limit_nothing_is_counted() -> None:
+    spend(10**9)
+    with limited(1):
+        pass
+    spend(10**9)
+
+
+def test_an_inner_limit_takes_nothing_from_the_outer_one() -> None:
+    with limited(1) as outer:
+        with limited(5):
+            spend(5)
+        assert outer.spent == 0
+        spend()
+
+
+def test_an_exception_ends_a_limit() -> None:
+    with pytest.raises(TooMuchWork), limited(0):
+        spend()
+    spend()

@@ -1,0 +1,42 @@
+"""What a call knows of the block that it applies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check_text, graph
+
+BLOCK = """
+extern block mix[rate: float = 0.0, wide: bool = false](x: seq[n, d]) -> seq[n, d]
+    random in training when rate > 0
+    depends on batch when wide
+    stops gradients
+    python "mine:Mix"
+
+model m[rate: float = 0.0, wide: bool = false](x: tokens[n]) -> logits[n, vocab] {
+    return linear[vocab](mix[rate, wide](embed[4](x)))
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statics", "caveats"),
+    [
+        ({}, ("gradients",)),
+        ({"rate": 0.5}, ("training", "gradients")),
+        ({"rate": 0.5, "wide": True}, ("training", "batch", "gradients")),
+    ],
+)
+def test_an_instance_has_the_caveats_whose_conditions_hold(
+    statics: dict[str, float | bool], caveats: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "m.arch"
+    file.write_text(BLOCK)
+    assert graph(file, statics={**statics, "vocab": 5}).instances["mix"].caveats == caveats
+
+
+def test_an_unknown_name_in_the_condition_of_a_caveat_is_reported() -> None:
+    text = 'extern block mix(x: seq[n, d]) -> seq[n, d] random when rate > 0 python "mine:Mix"\n'
+    assert [found.code for found in check_text(text)] == ["E0313"]

@@ -1,0 +1,298 @@
+"""`check` answers soon whatever the file: it stays within its limits, and names the one that a file exceeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from archlang import compile as compiler
+from archlang.compile import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import Budget, limited
+from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS
+from archlang.graph import points
+from archlang.graph.calls import _DEEPEST as DEEPEST_CALL
+from archlang.graph.points import MOST_POINTS
+from archlang.graph.recipe import MOST_VARIED
+from archlang.graph.regions import LARGEST as MOST_OPERATIONS
+from archlang.names.modules import MOST_USES
+from archlang.syntax.build import DEEPEST
+from archlang.syntax.reading import LARGEST
+from archlang.syntax.words import LONGEST_WORD, MOST_WORDS
+from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
+
+ROOT = Path(__file__).parent.parent
+MODEL = """
+model small[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps { h <- norm(h + feedforward[8](h)) }
+    return h |> last |> linear[classes]
+}
+"""
+
+
+def recipe(lines: str, name: str = "trial") -> str:
+    return f"recipe {name} {{\n task ctl\n model small\n train adamw[lr = 1e-3, steps = 3]\n{lines}\n}}\n"
+
+
+def block(lines: str, statics: str = "") -> str:
+    return f"block b{statics}(h: seq[n, d]) -> seq[n, d] {{\n{lines}\n    return h\n}}\n"
+
+
+def codes(text: str) -> list[str]:
+    return [diagnostic.code for diagnostic in check_text(text)]
+
+
+def only(text: str) -> Diagnostic:
+    (diagnostic,) = check_text(text)
+    return diagnostic
+
+
+def files(folder: Path, texts: Mapping[str, str]) -> Path:
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return folder / next(iter(texts))
+
+
+# Mistakes
+
+
+def test_the_first_hundred_errors_of_a_body_are_shown_and_that_there_are_more() -> None:
+    lines = "\n".join(f"    _v{number} = w{number}" for number in range(3 * MOST_ERRORS))
+    found = codes(block(lines))
+    assert found == ["E0201"] * MOST_ERRORS + ["E0115"]
+
+
+def test_the_first_hundred_errors_of_a_text_are_shown_and_that_there_are_more() -> None:
+    found = codes(block("    v = = h\n" * 3 * MOST_ERRORS))
+    assert found == ["E0101"] * MOST_ERRORS + ["E0115"]
+
+
+def test_a_hundred_errors_are_all() -> None:
+    lines = "\n".join(f"    _v{number} = w{number}" for number in range(MOST_ERRORS))
+    assert codes(block(lines)) == ["E0201"] * MOST_ERRORS
+
+
+def test_warnings_are_counted() -> None:
+    lines = "\n".join(f"    v{number} = h" for number in range(MOST_WARNINGS + 23))
+    *shown, last = check_text(block(lines))
+    assert [diagnostic.code for diagnostic in shown] == ["W0201"] * MOST_WARNINGS
+    assert last.code == "W0203"
+    assert f"there are {MOST_WARNINGS + 23} warnings" in last.message
+
+
+# Files
+
+
+def test_a_long_chain_of_files_ends_in_an_error(tmp_path: Path) -> None:
+    chain = {f"f{number}.arch": f'use "./f{number + 1}.arch"\n' for number in range(MOST_USES + 50)}
+    (found,) = check(files(tmp_path, {**chain, f"f{MOST_USES + 50}.arch": ""}))
+    assert found.code == "E0226"
+    assert found.span.source.path.endswith(f"f{MOST_USES}.arch")
+
+
+def test_a_chain_of_as_many_files_as_are_allowed_is_read(tmp_path: Path) -> None:
+    chain = {f"f{number}.arch": f'use "./f{number + 1}.arch"\n' for number in range(MOST_USES)}
+    assert check(files(tmp_path, {**chain, f"f{MOST_USES}.arch": ""})) == ()
+
+
+def test_too_many_uses_in_one_file_end_in_one_error() -> None:
+    found = only("".join(f"use archlang.models.panm as a{number}\n" for number in range(3 * MOST_USES)))
+    assert (found.code, found.span.line) == ("E0226", MOST_USES + 1)
+
+
+def test_used_files_are_limited_together(tmp_path: Path) -> None:
+    half = "# why\n" * (MOST_WORDS // 2)
+    texts = {
+        "main.arch": 'use "./one.arch"\nuse "./two.arch"\nuse "./one.arch" as again\nuse "./three.arch"\n',
+        "one.arch": half,
+        "two.arch": half,
+        "three.arch": "# why\n",
+    }
+    (found,) = check(files(tmp_path, texts))
+    assert (found.code, found.span.line) == ("E0227", 4)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 400])
+def test_a_name_that_no_file_can_have_is_a_missing_file(name: str) -> None:
+    assert codes(f'use "./{name}.arch"\n') == ["E0208"]
+
+
+def test_a_name_that_no_module_can_have_is_a_missing_module() -> None:
+    assert codes(f"use archlang.{'x' * 300}\n") == ["E0211"]
+
+
+# Work
+
+
+def doubling(levels: int) -> str:
+    blocks = ["block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"]
+    for level in range(1, levels):
+        inner = f"b{level - 1}"
+        blocks.append(f"block b{level}(h: seq[n, d]) -> seq[n, d] {{ return {inner}({inner}(h)) }}\n")
+    return "".join(blocks)
+
+
+def test_blocks_that_double_end_in_an_error_at_the_block_that_is_too_much() -> None:
+    found = only(doubling(40))
+    assert found.code in ("E0228", "E0421")
+
+
+def test_a_long_list_that_every_call_evaluates_ends_in_an_error() -> None:
+    numbers = ", ".join(["1"] * 5_000)
+    calls = "\n".join(f"    _v{number} = b(h)" for number in range(500))
+    text = block("", f"[s = [{numbers}]]") + block(calls).replace("block b", "block c")
+    found = only(text)
+    assert (found.code, found.span.text) == ("E0228", "c")
+
+
+def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets: list[Budget] = []
+
+    @contextmanager
+    def noted(steps: int) -> Iterator[Budget]:
+        with limited(steps) as budget:
+            budgets.append(budget)
+            yield budget
+
+    monkeypatch.setattr(compiler, "limited", noted)
+    text = MODEL + recipe("    vary model.d in 1..20")
+    assert check_text(text) == check_text(text) == ()
+    first, first_points, second, second_points = budgets
+    assert 0 < first.spent == second.spent < MOST_STEPS
+    assert first.spent < first_points.spent == second_points.spent
+
+
+def test_blocks_in_loops_in_blocks_end_in_an_error() -> None:
+    blocks = ["block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"]
+    for level in range(1, 39):
+        body = "repeat 2 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
+        blocks.append(f"block b{level}(h: seq[n, d]) -> seq[n, d] {{ {body} return h }}\n")
+    assert set(codes("".join(blocks))) == {"E0225"}
+
+
+@pytest.mark.parametrize(
+    "statics",
+    [
+        f"a: int, s0 = a * a, {', '.join(f's{number + 1} = s{number} * s{number}' for number in range(40))}",
+        f"{', '.join(f'a{number}: int' for number in range(20))}, "
+        f"s = {' * '.join(['(' + ' + '.join(f'a{number}' for number in range(20)) + ')'] * 30)}",
+        f"a: int, s0 = 3 * a, {', '.join(f's{number + 1} = 9 * s{number}' for number in range(400))}",
+        f"{', '.join(f'a{number}: int' for number in range(120))}, s0 = 0, "
+        + ", ".join(f"s{number + 1} = s{number} + a{number}" for number in range(120)),
+    ],
+    ids=["factors", "product", "coefficients", "terms"],
+)
+def test_a_size_that_grows_without_end_cannot_be_computed(statics: str) -> None:
+    assert codes(block("", f"[{statics}]")) == ["E0307"]
+
+
+def test_a_concatenation_that_doubles_again_and_again_cannot_be_computed() -> None:
+    lines = "\n".join(f"    v{number + 1} = concat(v{number}, v{number})" for number in range(80))
+    assert "E0307" in codes(block(f"    v0 = h\n{lines}\n    _w = v80"))
+
+
+# Points
+
+
+def test_a_recipe_with_few_points_is_checked_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    assert codes(MODEL + recipe("    vary model.d in 1..5, model.steps in 1..4, seed in 1..1000")) == []
+
+
+def test_a_recipe_with_too_many_points_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    found = only(MODEL + recipe("    vary model.d in 1..1000, model.steps in 1..1000, seed in 1..10"))
+    assert (found.code, found.span.text) == ("W0202", "model.d")
+    assert found.message == "`trial` has 1_000_000 points, of which `check` looked at 20"
+
+
+def test_a_mistake_at_one_value_of_a_short_list_is_found_among_many_points() -> None:
+    found = codes(MODEL + recipe("    vary model.d in 1..1000, task.order in [forward, backward, sideways]"))
+    assert set(found) == {"E0304", "W0202"}
+
+
+def test_a_value_of_the_wrong_kind_is_found_wherever_it_stands() -> None:
+    numbers = ", ".join(map(str, range(1, 1000)))
+    assert "E0303" in codes(MODEL + recipe(f"    vary model.d in [{numbers}, true, {numbers}]"))
+
+
+def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    numbers = ", ".join(map(str, range(1, 101)))
+    found = only(MODEL + recipe(f"    search model.d in [{numbers}]"))
+    assert found.code == "W0202"
+    assert "100 values to search, of which `check` looked at 20" in found.message
+
+
+def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points.spread, "__defaults__", (1,))
+    rows = "".join(f'    row "{number}" trial\n' for number in range(30))
+    columns = "".join(f'    column "{number}" test.accuracy[{number}]\n' for number in range(30))
+    assert codes(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n") == []
+
+
+def test_a_table_with_too_many_cells_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    rows = "".join(f'    row "{number}" trial at model.d = {number}\n' for number in range(1, 11))
+    columns = "".join(f'    column "{number}" test.accuracy at model.steps = {number}\n' for number in range(1, 11))
+    found = only(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n")
+    assert (found.code, found.span.text) == ("W0202", "t")
+    assert found.message == "`t` has 100 different cells, of which `check` looked at 20"
+
+
+def test_every_setting_of_a_large_table_names_a_static() -> None:
+    rows = "".join(f'    row "{number}" trial at model.d = {number}\n' for number in range(1, 401))
+    columns = '    column "c" test.accuracy\n'
+    table = f'table t {{\n{columns}{rows}    row "last" trial at model.wide = 1\n}}\n'
+    assert "E0312" in codes(MODEL + recipe("") + table)
+
+
+def test_where_work_runs_out_between_points_the_rest_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MOST_STEPS_WITH_POINTS", 3_000)
+    found = only(MODEL + recipe("    vary model.d in 1..20"))
+    assert found.code == "W0202"
+
+
+def test_fifty_recipes_with_points_are_checked_as_a_whole() -> None:
+    lines = "    vary model.d in [8, 16, 32], model.steps in [1, 2, 3], seed in 1..5"
+    assert codes(MODEL + "".join(recipe(lines, f"r{number}") for number in range(50))) == []
+
+
+@pytest.mark.parametrize("word", ["vary", "search"])
+def test_a_static_that_is_varied_twice_is_a_mistake(word: str) -> None:
+    assert codes(MODEL + recipe(f"    {word} model.d in [8, 16], model.d in [8, 16]")) == ["E0306"]
+
+
+# The page
+
+
+def test_the_page_of_the_language_lists_every_limit() -> None:
+    page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    section = page.partition("## Limits\n")[2].partition("\n## ")[0]
+    listed = [
+        (code, int(number.replace("_", "")))
+        for number, code in re.findall(r"^\| .+ \| ([\d_]+) \| \[(\w+)\]", section, re.MULTILINE)
+    ]
+    assert listed == [
+        ("E0110", LARGEST),
+        ("E0113", MOST_WORDS),
+        ("E0114", LONGEST_WORD),
+        ("E0106", DEEPEST),
+        ("E0225", DEEPEST_CALL),
+        ("E0226", MOST_USES),
+        ("E0227", MOST_WORDS),
+        ("E0115", MOST_ERRORS),
+        ("W0203", MOST_WARNINGS),
+        ("E0228", MOST_STEPS),
+        ("E0421", MOST_OPERATIONS),
+        ("E0307", MOST_TERMS),
+        ("E0307", MOST_FACTORS),
+        ("E0615", MOST_VARIED),
+        ("W0202", MOST_POINTS),
+        ("W0202", MOST_STEPS_WITH_POINTS),
+    ]
