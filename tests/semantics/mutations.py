@@ -64,9 +64,11 @@ def _without(text: str, chance: random.Random) -> str:
 
 
 def _duplicated(text: str, chance: random.Random) -> str:
+    """A statement once more, at the place of any other."""
     lines = text.split("\n")
-    line = chance.choice(lines)
-    lines.insert(chance.randrange(len(lines)), line)
+    plain = _plain(lines)
+    if plain:
+        lines.insert(chance.choice(plain), lines[chance.choice(plain)])
     return "\n".join(lines)
 
 
@@ -83,14 +85,23 @@ def _wrapped(text: str, chance: random.Random) -> str:
 
 
 def _swapped(text: str, chance: random.Random) -> str:
-    """Two neighbouring lines in the other order."""
+    """Two statements in each other's place."""
     lines = text.split("\n")
-    index = chance.randrange(len(lines) - 1)
-    lines[index : index + 2] = lines[index + 1], lines[index]
+    plain = _plain(lines)
+    if plain:
+        one, other = chance.choice(plain), chance.choice(plain)
+        lines[one], lines[other] = lines[other], lines[one]
     return "\n".join(lines)
 
 
 def _dropped(text: str, chance: random.Random) -> str:
     lines = text.split("\n")
-    del lines[chance.randrange(len(lines))]
+    plain = _plain(lines)
+    if plain:
+        del lines[chance.choice(plain)]
     return "\n".join(lines)
+
+
+def _plain(lines: list[str]) -> list[int]:
+    """The lines that are a statement each."""
+    return [index for index, line in enumerate(lines) if line.strip() and not set(line) & set("{}")]
