@@ -129,8 +129,8 @@ def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatc
     [
         MEMORY,  # of the chunk alone, nothing is computed
         "k = c + m2\n a = k + attention[heads = 2](k, m)\n" + AFTER,
-        # Numbers are drawn for a whole call, and other samples are read.
-        "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8](p, c), c)\n" + AFTER,
+        # Other samples are read.
+        "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8, scrambled = true](p, c), c)\n" + AFTER,
     ],
 )
 def test_what_needs_the_memory_or_the_batch_is_not_ahead(compiled: Compiled, body: str) -> None:

@@ -97,8 +97,8 @@ def test_a_block_that_draws_no_numbers_reads_a_value_once(becomes: Becomes) -> N
     instances = """
         instance @norm: norm axes () "archlang.blocks.norm:Norm"
         instance @norm_2: norm axes () "archlang.blocks.norm:Norm"
-        instance @drop: dropout[rate = 0.1] axes () "archlang.blocks.dropout:Dropout"
-        instance @own: own axes () "mine:Own"
+        instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.dropout:Dropout"
+        instance @own: own axes () caveats (random) "mine:Own"
     """
     becomes(
         share_common,
