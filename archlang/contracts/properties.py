@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 
@@ -53,13 +54,24 @@ def hold(declaration: Declaration, seed: int = 0, thorough: bool = False) -> lis
     if not subjects:
         return _untested(name, "no statics and sizes were found that `where` allows")
     verdicts: list[Verdict] = []
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _one_thread():
         for title, keeps in PROPERTIES.items():
             verdicts.append(_verdict(name, title, keeps, subjects))
             if title == "result" and verdicts[0].mistake is not None:
                 rest = _untested(name, "the result is wrong already")
                 return [*verdicts, *rest[1:]]
     return verdicts
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Samples are so small that several threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _verdict(block: str, title: str, keeps: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
