@@ -139,7 +139,7 @@ class _Halt(HaltingBlock):
         if not self.per_position:
             return cost
         if mask is None:
-            return cost.mean(1)
+            return cost.sum(1) / max(1, cost.shape[1])
         return (cost * mask).sum(1) / mask.sum(1).clamp(min=1)
 
 

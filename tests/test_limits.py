@@ -170,7 +170,7 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
 def test_blocks_in_loops_in_blocks_end_in_an_error() -> None:
     blocks = ["block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"]
     for level in range(1, 39):
-        body = "repeat 2 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
+        body = "repeat 1 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
         blocks.append(f"block b{level}(h: seq[n, d]) -> seq[n, d] {{ {body} return h }}\n")
     assert set(codes("".join(blocks))) == {"E0225"}
 

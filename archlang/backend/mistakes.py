@@ -16,6 +16,10 @@ class BuildError(ArchlangError):
     """A graph cannot become a module."""
 
 
+class ConstructionError(BuildError):
+    """A class does not make a module of the statics of a block. Its cause is what the class raised, if it did."""
+
+
 def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     sizes = sorted(names)
     given = ", ".join(f"{name} = …" for name in sizes)
@@ -43,17 +47,17 @@ def not_imported(instance: Instance, module: str, error: Exception) -> BuildErro
     )
 
 
-def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> BuildError:
+def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> ConstructionError:
     """A class that raises when it is called with the statics, also as they need more memory than there is."""
     given = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
-    return BuildError(
+    return ConstructionError(
         f"{_place(instance.span)}`{instance.block}` cannot be constructed: {instance.python}({given}) raised "
         f"{_raised(error)}"
     )
 
 
-def not_initialised(instance: Instance) -> BuildError:
-    return BuildError(
+def not_initialised(instance: Instance) -> ConstructionError:
+    return ConstructionError(
         f"{_place(instance.span)}`{instance.block}` cannot be used: the constructor of {instance.python} does not call "
         "super().__init__()"
     )

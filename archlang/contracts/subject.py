@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from archlang.backend.halting import HaltingBlock, Tally
 from archlang.backend.instances import plant
 from archlang.backend.lengths import named_lengths
+from archlang.backend.mistakes import ConstructionError
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK, DATA_LENGTH, Case
 from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.tallies import check_tally
 from archlang.contracts.verdict import Broken
-from archlang.diagnostics import ArchlangError
 from archlang.graph.graph import Graph, Region
 
 # How far the weights are moved from where they start: what starts at zero would hide what it multiplies.
@@ -76,10 +76,10 @@ class Subject:
         torch.manual_seed(seed)
         try:
             plant(root, Graph(BLOCK, Region((), (), ()), instances), plugins=True)
-        except ArchlangError:
-            raise  # there is no such class
-        except Exception as error:
-            raise Broken(mistakes.raises(self.case, "its constructor", error, self.facts())) from error
+        except ConstructionError as error:
+            cause = error.__cause__
+            reason = cause if isinstance(cause, Exception) else error
+            raise Broken(mistakes.raises(self.case, "its constructor", reason, self.facts())) from error
         return root
 
     @cached_property

@@ -121,8 +121,8 @@ class _OfShort(torch.autograd.Function):
         found = own.sub_(closing)
         by_side = _by_place(found, places.sides).view(b, h, n, 2)
         return (
-            torch.bmm(found, k).view(b, h, n, -1),
-            torch.bmm(found.transpose(1, 2), q).view(b, h, m, -1),
+            torch.bmm(found, k).view(b, h, n, k.shape[-1]),
+            torch.bmm(found.transpose(1, 2), q).view(b, h, m, q.shape[-1]),
             by_side.permute(0, 2, 3, 1).reshape(b, n, 2 * h),
             None,
             None,
@@ -222,7 +222,7 @@ class _OfLong(torch.autograd.Function):
             to_right = torch.sum(found * work.ahead[rows], -1)
             by_side[part] = torch.stack([found.sum(-1) - to_right, to_right], -1)
         sides = by_side.view(b, h, n, 2).permute(0, 2, 3, 1).reshape(b, n, 2 * h)
-        return by_query.view(b, h, n, -1), by_key.view(b, h, n, -1), sides, None
+        return by_query.view(b, h, n, k.shape[-1]), by_key.view(b, h, n, q.shape[-1]), sides, None
 
 
 def _part(n: int) -> int:

@@ -129,13 +129,17 @@ def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatc
     [
         MEMORY,  # of the chunk alone, nothing is computed
         "k = c + m2\n a = k + attention[heads = 2](k, m)\n" + AFTER,
-        # Other samples are read.
-        "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8, scrambled = true](p, c), c)\n" + AFTER,
     ],
 )
-def test_what_needs_the_memory_or_the_batch_is_not_ahead(compiled: Compiled, body: str) -> None:
+def test_what_needs_the_memory_is_not_ahead(compiled: Compiled, body: str) -> None:
     text = program(body.replace("m2", "attention[heads = 1](c, m)"))
     assert scan(compiled(text)).halves is None
+
+
+def test_what_reads_other_samples_is_not_ahead(compiled: Compiled) -> None:
+    body = "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8, scrambled = {}](p, c), c)\n" + AFTER
+    assert calls(compiled(program(body.format("true"))), "pointer_unit") == [4, 4, 4]
+    assert calls(compiled(program(body.format("false"))), "pointer_unit") == [2 * 4, 4]
 
 
 def test_a_halting_loop_is_of_each_chunk_but_for_its_first_body(compiled: Compiled) -> None:

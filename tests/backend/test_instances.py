@@ -178,8 +178,9 @@ def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, com
             r"program.arch:2:\d+: `forgetful` cannot be used: the constructor of .* does not call super\(\)",
         ),
         (
-            "model m(x: tokens[n]) -> logits[n, 4] {\n    return linear[4](linear[1000000000000](embed[4](x)))\n}",
-            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=1000000000000, .* raised \w+: ",
+            "model m(x: tokens[n]) -> logits[n, 4] {\n"
+            "    return linear[4](linear[16000000](linear[16000000](embed[4](x))))\n}",
+            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=16000000, .* raised \w+: ",
         ),
     ],
 )

@@ -72,10 +72,11 @@ def test_what_cannot_be_shown_is_said(
 def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Command, folder: Path) -> None:
     said = archlang("show", "model.arch", "--passes", "--without", "dead")
     lines = said.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["inline", "fold", "common", "join", "invariants", "dead", "ahead"]
+    names = [line.split()[0] for line in lines]
+    assert names == ["inline", "prune", "fold", "common", "join", "invariants", "dead", "ahead"]
     assert "3 nodes to 3" in lines[0]
-    assert lines[5].endswith("left out")
-    assert lines[6].endswith("see `--torch`")
+    assert lines[6].endswith("left out")
+    assert lines[7].endswith("see `--torch`")
 
 
 def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:

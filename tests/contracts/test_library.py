@@ -9,17 +9,9 @@ from archlang.diagnostics.render import plain
 from archlang.names.modules import Declaration
 
 BLOCKS = library_blocks()
-# Until the halting blocks are mended.
-WAITING = {
-    "act": "accepts steps where nothing was live",
-    "global_halt": "its ponder is NaN for a batch without positions",
-    "token_halt": "its ponder is NaN for a batch without positions",
-}
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[block.name for block in BLOCKS])
 def test_a_block_of_the_library_is_as_its_signature_says(block: Declaration) -> None:
     mistakes = [verdict.mistake for verdict in hold(block) if verdict.mistake is not None]
-    if mistakes and block.name in WAITING:
-        pytest.xfail(WAITING[block.name])
     assert not mistakes, plain(mistakes)

@@ -72,7 +72,7 @@ def test_what_is_the_same_in_each_step_is_computed_before_the_loop(becomes: Beco
 @pytest.mark.parametrize(
     "instance",
     [
-        'instance @drop: feedforward[dropout = 0.1] axes () caveats (training) "archlang.blocks.feedforward:Feedforward"',
+        'instance @drop: feedforward[dropout = 0.1] axes () caveats (training) "m:Feedforward"',
         'instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.dropout:Dropout"',
         'instance @drop: own axes () caveats (random) "mine:Own"',
     ],
