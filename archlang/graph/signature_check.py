@@ -88,9 +88,12 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         binding.written(parameter.type)
         if parameter.type.name == "data":
             binding.family = ("seq", (Dim.of("n"),))
-    for caveat in item.caveats:
-        if caveat.test is not None:
-            binding.evaluator.truth(caveat.test)
+    # What a condition names must be there, and no length.
+    conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
+    for reads in item.reads:
+        conditions += [node.test for node in walk(reads.mode) if isinstance(node, Conditional)]
+    for condition in conditions:
+        binding.evaluator.truth(condition)
     result = item.signature.result
     if result is not None and item.word == "block":
         for written in _types(result):

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from archlang.backend.build import build
+from archlang.backend.decoding import target_of
 from archlang.graph.graph import Graph
 from archlang.passes.pipeline import NAMES
 from archlang.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
-from archlang.types.statics import Symbol
 from tests.semantics.batches import (
     Outcome,
     Sample,
@@ -36,6 +36,9 @@ TOLERANCE = 1e-9
 # Programs that compute larger numbers than these are compared no further: rounding hides everything there.
 LARGEST = 1e6
 
+# Blocks of which padding changes the ponder only.
+_ONLY_PONDER = ("act",)
+
 Property = Callable[[Compiled, int], None]
 
 
@@ -43,25 +46,21 @@ Property = Callable[[Compiled, int], None]
 
 
 def depends_on_padding(graph: Graph) -> bool:
-    """Whether a block reads how far a batch is padded."""
+    """Whether the result of a block, as its signature says, depends on how far a batch is padded."""
     return any(
-        instance.statics.get("balanced") is True
-        or (instance.block == "chunks" and bool(instance.statics.get("count")))
-        or instance.statics.get("causal_rule") == Symbol("equal_lengths")
-        for instance in graph.instances.values()
+        "padding" in instance.caveats and instance.block not in _ONLY_PONDER for instance in graph.instances.values()
     )
 
 
 def depends_on_mates(graph: Graph) -> bool:
     """Whether a block mixes samples."""
-    return any(instance.statics.get("scrambled") is True for instance in graph.instances.values())
+    return any("batch" in instance.caveats for instance in graph.instances.values())
 
 
 def ponders_over_padding(graph: Graph) -> bool:
     """Whether ponder is divided by the padded length."""
     return any(
-        instance.block == "act" and instance.statics.get("ponder") == Symbol("code")
-        for instance in graph.instances.values()
+        "padding" in instance.caveats and instance.block in _ONLY_PONDER for instance in graph.instances.values()
     )
 
 
@@ -254,6 +253,21 @@ def runs_in_half_precision(program: Compiled, seed: int) -> None:
             assert half.isfinite().all(), "infinite in bfloat16"
 
 
+def decodes_with_a_cache(program: Compiled, seed: int) -> None:
+    """What a causal model writes token by token is the same whether each step computes what is new or everything."""
+    graph = program.graph
+    target = target_of(graph)
+    if not program.causal or target is None or depends_on_padding(graph) or depends_on_mates(graph):
+        return
+    module = randomised(graph, seed).eval()
+    others = [sample.fields for sample in samples(graph, [(4,) * len(graph.region.inputs)] * 2, seed)]
+    fields = [torch.stack(values) for index, values in enumerate(zip(*others, strict=True)) if index != target]
+    begin = torch.randint(0, 4, (2, 2), generator=torch.Generator().manual_seed(seed))
+    with_cache = module.decode(*fields, begin=begin, limit=6)
+    without = module.decode(*fields, begin=begin, limit=6, cache=False)
+    _equal("logits with a cache and without", list(with_cache.logits), list(without.logits))
+
+
 PROPERTIES: Mapping[str, Property] = {
     "runs": runs,
     "empty": bears_emptiness,
@@ -264,6 +278,7 @@ PROPERTIES: Mapping[str, Property] = {
     "format": survives_formatting,
     "copies": survives_copies,
     "half": runs_in_half_precision,
+    "decoding": decodes_with_a_cache,
 }
 
 
