@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,8 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from tests.semantics.failures import Failure, failures, is_refused
-from tests.semantics.generator import program
-from tests.semantics.mutations import mutated
+from tests.semantics.kinds import KINDS
 from tests.semantics.properties import PROPERTIES
 from tests.semantics.shrinker import shrink
 
@@ -31,18 +29,12 @@ class Found:
     failures: list[tuple[int, str, Failure]] = field(default_factory=list)
 
 
-def text_of(seed: int, mutate: bool) -> str:
-    """The program of a seed, as written or with small edits."""
-    text = program(seed)
-    return mutated(text, random.Random(seed)) if mutate else text
-
-
-def search(first: int, count: int, names: tuple[str, ...], mutate: bool) -> Found:
+def search(first: int, count: int, names: tuple[str, ...], kind: str) -> Found:
     """Checks the programs of some seeds."""
     torch.set_num_threads(1)
     found = Found()
     for seed in range(first, first + count):
-        text = text_of(seed, mutate)
+        text = KINDS[kind](seed)
         found.programs += 1
         failed = failures(text, seed, names)
         found.failures += [(seed, text, failure) for failure in failed]
@@ -56,7 +48,7 @@ def searches(arguments: argparse.Namespace) -> Iterator[Found]:
     names = tuple(arguments.property or PROPERTIES)
     starts = range(arguments.seed, arguments.seed + arguments.programs, _CHUNK)
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        jobs = [pool.submit(search, start, _CHUNK, names, arguments.mutate) for start in starts]
+        jobs = [pool.submit(search, start, _CHUNK, names, arguments.kind) for start in starts]
         for job in as_completed(jobs):
             yield job.result()
 
@@ -68,7 +60,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     parser.add_argument("--property", nargs="+", choices=PROPERTIES, help="only these properties")
-    parser.add_argument("--mutate", action="store_true", help="make small edits, so that many are refused")
+    parser.add_argument("--kind", choices=KINDS, default="typed", help="the kind of programs")
     arguments = parser.parse_args()
     console = Console(soft_wrap=True, highlight=False)
     total, kinds = Found(), dict[tuple[str, str, str], tuple[int, str, Failure]]()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-import random
 import re
+from collections.abc import Collection
 
 import pytest
 
 from archlang.names.library import block_names
 from tests.semantics.compiled import Compiled, compile_text
+from tests.semantics.daring import daring
 from tests.semantics.failures import failures
 from tests.semantics.generator import program
-from tests.semantics.mutations import mutated
+from tests.semantics.kinds import KINDS
+from tests.semantics.properties import PROPERTIES
 from tests.semantics.shrinker import shrink
 
 CHUNK = 10
 PROGRAMS = 300
-MUTATED = 300
 # How many programs `pytest -m slow` checks.
 MANY = int(os.environ.get("ARCHLANG_RANDOM_PROGRAMS", "20000"))
 CONSTRUCTS = {
@@ -55,24 +56,30 @@ CONSTRUCTS = {
 }
 
 
+# Of the daring programs those that are accepted as causal are tried for that; the others show nothing more.
+NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "daring": ("causal",)}
+
+
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
-def test_random_programs_have_all_properties(first: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_programs_are_refused_or_have_all_properties(kind: str, first: int) -> None:
     for seed in range(first, first + CHUNK):
-        assert_properties(program(seed), seed)
-
-
-@pytest.mark.parametrize("first", range(0, MUTATED, CHUNK))
-def test_mutated_programs_are_refused_or_have_all_properties(first: int) -> None:
-    for seed in range(first, first + CHUNK):
-        assert_properties(mutated(program(seed), random.Random(seed)), seed)
+        assert_properties(KINDS[kind](seed), seed, NAMES[kind])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(PROGRAMS, PROGRAMS + MANY, 20 * CHUNK))
-def test_many_random_programs_have_all_properties(first: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_random_programs_are_refused_or_have_all_properties(kind: str, first: int) -> None:
     for seed in range(first, first + 20 * CHUNK):
-        assert_properties(program(seed), seed)
-        assert_properties(mutated(program(seed), random.Random(seed)), seed)
+        assert_properties(KINDS[kind](seed), seed, NAMES[kind])
+
+
+def test_many_daring_programs_are_refused_as_they_see_the_future_and_many_are_not() -> None:
+    programs = [compile_text(daring(seed)) for seed in range(PROGRAMS)]
+    accepted = [one.causal for one in programs if isinstance(one, Compiled)]
+    assert len(accepted) == len(programs)
+    assert PROGRAMS // 5 < sum(accepted) < PROGRAMS * 3 // 4
 
 
 def test_most_random_programs_are_accepted_and_many_are_causal() -> None:
@@ -92,7 +99,7 @@ def test_random_programs_use_every_construct(pattern: str) -> None:
     assert any(re.search(pattern, program(seed), re.MULTILINE) for seed in range(PROGRAMS))
 
 
-def assert_properties(text: str, seed: int) -> None:
+def assert_properties(text: str, seed: int, names: Collection[str]) -> None:
     """Fails with the smallest program that lacks the first property."""
-    for failure in failures(text, seed):
+    for failure in failures(text, seed, names):
         pytest.fail(f"seed {seed}: {failure}\n{shrink(text, seed, failure)}")

@@ -1,0 +1,145 @@
+"""Random short programs that read whatever is in sight: whether they are causal is for the checker to find out.
+
+The programs of `generator` are mostly causal because of how they are written. These are not: values of every length are
+read in every manner, moved by every loop and captured by every body, so that a rule of causality that lets too much
+through is met by a program that shows it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+_HEAD = (
+    "model m[d = 4](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n    m = learned[3, d, init = normal]()\n"
+)
+_HALTING = (
+    "token_halt[0.8]", "token_halt[0.8, transition = true]", "global_halt[0.8, causal = true]", "global_halt[0.8]",
+    "act[epsilon = 0.3, ponder = equation]",
+)  # fmt: skip
+
+
+def daring(seed: int) -> str:
+    """The text of a program whose model is `m`."""
+    writer = _Writer(random.Random(seed), {"h": "n", "m": "3"}, ("h", "m"), 0)
+    writer.statements(writer.chance.choice((1, 1, 2, 3)))
+    total = " + ".join(["h", *writer.seen()])
+    body = "".join(f"    {line}\n" for line in (*writer.lines, f"return linear[vocab]({total})"))
+    return f"{_HEAD}{body}}}\n"
+
+
+class _Writer:
+    """Writes the statements of one body. `lengths` are those of the sequences in sight, `movable` the names that the
+    body may move."""
+
+    def __init__(
+        self, chance: random.Random, lengths: dict[str, str], movable: Sequence[str], level: int, stem: str = ""
+    ) -> None:
+        self.chance = chance
+        self.lengths = dict(lengths)
+        self.movable = list(movable)
+        self.level = level
+        self.stem = stem
+        self.count = 0
+        self.lines: list[str] = []
+
+    def fresh(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.stem}{self.count}"
+
+    # Expressions
+
+    def expression(self, length: str, depth: int = 2) -> str:
+        """A sequence of a length."""
+        chance = self.chance
+        names = [name for name, other in self.lengths.items() if other == length]
+        if depth == 0 or chance.random() < 0.2:
+            return chance.choice(names)
+        first = self.expression(length, depth - 1)
+        match chance.randrange(14):
+            case 0 | 1:
+                return f"({first} + {self.expression(length, depth - 1)})"
+            case 2 | 3:
+                return f"attention[1]({first}, {chance.choice(list(self.lengths))})"
+            case 4 | 5 | 6:
+                return f"attention[1, causal = true]({first}, {chance.choice(list(self.lengths))})"
+            case 7:
+                return f"reverse({first})"
+            case 8:
+                pool = chance.choice(("first", "first", "last", "mean"))
+                return f"gru[d]({first}, {pool}({chance.choice(list(self.lengths))}))"
+        return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
+
+    def seen(self) -> list[str]:
+        """Some of the values in sight, as sequences of the model's length, so that what they depend on shows."""
+        seen = [name for name in self.lengths if self.chance.random() < 0.5]
+        return [name if self.lengths[name] == "n" else f"attention[1, causal = true](h, {name})" for name in seen]
+
+    # Statements
+
+    def statements(self, count: int) -> None:
+        for _ in range(count):
+            kinds = (self.assign, self.halt, self.halt, self.repeat, self.scan, self.scan)
+            (self.assign if self.level > 2 else self.chance.choice(kinds))()
+
+    def assign(self) -> None:
+        length = self.chance.choice(list(self.lengths.values()))
+        name = self.fresh("v")
+        self.lines.append(f"{name} = {self.expression(length)}")
+        self.lengths[name] = length
+        self.movable.append(name)
+
+    def repeat(self) -> None:
+        states = self._some(self.movable)
+        self._loop(f"repeat {self.chance.choice((1, 2, 3))}", states)
+
+    def halt(self) -> None:
+        states = self._some(self.movable)
+        halted = self.chance.choice(states)
+        mixture = self.fresh("s") if self.chance.random() < 0.3 else ""
+        named = {mixture: self.lengths[halted]} if mixture else {}
+        rule = f"{f' as {mixture}' if mixture else ''} by {self.chance.choice(_HALTING)}"
+        self._loop(f"repeat {self.chance.choice((3, 4, 6))} halting {halted}{rule}", states, named)
+
+    def _loop(self, head: str, states: Sequence[str], named: dict[str, str] | None = None) -> None:
+        inner = _Writer(self.chance, {**self.lengths, **(named or {})}, self.movable, self.level + 1, self.fresh("_"))
+        inner.statements(self.chance.choice((0, 0, 1)))
+        for state in states:
+            inner.move(state)
+        self._close(head, inner)
+
+    def scan(self) -> None:
+        chance = self.chance
+        over = chance.choice(list(self.lengths))
+        carried = self._some(self.movable) if chance.random() < 0.8 else []
+        variable, target = self.fresh("c"), self.fresh("y")
+        inner = _Writer(
+            chance, {**self.lengths, variable: variable}, [*carried, variable], self.level + 1, self.fresh("_")
+        )
+        inner.statements(chance.choice((0, 1, 1)))
+        early = chance.random() < 0.5
+        if early:
+            inner.lines.append(f"emit {inner.glance(variable)}")
+        for state in carried:
+            inner.move(state)
+        if not early:
+            inner.lines.append(f"emit {inner.glance(variable)}")
+        carry = f" carry {', '.join(carried)}" if carried else ""
+        self._close(f"{target} = scan {variable} in chunks[{chance.choice((1, 2, 3, 4))}]({over}){carry}", inner)
+        self.lengths[target] = self.lengths[over]
+        self.movable.append(target)
+
+    def move(self, name: str) -> None:
+        moved = self.chance.choice((f"norm({name} + {{}})", f"({name} + 1)", "{}", name))
+        self.lines.append(f"{name} <- {moved.format(self.glance(name))}")
+
+    def glance(self, name: str) -> str:
+        """A sequence of the length of a value, often what the value reads of another one."""
+        if self.chance.random() < 0.5:
+            return self.expression(self.lengths[name])
+        return f"attention[1]({name}, {self.chance.choice(list(self.lengths))})"
+
+    def _some(self, names: Sequence[str]) -> list[str]:
+        return self.chance.sample(list(names), min(len(names), self.chance.choice((1, 2, 2))))
+
+    def _close(self, head: str, inner: _Writer) -> None:
+        self.lines += [f"{head} {{", *(f"    {line}" for line in inner.lines), "}"]
