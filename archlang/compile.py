@@ -78,6 +78,7 @@ def _check_module(module: Module, report: Report) -> None:
                 _check_body(declaration, report)
                 if report.has("E0421"):
                     return  # what is built on a block that is too large is too large
+            report.settle()
             for item in module.tasks.values():
                 check_signature(Declaration(item, module), report)
             for item in module.recipes.values():

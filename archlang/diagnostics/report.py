@@ -18,12 +18,20 @@ class Report:
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._warnings: dict[tuple[str, str, int, str], Diagnostic] = {}
+        self._settled: set[tuple[str, str, int, int]] = set()
+
+    def settle(self) -> None:
+        """Ends the check of blocks on their own. What is found later at a place of an error is the same mistake, with
+        the sizes of a recipe."""
+        self._settled = {_place(diagnostic) for diagnostic in self._errors.values()}
 
     def __call__(self, diagnostic: Diagnostic) -> None:
         """Adds a mistake.
 
         Raises:
             ProgramError: it is one error too many; those before it are in the exception."""
+        if _place(diagnostic) in self._settled:
+            return
         span = diagnostic.span
         key = (diagnostic.code, span.source.path, span.start, diagnostic.message)
         if not diagnostic.is_error:
@@ -57,6 +65,11 @@ class Report:
             ProgramError: there are errors."""
         if self._errors:
             raise ProgramError(_by_place(self._errors.values()))
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, str, int, int]:
+    span = diagnostic.span
+    return diagnostic.code, span.source.path, span.start, span.end
 
 
 def _by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -21,6 +21,15 @@ def test_a_mistake_that_is_reported_twice_is_told_once() -> None:
     assert [found.span.start for found in report.sorted()] == [3, 5]
 
 
+def test_a_mistake_of_a_block_is_not_reported_again_with_the_sizes_of_a_recipe() -> None:
+    report = Report()
+    report(Diagnostic("E0404", "this is `seq[3, vocab]`", Span(SOURCE, 5, 9)))
+    report.settle()
+    report(Diagnostic("E0404", "this is `seq[3, 5]`", Span(SOURCE, 5, 9)))
+    report(Diagnostic("E0402", "this is `seq[3, 5]`", Span(SOURCE, 5, 9)))
+    assert [found.message for found in report.sorted()] == ["this is `seq[3, 5]`", "this is `seq[3, vocab]`"]
+
+
 def test_the_error_after_the_last_that_is_shown_ends_the_report() -> None:
     report = Report()
     report.add(mistake(place) for place in reversed(range(MOST_ERRORS)))
