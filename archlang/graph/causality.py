@@ -9,7 +9,7 @@ from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.layout import has_halting_positions, is_idle, layout
 from archlang.types import Type
-from archlang.types.causality import CAUSAL, NOTHING, POINTWISE, Horizon, Manner, join_all
+from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, join_all
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Analysis:
     def __init__(self, instances: Mapping[str, Instance]) -> None:
         self._instances = instances
         self.known: dict[str, Horizon] = {}
-        self._one_position: set[str] = set()  # the chunks of which each has a single position
+        self._types: dict[str, Type] = {}
 
     def result(self, graph: Graph, origin: str) -> Horizon:
         inputs = [POINTWISE if value.name == origin else NOTHING for value in graph.region.inputs]
@@ -63,7 +63,7 @@ class _Analysis:
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
         self.known.update(zip((value.id for value in region.inputs), inputs, strict=True))
-        self._one_position.update(value.id for value in region.inputs if _has_one_position(value.type))
+        self._types.update((value.id, value.type) for value in region.inputs)
         results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
             arguments = [self.known[source] for source in node.inputs]
@@ -85,17 +85,25 @@ class _Analysis:
                 case _:
                     results = [join_all(arguments, depth)]
             results_of[node.id] = results
-            if len(node.types) == 1 and _has_one_position(node.types[0]):
-                self._one_position.add(node.id)
+            if len(node.types) == 1:
+                self._types[node.id] = node.types[0]
             self.known[node.id] = join_all(results, depth)
         return [self.known[result] for result in region.results]
 
     def _call(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
-        reads = self._instances[str(node.attributes["instance"])].reads
+        reads = self._instances[str(node.attributes["instance"])].reads or ("full",) * len(node.arguments)
+        result = node.types[0]
+        parts = []
         # A product of an argument, which a call may be given too, depends on what the argument does.
-        pairs = zip(arguments, map(Manner, reads or ("full",) * len(node.arguments)), strict=False)
-        total = join_all((argument.read(manner, depth) for argument, manner in pairs), depth)
-        return total if node.types[0].lengths else total.read(Manner.FULL, depth)
+        for source, argument, written in zip(node.inputs, arguments, reads, strict=False):
+            manner = Manner(written)
+            # The last position is the first of a mirrored value only while both are as long.
+            mirrors = manner is Manner.MIRRORED or argument == MIRRORED
+            if mirrors and manner is not Manner.LENGTH and self._types[source].lengths[:1] != result.lengths[:1]:
+                manner = Manner.FULL
+            parts.append(argument.read(manner, depth))
+        total = join_all(parts, depth)
+        return total if result.lengths else total.read(Manner.FULL, depth)
 
     def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count = len(node.types)
@@ -136,7 +144,8 @@ class _Analysis:
 
         states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
         results = self._region(body, [cut.cut(depth), *states, *captured], depth + 1)
-        one_position = node.inputs[0] in self._one_position
+        part = self._types[node.inputs[0]].part
+        one_position = part is not None and part.constant == 1
         outside = [
             before if result_id == inside.id else state.join(result, depth + 1).last(depth)
             for before, inside, state, result, result_id in zip(
@@ -153,10 +162,6 @@ def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], li
         if after == states:
             return states
         states = after
-
-
-def _has_one_position(kind: Type) -> bool:
-    return kind.part is not None and kind.part.constant == 1
 
 
 @dataclass(frozen=True)

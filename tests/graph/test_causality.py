@@ -168,3 +168,12 @@ def test_a_block_around_the_leak_does_not_hide_it() -> None:
     (found,) = check_text(program)
     assert found.code == "E0501"
     assert found.span.text == "attention[2](h)"
+
+
+def test_a_mirrored_value_of_another_length_is_not_mirrored_back() -> None:
+    program = (
+        'extern block cut(x: seq[n, d]) -> seq[n - 2, d] reads x pointwise python "mine:Cut"\n'
+        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n"
+        "    y = start_end(reverse(cut(reverse(h))))\n    return linear[vocab](h + y)\n}\n" + RECIPE
+    )
+    assert [mistake.code for mistake in check_text(program)] == ["E0501"]
