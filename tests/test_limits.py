@@ -16,9 +16,12 @@ from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS
 from archlang.graph import points
 from archlang.graph.calls import _DEEPEST as DEEPEST_CALL
+from archlang.graph.loops import MOST_STEPS_OF_A_LOOP
 from archlang.graph.points import MOST_POINTS
 from archlang.graph.recipe import MOST_VARIED
 from archlang.graph.regions import LARGEST as MOST_OPERATIONS
+from archlang.graph.regions import MOST_LOOP_STEPS
+from archlang.graph.signature import LARGEST_SIZE
 from archlang.names.modules import MOST_USES
 from archlang.syntax.build import DEEPEST
 from archlang.syntax.reading import LARGEST
@@ -290,6 +293,9 @@ def test_the_page_of_the_language_lists_every_limit() -> None:
         ("W0203", MOST_WARNINGS),
         ("E0228", MOST_STEPS),
         ("E0421", MOST_OPERATIONS),
+        ("E0308", MOST_STEPS_OF_A_LOOP),
+        ("E0421", MOST_LOOP_STEPS),
+        ("E0426", LARGEST_SIZE),
         ("E0307", MOST_TERMS),
         ("E0307", MOST_FACTORS),
         ("E0615", MOST_VARIED),

@@ -29,6 +29,8 @@ from archlang.syntax.tree import (
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 
+MOST_STEPS_OF_A_LOOP = 10_000
+
 
 class Loops(Expressions):
     """Turns loops into nodes with a region."""
@@ -43,7 +45,7 @@ class Loops(Expressions):
             number = value.constant
             if number is None:
                 self._require_known(expression, frame)
-            if number is None or 0 <= number <= 10_000:
+            if number is None or 0 <= number <= MOST_STEPS_OF_A_LOOP:
                 return number
         self.report(name_mistakes.bad_count(expression.span, word, describe(value)))
         return None

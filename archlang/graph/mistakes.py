@@ -256,7 +256,7 @@ def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
 def too_large(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0421",
-        f"this model unfolds to more than {limit} operations",
+        f"this model unfolds to more than {limit} operations or modules",
         span,
         "too large",
         remedy="use `repeat` or `stack` instead of blocks that contain each other many times",
