@@ -341,9 +341,13 @@ class _Walk:
     def _scan(
         self, name: str, loop: Loop, runtime: Scan, arguments: Sequence[Value], memory: Memory
     ) -> list[Value] | None:
-        """A loop over chunks, of which the last one grows. What it carries moves when a chunk is full."""
+        """A loop over chunks, of which the last one grows. What it carries moves when a chunk is full. None where what
+        is cut has another length than the field, or changes at positions that were there before."""
         fixed = arguments[1:]
         if not runtime.emits or any(one.kind is not Kind.FIXED for one in fixed):
+            return None
+        cut = loop.node.inputs[0]
+        if loop.node.types[-1].lengths != (self._length,) or self._horizons[cut].sees_future:
             return None
         (length,) = loop.node.regions[0].inputs[0].type.lengths
         walk = self._within.setdefault(length, _Walk(self._program, length, self._horizons))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
@@ -12,12 +13,24 @@ from archlang.types import Type
 from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, join_all
 
 
+class Reason(Enum):
+    """Why a node makes a value that sees the future of values that do not."""
+
+    READS_ALL = "reads every position"
+    READS_FROM_THE_END = "reads from the last position"
+    READS_FROM_OUTSIDE = "reads a sequence from outside of the chunk, which has later positions"
+    HALTS_BY_ALL = "halts by every position"
+    MOVES_FOR_OTHERS = "moves a state while any position goes on"
+    ENDS_WITH_THE_LAST = "gives what the last chunk has left"
+
+
 @dataclass(frozen=True)
 class Leak:
-    """How a result comes to see the future: the node that first reads ahead, and the nodes that carry it to the result,
-    in order."""
+    """How a result comes to see the future: the node that first looks ahead and why, and the nodes that carry it to the
+    result, in order."""
 
     culprit: Node
+    reason: Reason
     carriers: tuple[Node, ...]
 
 
@@ -27,9 +40,10 @@ def horizon(graph: Graph, origin: str) -> Horizon:
 
 
 def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
-    """The horizon in the input called `origin` of each value by its id, also in loops. That of a loop covers all of its
-    results. A value in a loop of no steps has none."""
-    analysis = _Analysis(graph.instances)
+    """The horizon in the input called `origin`, and in its length, of each value by its id, also in loops: where it
+    does not see the future, position i of the value stays as it is when the input grows. The horizon of a loop covers
+    all of its results. A value in a loop of no steps has none."""
+    analysis = _Analysis(graph.instances, with_length=True)
     analysis.result(graph, origin)
     return analysis.known
 
@@ -40,15 +54,17 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
     if not analysis.result(graph, origin).sees_future:
         return None
     path, _ = _Trace(analysis).back(graph.region, graph.region.results[0])
-    return Leak(path[0], tuple(path[1:]))
+    return Leak(path[0], analysis.reason(path[0]), tuple(path[1:]))
 
 
 class _Analysis:
     """The horizon of every value in one input. `known` has the last, and so the largest, horizon of each id: ids are
-    unique in a graph, and loops run until nothing changes. `depth` is the number of scans around a region."""
+    unique in a graph, and loops run until nothing changes. `depth` is the number of scans around a region. With
+    `with_length`, the positions that a sequence has count like data of theirs."""
 
-    def __init__(self, instances: Mapping[str, Instance]) -> None:
+    def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
+        self._with_length = with_length
         self.known: dict[str, Horizon] = {}
         self._types: dict[str, Type] = {}
 
@@ -59,6 +75,19 @@ class _Analysis:
     def looks_ahead(self, node: Node) -> bool:
         """Whether a call makes something that sees the future of causal arguments."""
         return node.op == "call" and self._call(node, [CAUSAL] * len(node.arguments), 0).sees_future
+
+    def reason(self, node: Node) -> Reason:
+        """Why a node looks ahead."""
+        if node.op == "halting":
+            instance = self._instances[str(node.attributes["instance"])]
+            by_itself = instance.per_position and instance.reads[:1] != ("full",)
+            return Reason.MOVES_FOR_OTHERS if by_itself else Reason.HALTS_BY_ALL
+        if node.op == "scan":
+            return Reason.ENDS_WITH_THE_LAST
+        if not self.looks_ahead(node):
+            return Reason.READS_FROM_OUTSIDE
+        reads = self._instances[str(node.attributes["instance"])].reads
+        return Reason.READS_ALL if "full" in reads or not reads else Reason.READS_FROM_THE_END
 
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
@@ -97,6 +126,8 @@ class _Analysis:
         # A product of an argument, which a call may be given too, depends on what the argument does.
         for source, argument, written in zip(node.inputs, arguments, reads, strict=False):
             manner = Manner(written)
+            if manner is Manner.LENGTH and self._with_length:
+                manner = Manner.POINTWISE  # that position i exists is what it says of the length
             # The last position is the first of a mirrored value only while both are as long.
             mirrors = manner is Manner.MIRRORED or argument == MIRRORED
             if mirrors and manner is not Manner.LENGTH and self._types[source].lengths[:1] != result.lengths[:1]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, suggest
+from archlang.graph.causality import Reason
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.causality import MANNERS
@@ -364,16 +365,27 @@ def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
 
 
 def sees_future(
-    span: Span, model: str, task: str, culprit: str, path: Sequence[str], labels: Iterable[Label]
+    span: Span, model: str, task: str, culprit: str, reason: Reason, path: Sequence[str], labels: Iterable[Label]
 ) -> Diagnostic:
     return Diagnostic(
         "E0501",
         f"`{model}` sees the future, and `{task}` asks to predict it: {' -> '.join(path)}",
         span,
-        f"{culprit} reads every position",
+        f"`{culprit}` {reason.value}",
         tuple(labels),
-        "give it `causal = true` if it has that static, or read from the past only",
+        _PAST_REMEDY[reason],
     )
+
+
+_PAST_REMEDY = {
+    Reason.READS_ALL: "give it `causal = true` if it has that static, or read from the past only",
+    Reason.READS_FROM_THE_END: "reverse the result again, or read from the past only",
+    Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
+    Reason.HALTS_BY_ALL: "halt each position by itself, with `token_halt` or `global_halt[causal = true]`",
+    Reason.MOVES_FOR_OTHERS: "move it in a loop of its own; a state that has the positions of the "
+    "halting state moves where that does",
+    Reason.ENDS_WITH_THE_LAST: "read the state inside of the scan, before it moves",
+}
 
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:

@@ -410,15 +410,17 @@ class Planner:
         if leak is None:
             return None
         culprit = leak.culprit
-        name = _node_name(culprit)
-        path = [origin, name, *(_node_name(node) for node in leak.carriers if node.op != "part"), "result"]
+        name = _node_name(culprit, graph)
+        path = [origin, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
         labels = [Label(span, f"`{item.name}` scores each position by what follows it")]
         labels += [
             Label(node.span, "carried on here")
             for node in leak.carriers[:2]
             if node.span is not None and node.op in ("call", "apply")
         ]
-        return mistakes.sees_future(culprit.span or span, model.name, item.name, f"`{name}`", _unrepeated(path), labels)
+        return mistakes.sees_future(
+            culprit.span or span, model.name, item.name, name, leak.reason, _unrepeated(path), labels
+        )
 
     @cached_property
     def _vary(self) -> dict[str, tuple[StaticValue, ...]]:
@@ -524,9 +526,12 @@ def _same_weights(left: Graph, right: Graph) -> bool:
     return weights(left) == weights(right) and copies(left) == copies(right)
 
 
-def _node_name(node: Node) -> str:
+def _node_name(node: Node, graph: Graph) -> str:
+    """What a user calls a node: the block, or the name that `let` gives to it."""
     if node.op in ("call", "halting"):
-        return str(node.attributes["instance"]).split(".")[-1]
+        path = str(node.attributes["instance"])
+        block, name = graph.instances[path].block, path.split(".")[-1]
+        return block if name.rstrip("0123456789") == f"{block}_" else name
     if node.op == "apply":
         return str(node.attributes["block"])
     return node.name or node.op
