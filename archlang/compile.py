@@ -58,6 +58,9 @@ def _check(module: Module, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnosti
         report.add(diagnostics)
         if not report.has("E0210"):  # a circle of blocks cannot be unfolded
             _check_module(module, report)
+        if any(diagnostic.code.startswith("E01") for diagnostic in diagnostics):
+            # What is missing may stand where the text could not be read.
+            return tuple(diagnostic for diagnostic in report.sorted() if diagnostic.code != "E0214")
     except ProgramError as error:
         return error.diagnostics  # there are more errors than are shown
     return report.sorted()

@@ -69,6 +69,10 @@ def signature(item: Item) -> str:
         text += f"({inputs}){result}"
     if item.signature.where:
         text += "\n    where " + ",\n        ".join(unparse(condition) for condition in item.signature.where)
+    if isinstance(item, Extern):
+        reads = [f"reads {', '.join(map(unparse, item.reads))}"] if item.reads else []
+        for clause in (*reads, *map(unparse, item.caveats), *["pure"] * item.pure):
+            text += f"\n    {clause}"
     return text
 
 

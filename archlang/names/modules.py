@@ -125,7 +125,7 @@ class Loader:
         return self._resolve(program, Path(source.path))
 
     def _load(self, path: Path, shown: str) -> Module:
-        key = path.resolve()
+        key = Path(os.path.realpath(path))  # unlike `Path.resolve`, it takes links that lead in a circle
         if key not in self._modules:
             self._open[key] = shown
             self._modules[key] = self.load_source(read(shown))

@@ -116,6 +116,10 @@ def seed_out_of_bounds(seed: int, highest: int) -> RunError:
     return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
 
 
+def no_weights() -> RunError:
+    return RunError("the model has no weights to train", "use a block with weights, such as `linear`")
+
+
 def foreign_optimizer(optimizer: str) -> RunError:
     return RunError(f"the optimizer `{optimizer}` is not one of archlang's", "use adamw, adam, rmsprop or sgd")
 

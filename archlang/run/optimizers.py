@@ -19,8 +19,10 @@ def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module, precis
     not must not train them together.
 
     Raises:
-        RunError: it is none of archlang's."""
+        RunError: it is none of archlang's, or nothing learns."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
+    if not weights:
+        raise mistakes.no_weights()
     betas = (settings.beta1, settings.beta2)
     lr, decay, epsilon = settings.lr, settings.weight_decay, settings.epsilon
     fused = precision != "16"

@@ -11,6 +11,7 @@ from archlang.cli.signatures import Item, signature
 from archlang.names import library
 from archlang.source import Source
 from archlang.syntax.parser import parse
+from archlang.syntax.tree import Extern
 from tests.cli.conftest import Command
 
 ITEMS = {**library.blocks(), **library.tasks(), **library.optimizers()}
@@ -85,8 +86,14 @@ def test_an_unknown_name_is_guessed(archlang: Command, command: str, name: str, 
 @pytest.mark.parametrize("item", [pytest.param(item, id=name) for name, item in ITEMS.items()])
 def test_a_shown_signature_is_the_one_in_the_file(item: Item) -> None:
     text = signature(item)
-    body = " { return 0 }" if item.word in ("block", "model") else ""
-    extern = f'extern {text} python "a:B"' if item.word in ("task", "optimizer") else f"{text}{body}"
-    (shown,) = parse(Source("shown", extern)).items
+    whole = f'extern {text} python "a:B"' if isinstance(item, Extern) else f"{text} {{ return 0 }}"
+    (shown,) = parse(Source("shown", whole)).items
     # Spans differ and are no part of what a signature says.
     assert signature(shown) == text  # type: ignore[arg-type]  # what was parsed is an item of the same kind
+
+
+def test_a_shown_block_says_what_it_reads_and_what_it_does_not_promise(archlang: Command) -> None:
+    shown = archlang("blocks", "attention").out
+    assert "reads q pointwise, kv causal when causal and causal_rule == always else full" in shown
+    assert "random in training when dropout > 0 or output_dropout > 0" in shown
+    assert "pure" in archlang("blocks", "relu").out.splitlines()[1]

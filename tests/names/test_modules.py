@@ -100,3 +100,17 @@ def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it
     for name in ("one.arch", "another.arch"):
         (tmp_path / name).write_text("use archlang.models.broken\n" + LAYER)
         assert codes(tmp_path / name) == codes(broken) != []
+
+
+def test_a_link_that_leads_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "loop.arch").symlink_to(tmp_path / "loop.arch")
+    assert codes(tmp_path / "loop.arch") == ["E0108"]
+
+
+def test_a_model_that_could_not_be_read_is_not_reported_as_missing(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    file.write_text(
+        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n    h <- scan c in h\n"
+        "    return linear[vocab](h)\n}\nrecipe r { task flipflop model m train adamw[steps = 10] }\n"
+    )
+    assert set(codes(file)) == {"E0101"}

@@ -70,6 +70,13 @@ def test_weights_that_do_not_learn_are_left_alone() -> None:
     assert [id(weight) for weight in made.param_groups[0]["params"]] == [id(layer.weight)]
 
 
+def test_a_model_without_weights_is_not_trained() -> None:
+    with pytest.raises(RunError, match="no weights to train"):
+        make_optimizer(
+            Chosen("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Identity()
+        )
+
+
 def test_an_optimizer_of_someone_else_is_refused() -> None:
     with pytest.raises(RunError, match="`lion` is not one of archlang's"):
         make_optimizer(Chosen("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2))

@@ -9,9 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-_HEAD = (
-    "model m[d = 4](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n    m = learned[3, d, init = normal]()\n"
-)
+_HEAD = """model m[d = 4](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    m = learned[3, d, init = normal]()
+    z = absolute_positions(zeros[d](x))
+    f = start_end(h)
+"""
 _HALTING = (
     "token_halt[0.8]", "token_halt[0.8, transition = true]", "global_halt[0.8, causal = true]", "global_halt[0.8]",
     "act[epsilon = 0.3, ponder = equation]",
@@ -20,7 +23,7 @@ _HALTING = (
 
 def daring(seed: int) -> str:
     """The text of a program whose model is `m`."""
-    writer = _Writer(random.Random(seed), {"h": "n", "m": "3"}, ("h", "m"), 0)
+    writer = _Writer(random.Random(seed), {"h": "n", "m": "3", "z": "n", "f": "n + 2"}, ("h", "m", "z", "f"), 0)
     writer.statements(writer.chance.choice((1, 1, 2, 3)))
     total = " + ".join(["h", *writer.seen()])
     body = "".join(f"    {line}\n" for line in (*writer.lines, f"return linear[vocab]({total})"))

@@ -58,7 +58,7 @@ CONSTRUCTS = {
 
 
 # Of the daring programs those that are accepted as causal are tried for that; the others show nothing more.
-NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "daring": ("causal",)}
+NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "daring": ("causal", "decoding")}
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
