@@ -61,6 +61,8 @@ class Memory:
     total: int = 0
     """how many there are now"""
     carried: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
+    unfit: set[str] = field(default_factory=set)
+    """the loops that are run on all positions"""
 
     def whole(self, name: str, index: int, value: Value) -> Any:
         """All positions of an input: those that this use of it has seen, and the new ones."""
@@ -269,7 +271,9 @@ class _Walk:
         runtime = find(owner, [loop.name])
         kinds = {one.kind for one in (*arguments, *masks.values())}
         results: list[Value] | None = None
-        if Kind.NEW in kinds and Kind.WHOLE not in kinds:
+        if name in memory.unfit:
+            pass
+        elif Kind.NEW in kinds and Kind.WHOLE not in kinds:
             match runtime:
                 case Repeat(count=count):
                     results = self._steps(name, loop, [owner] * count, arguments, memory)
@@ -280,6 +284,11 @@ class _Walk:
         elif isinstance(runtime, Scan) and arguments[0].kind is Kind.WHOLE and not _uses(node, runtime.carried):
             results = self._scan(name, loop, runtime, arguments, memory)
         if results is None:
+            # What was begun of it is of no use, now and later.
+            if name not in memory.unfit:
+                memory.unfit.add(name)
+                if memory.seen:
+                    raise _Restart
             data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
             found = runtime(*data, **{key: one.data for key, one in masks.items()})
             kind = Kind.FIXED if kinds <= {Kind.FIXED} else Kind.WHOLE

@@ -412,3 +412,24 @@ def test_wrong_calls_say_what_is_wanted(writer: Architecture) -> None:
         writer.decode(source, source, begin=0, limit=2)
     with pytest.raises(TypeError, match="nothing says when to stop"):
         writer.decode(source, begin=0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = scan c in chunks[3](h) { z = scan e in chunks[2](c) { emit reverse(reverse(e)) }\n emit z }",
+        "y = scan c in chunks[3](h) { z = scan e in chunks[1](c) { emit attention[1](e) }\n emit z }",
+        "e = start_end(h)\n s = scan c in chunks[3](e) { emit c }\n y = attention[1, causal = true](h, s)",
+        "y = lstm[d](attention[1](absolute_positions(zeros[d](x))))",
+        "y = attention[1, causal = true](h, reverse(absolute_positions(zeros[d](x))))",
+        "m = learned[2, d, init = normal]()\n"
+        " s = scan c in chunks[2](h) carry m { emit c + attention[1](c, m)\n m <- m }\n y = s + attention[1](h, m)",
+    ],
+)
+@pytest.mark.parametrize("prompt", [1, 4, 7])
+def test_what_changes_as_the_answer_grows_is_computed_anew(compiled: Compiled, body: str, prompt: int) -> None:
+    text = f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n h = embed[d](x)\n {body}\n return linear[vocab](y)\n}}"
+    module = compiled(text).double().eval()
+    begin = torch.randint(0, 11, (2, prompt))
+    cached = module.decode(begin=begin, limit=5)
+    torch.testing.assert_close(cached.logits, module.decode(begin=begin, limit=5, cache=False).logits)
