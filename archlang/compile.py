@@ -16,16 +16,18 @@ from archlang.graph.graph import Graph
 from archlang.graph.plan import Chosen, Plan
 from archlang.graph.recipe import Planner, model_sizes, parts_of
 from archlang.graph.search import SearchPlan, SearchPlanner
-from archlang.graph.signature import parameter_kind
+from archlang.graph.signature import TASK_SIZES, parameter_kind
 from archlang.graph.signature_check import check_signature
 from archlang.graph.table import TablePlan, TablePlanner
+from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import BlockValue, Bound, Value
 from archlang.names.mistakes import too_much_work
 from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_setting
-from archlang.syntax.tree import Boolean, Definition, Extern, Number, Recipe, Setting, Table
+from archlang.syntax.tree import Boolean, Definition, Extern, Name, Number, Recipe, Setting, Table
+from archlang.syntax.walk import walk
 from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
@@ -249,6 +251,7 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     report.stop_at_errors()
     declaration = _find_model(module, model, str(path))
     given = dict(statics or {})
+    _require_statics(declaration, given)
     gives = {name: size for name in ("vocab", "classes") if isinstance(size := given.pop(name, None), int)}
     bound = {name: Bound(_value(value), None) for name, value in given.items()}
     for parameter in declaration.item.signature.statics:
@@ -262,6 +265,22 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     if found is None:
         raise ProgramError([mistakes.needs_task(declaration.span, declaration.name, ("vocab", "classes"))])
     return found
+
+
+def _require_statics(declaration: Declaration, given: Mapping[str, StaticValue]) -> None:
+    """Refuses what is neither a static of a model nor a size that a task gives.
+
+    Raises:
+        ProgramError: there is such a thing, or a size is no whole number."""
+    signature, start, name = declaration.item.signature, declaration.span, declaration.name
+    known = {*TASK_SIZES, *(parameter.name for parameter in signature.statics)}
+    types = [*(parameter.type for parameter in signature.inputs), *filter(None, [signature.result])]
+    known |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
+    for unknown in sorted(given.keys() - known):
+        raise ProgramError([name_mistakes.unknown_static(start, unknown, name, known, start)])
+    for size in TASK_SIZES:
+        if size in given and (isinstance(given[size], bool) or not isinstance(given[size], int)):
+            raise ProgramError([name_mistakes.wrong_kind(start, size, "int", f"`{given[size]}`", None)])
 
 
 def statics_of(settings: Mapping[str, str]) -> dict[str, StaticValue]:
@@ -285,8 +304,6 @@ def _find_model(module: Module, name: str | None, path: str) -> Declaration:
     }
     found = definitions.get(name) if name else next(iter(definitions.values()), None)
     if found is None:
-        from archlang.names import mistakes as name_mistakes
-
         start = Span(module.program.source, 0, 0)
         raise ProgramError([name_mistakes.unknown_model(start, name or path, definitions)])
     return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +31,7 @@ def hold_blocks(
         list[Path] | None,
         typer.Option("--plugin", help="A Python file of blocks of your own. It is run: read it first."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the weights and of the samples.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="Of the weights and of the samples.")] = 0,
     thorough: Annotated[bool, typer.Option("--thorough", help="Test longer samples too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON, and nothing else.")] = False,
 ) -> None:
@@ -44,14 +46,15 @@ def hold_blocks(
 
     from archlang.contracts import hold, importable, library_blocks, program_blocks, require_trust
 
-    names, plugins = list(targets or ()), plugin or []
+    names, plugins = list(dict.fromkeys(targets or ())), plugin or []
     is_program = bool(names) and (names[0].endswith(".arch") or Path(names[0]).is_file())
     blocks = program_blocks(names[0], names[1:]) if is_program else library_blocks(names)
     require_trust(blocks, plugins)
     verdicts: list[Verdict] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     shown = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
-    with importable(plugins), shown as progress:
+    # What a block prints is no verdict.
+    with redirect_stdout(sys.stderr), importable(plugins), shown as progress:
         bar = progress.add_task("testing", total=len(blocks))
         for block in blocks:
             progress.update(bar, description=block.name)

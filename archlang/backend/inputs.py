@@ -186,6 +186,8 @@ def integers(value: object, mistake: Callable[..., Exception], *facts: object) -
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise mistake(value, *facts)
     try:
+        if any(isinstance(one, bool) for one in value):
+            raise mistake(value, *facts)
         return torch.tensor([operator.index(one) for one in value], dtype=torch.int64)
     except (TypeError, ValueError, RuntimeError):  # the last two: beyond 64 bits
         raise mistake(value, *facts) from None

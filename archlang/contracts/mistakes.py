@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from archlang.contracts.cases import Case
 from archlang.diagnostics import ArchlangError, Diagnostic, Label
@@ -34,6 +35,16 @@ def unknown_block(name: str, where: str, known: Collection[str]) -> ContractErro
     return ContractError(f"{where} has no extern block `{name}`", suggest(name, known, f"there are {listed(known)}"))
 
 
+def no_plugin(path: Path) -> ContractError:
+    return ContractError(f"there is no file `{path}` to be a plugin", "name a Python file after `--plugin`")
+
+
+def plugins_of_one_name(first: Path, second: Path) -> ContractError:
+    return ContractError(
+        f"the plugins `{first}` and `{second}` have one name", "`python` names a plugin by its file: rename one"
+    )
+
+
 def foreign_block(block: str, python: str) -> ContractError:
     module = python.partition(":")[0]
     return ContractError(
@@ -46,7 +57,7 @@ def foreign_block(block: str, python: str) -> ContractError:
 # Blocks that break their word
 
 
-def raises(case: Case, place: str, error: Exception, facts: Facts) -> Diagnostic:
+def raises(case: Case, place: str, error: BaseException, facts: Facts) -> Diagnostic:
     reason = str(error).strip().partition("\n")[0]
     return _mistake(
         "E0701",
@@ -56,6 +67,18 @@ def raises(case: Case, place: str, error: Exception, facts: Facts) -> Diagnostic
         case,
         facts,
         "mend the class, or let `where` refuse these statics and sizes",
+    )
+
+
+def no_halting_block(case: Case, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0714",
+        f"`{case.item.name}` gives `prob`, but {case.item.python} is no HaltingBlock",
+        case.item.python_span,
+        "no HaltingBlock",
+        case,
+        facts,
+        "derive it from archlang.backend.halting.HaltingBlock",
     )
 
 

@@ -36,7 +36,13 @@ def require_trust(declarations: Sequence[Declaration], plugins: Sequence[Path]) 
     """Refuses blocks whose Python is neither archlang's nor a plugin's.
 
     Raises:
-        ContractError: there is such a block."""
+        ContractError: there is such a block, a plugin is no file, or two plugins have one name."""
+    names: dict[str, Path] = {}
+    for plugin in plugins:
+        if not plugin.is_file():
+            raise mistakes.no_plugin(plugin)
+        if names.setdefault(plugin.stem, plugin) != plugin:
+            raise mistakes.plugins_of_one_name(names[plugin.stem], plugin)
     trusted = {plugin.stem for plugin in plugins}
     for declaration in declarations:
         item = declaration.item

@@ -41,10 +41,7 @@ _THOROUGH_LENGTHS = (1, 2, 5, 7)
 
 def hold(declaration: Declaration, seed: int = 0, thorough: bool = False) -> list[Verdict]:
     """Whether a block keeps each property, at every case. Its Python must be importable. What torch's generator is at
-    does not change.
-
-    Raises:
-        BuildError: there is no such class."""
+    does not change."""
     name = declaration.name
     found = tables(declaration)
     if isinstance(found, str):

@@ -17,6 +17,8 @@ def result(subject: Subject) -> None:
 
     Raises:
         Broken: it raises an error, or its result is another than its signature says."""
+    if subject.case.result.name in ("prob", "probs") and not subject.halts:
+        raise Broken(mistakes.no_halting_block(subject.case, subject.facts()))
     for sizes in subject.sizes():
         for count in _BATCHES:
             subject.several([subject.sample(sizes, salt) for salt in range(count)])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.halting import HaltingBlock, Tally
 from archlang.backend.instances import plant
 from archlang.backend.lengths import named_lengths
-from archlang.backend.mistakes import ConstructionError
+from archlang.backend.mistakes import BuildError, ConstructionError
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK, DATA_LENGTH, Case
 from archlang.contracts.samples import Sample, Sizes
@@ -80,6 +80,8 @@ class Subject:
             cause = error.__cause__
             reason = cause if isinstance(cause, Exception) else error
             raise Broken(mistakes.raises(self.case, "its constructor", reason, self.facts())) from error
+        except BuildError as error:
+            raise Broken(mistakes.raises(self.case, "loading it", error, self.facts())) from error
         return root
 
     @cached_property
@@ -144,7 +146,7 @@ class Subject:
                 result = block(*(arguments or [len(batch)]), **masks)
         except Broken:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Broken(mistakes.raises(self.case, "its forward", error, self.facts(batch, padded))) from error
         if isinstance(block, HaltingBlock):
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]

@@ -434,7 +434,7 @@ def bad_count(span: Span, word: str, value: str) -> Diagnostic:
 def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     return Diagnostic(
         "E0309",
-        f"`{name}` flows at run time, but a value between brackets is fixed at compile time",
+        f"`{name}` flows at run time, but this is fixed at compile time",
         span,
         "not static",
         (Label(bound, f"`{name}` is bound here"),),

@@ -428,8 +428,8 @@ def test_wrong_calls_say_what_is_wanted(writer: Architecture) -> None:
 )
 @pytest.mark.parametrize("prompt", [1, 4, 7])
 def test_what_changes_as_the_answer_grows_is_computed_anew(compiled: Compiled, body: str, prompt: int) -> None:
-    text = f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n h = embed[d](x)\n {body}\n return linear[vocab](y)\n}}"
-    module = compiled(text).double().eval()
+    head = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n h = embed[d](x)\n"
+    module = compiled(f"{head} {body}\n return linear[vocab](y)\n}}").double().eval()
     begin = torch.randint(0, 11, (2, prompt))
     cached = module.decode(begin=begin, limit=5)
     torch.testing.assert_close(cached.logits, module.decode(begin=begin, limit=5, cache=False).logits)

@@ -55,7 +55,9 @@ def test_without_the_flag_no_python_of_a_program_runs(archlang: Command, folder:
     assert said.code == 1
     assert "add `--plugin mine.py`" in said.err
     assert not (folder / "ran").exists()
+    Path("other.py").write_text("")
     assert "add `--plugin mine.py`" in archlang("test", "shift.arch", "--plugin", "other.py").err
+    assert "there is no file `another.py`" in archlang("test", "shift.arch", "--plugin", "another.py").err
 
 
 def test_a_block_of_ones_own_is_tested(archlang: Command) -> None:

@@ -30,7 +30,8 @@ SHOWS = {
 def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, model: str) -> None:
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
-    found = graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, "k": 5})
+    sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
+    found = graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
     module = build(found).eval()
     inputs = [field(value.type, LENGTH)[:1] for value in found.region.inputs]
     inputs = [one.float() if one.is_floating_point() else one for one in inputs]
