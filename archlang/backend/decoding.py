@@ -83,6 +83,9 @@ def decode(
         raise mistakes.nothing_to_begin_with(name, program.fields[target])
     vocabulary = program.inputs[target].vocabulary
     assert vocabulary is not None
+    for argument, value in (("end", end), ("limit", limit)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise mistakes.no_integer(argument, value)
     if end is not None and not 0 <= end < vocabulary:
         raise mistakes.no_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:

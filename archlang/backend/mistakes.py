@@ -176,6 +176,10 @@ def nothing_to_begin_with(model: str, field: str) -> ValueError:
     return ValueError(f"`{model}` writes `{field}` from at least one token, and `begin` has none")
 
 
+def no_integer(argument: str, value: object) -> TypeError:
+    return TypeError(f"{argument} is an integer, and got {value!r}")
+
+
 def negative_limit(limit: int) -> ValueError:
     return ValueError(f"limit is {limit}, and must be 0 or more")
 

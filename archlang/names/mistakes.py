@@ -102,6 +102,16 @@ def file_not_found(span: Span, path: str) -> Diagnostic:
     )
 
 
+def no_program_to_use(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0232",
+        f"`{path}` is no program: a file that is used is called `….arch`, also behind links",
+        span,
+        "not an `.arch` file",
+        remedy="name an `.arch` file, or rename it",
+    )
+
+
 def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         "E0209",

@@ -125,7 +125,7 @@ class Loader:
         return self._resolve(program, Path(source.path))
 
     def _load(self, path: Path, shown: str) -> Module:
-        key = Path(os.path.realpath(path))  # unlike `Path.resolve`, it takes links that lead in a circle
+        key = _place(path)
         if key not in self._modules:
             self._open[key] = shown
             self._modules[key] = self.load_source(read(shown))
@@ -188,7 +188,11 @@ class Loader:
                 return
             target, shown = found, str(found)
         # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
-        key = Path(os.path.realpath(target))
+        key = _place(target)
+        # So that a stranger's program, whose errors show lines of what it uses, reads programs only.
+        if use.is_file and key.suffix != ".arch":
+            self.diagnostics.append(mistakes.no_program_to_use(use.path_span, use.path))
+            return
         if key in self._open:
             waiting = list(self._open)
             circle = [self._open[place] for place in waiting[waiting.index(key) :]]
@@ -205,6 +209,15 @@ class Loader:
         prefix = f"{use.alias}." if use.alias else ""
         for name, declaration in module.own.items():
             used[prefix + name] = declaration
+
+
+def _place(path: Path) -> Path:
+    """The file behind all links. Unlike `Path.resolve`, it takes links that lead in a circle, and names that no file
+    can have."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return path
 
 
 _BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)

@@ -46,11 +46,13 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
 
     Raises:
         ValueError: there is no such pass, or it is needed."""
-    if unknown := set(without) - set(NAMES):
-        raise ValueError(f"no pass that can be left out is called {', '.join(sorted(unknown))}")
+    names = {without} if isinstance(without, str) else set(without)
+    if unknown := names - set(NAMES):
+        called = ", ".join(sorted(unknown))
+        raise ValueError(f"no pass that can be left out is called {called}; they are {', '.join(NAMES)}")
     verify(graph)
     for step in PASSES:
-        if step.run is not None and step.name not in without:
+        if step.run is not None and step.name not in names:
             graph = step.run(graph)
     verify(graph)
     return graph
