@@ -249,7 +249,7 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     module = loader.load(path)
     report.add(loader.diagnostics)
     report.stop_at_errors()
-    declaration = _find_model(module, model, str(path))
+    declaration = _find_model(module, model)
     given = dict(statics or {})
     _require_statics(declaration, given)
     gives = {name: size for name in ("vocab", "classes") if isinstance(size := given.pop(name, None), int)}
@@ -296,7 +296,7 @@ def statics_of(settings: Mapping[str, str]) -> dict[str, StaticValue]:
     return statics
 
 
-def _find_model(module: Module, name: str | None, path: str) -> Declaration:
+def _find_model(module: Module, name: str | None) -> Declaration:
     definitions = {
         key: declaration
         for key, declaration in module.own.items()
@@ -305,7 +305,8 @@ def _find_model(module: Module, name: str | None, path: str) -> Declaration:
     found = definitions.get(name) if name else next(iter(definitions.values()), None)
     if found is None:
         start = Span(module.program.source, 0, 0)
-        raise ProgramError([name_mistakes.unknown_model(start, name or path, definitions)])
+        mistake = name_mistakes.unknown_model(start, name, definitions) if name else name_mistakes.no_model(start)
+        raise ProgramError([mistake])
     return found
 
 

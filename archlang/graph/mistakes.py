@@ -431,6 +431,16 @@ def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
     )
 
 
+def no_class(span: Span, python: str) -> Diagnostic:
+    return Diagnostic(
+        "E0506",
+        f"`{python}` does not name a class of Python",
+        span,
+        "no class",
+        remedy='write the module and the class: `python "mine:Shift"`',
+    )
+
+
 # Recipes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from archlang.diagnostics import Diagnostic
@@ -20,6 +21,7 @@ from archlang.types.causality import MANNERS
 # What a caveat may be about; the grammar has words of their own for the last three.
 CAVEATS = ("padding", "batch", "random", "training", "gradients")
 
+_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 Report = Callable[[Diagnostic], None]
 
 
@@ -65,6 +67,8 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
+    if item.word == "block" and not _CLASS.fullmatch(item.python):
+        report(mistakes.no_class(item.python_span or item.name_span, item.python))
     inputs = {parameter.name for parameter in item.signature.inputs}
     for reads in item.reads:
         if reads.input not in inputs:

@@ -92,10 +92,10 @@ def move_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
     )
 
 
-def file_not_found(span: Span, path: str) -> Diagnostic:
+def file_not_found(span: Span, path: str, exists: bool) -> Diagnostic:
     return Diagnostic(
         "E0208",
-        f"there is no file `{path}`",
+        f"`{path}` is not a regular file" if exists else f"there is no file `{path}`",
         span,
         "not found",
         remedy="a path is relative to the file that says `use`",
@@ -165,6 +165,12 @@ def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnos
         span,
         "unknown optimizer",
         remedy=suggest(name, possible, f"there are {listed(possible)}"),
+    )
+
+
+def no_model(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0214", "this file has no model", span, "no model", remedy="write `model name(x: tokens[n]) -> … { … }`"
     )
 
 

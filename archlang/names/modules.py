@@ -199,7 +199,7 @@ class Loader:
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
         if use.is_file and not os.path.isfile(target):
-            self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path))
+            self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
             return
         try:
             module = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
