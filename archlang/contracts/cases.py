@@ -27,7 +27,7 @@ DATA_LENGTH = "length of data"
 # for another one shows.
 _COUNTS = (2, 4, 3, 6, 1, 8, 0)
 _WIDTHS = (4, 6, 3, 8, 2, 5, 1)
-_OTHER_COUNTS = (1, 2)
+_OTHER_COUNTS = (1, 2, 0)
 # A default above this is tested once; it would make everything slow.
 _LARGE = 16
 _FLOATS = (0.5,)

@@ -190,7 +190,7 @@ class Loader:
         # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
         key = _place(target)
         # So that a stranger's program, whose errors show lines of what it uses, reads programs only.
-        if use.is_file and key.suffix != ".arch":
+        if use.is_file and not key.name.endswith(".arch"):
             self.diagnostics.append(mistakes.no_program_to_use(use.path_span, use.path))
             return
         if key in self._open:

@@ -429,7 +429,7 @@ block side(h: seq[n, d]) -> seq[n, d] {{
 }}
 """
 LANGUAGE = """
-model next_token[heads: int, ff: int, layers: int, head_dim: int](x: tokens[n]) -> logits[n, classes] {
+model next_token[d: int, heads: int, ff: int, layers: int, head_dim: int](x: tokens[n]) -> logits[n, classes] {
     return embed[d, init = small](x) |> transformer_layers[heads, ff, layers, head_dim, true] |> mlp[d, classes]
 }
 """
