@@ -10,20 +10,21 @@ from pathlib import Path
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.diagnostics.report import Report
-from archlang.graph import mistakes
-from archlang.graph.elaborate import elaborate
+from archlang.elaborate import mistakes as elaborate_mistakes
+from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.signature import TASK_SIZES, parameter_kind
+from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
-from archlang.graph.plan import Chosen, Plan
-from archlang.graph.recipe import Planner, model_sizes, parts_of
-from archlang.graph.search import SearchPlan, SearchPlanner
-from archlang.graph.signature import TASK_SIZES, parameter_kind
-from archlang.graph.signature_check import check_signature
-from archlang.graph.table import TablePlan, TablePlanner
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import BlockValue, Bound, Value
 from archlang.names.mistakes import too_much_work
 from archlang.names.modules import Declaration, Loader, Module
 from archlang.names.unused import unused_names
+from archlang.plan import mistakes
+from archlang.plan.plan import Chosen, Plan
+from archlang.plan.recipe import Planner, model_sizes, parts_of
+from archlang.plan.search import SearchPlan, SearchPlanner
+from archlang.plan.table import TablePlan, TablePlanner
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_setting
 from archlang.syntax.tree import Boolean, Definition, Extern, Name, Number, Recipe, Setting, Table
@@ -263,7 +264,7 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
     found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
     report.stop_at_errors()
     if found is None:
-        raise ProgramError([mistakes.needs_task(declaration.span, declaration.name, ("vocab", "classes"))])
+        raise ProgramError([elaborate_mistakes.needs_task(declaration.span, declaration.name, ("vocab", "classes"))])
     return found
 
 

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import GROUPS
 from benchmarks.measure import Case, Group, Result, Setting, measure
-from benchmarks.told import Results, as_json, machine, markdown
+from benchmarks.results_text import Results, as_json, machine, markdown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend import Architecture
 from archlang.names.library import module_file
+from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.halting import spread_depths
 from benchmarks.handwritten_halt import Bottleneck, Universal
 from benchmarks.measure import Case, Group, Setting
-from benchmarks.trial import Trial, cases_of, share_weights
 
 _FFN = {"hidden.": "0.", "output.": "2."}
 _GATED = {f"gate.{ours}": f"gate.{hand}" for ours, hand in _FFN.items()}

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from benchmarks import dynamic_halt, ndr
+from benchmarks.comparison import Trial, training_step
 from benchmarks.measure import Case, Group, Setting
-from benchmarks.trial import Trial, training_step
 
 NDR = ndr.Size(vocab=21, classes=8, d=256, heads=1, ff=512, steps=8, batch=4, length=64)
 GUTLB = replace(dynamic_halt.SIZES["GUTLB"], mean=5, d=256, ff=512, batch=4)

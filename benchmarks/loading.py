@@ -13,9 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 from archlang import compile as compiler
-from archlang.run.data import Data, Sampler
-from archlang.tasks.base import Split
-from archlang.tasks.make import make_task
+from archlang.tasks.kit.base import Split
+from archlang.tasks.kit.make import make_task
+from archlang.train.data import Data, Sampler
 from benchmarks.measure import BATCHES, Case, Group, Setting, Sides
 
 COUNT = 50  # batches a call

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
-from benchmarks import children, dynamic_halt, ndr, panm, seq2seq
+from benchmarks import dynamic_halt, ndr, panm, seq2seq
+from benchmarks import processes as children
+from benchmarks.comparison import Trials, training_step
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand
 from benchmarks.handwritten_seq2seq import CrossAttention
 from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
-from benchmarks.trial import Trials, training_step
 
 MODELS: Trials = {**ndr.TRIALS, **dynamic_halt.TRIALS, **seq2seq.TRIALS, **panm.TRIALS}
 LENGTHS = (256, 512, 1024, 4096)

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import archlang
+from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.handwritten_ndr import Ndr
 from benchmarks.measure import Case, Group, Setting
-from benchmarks.trial import Trial, cases_of, share_weights
 
 _FILE = Path(__file__).parent / "ndr.arch"
 # By archlang's names, and by hand.

@@ -17,8 +17,8 @@ from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.halting import GlobalHalt, TokenHalt
 from archlang.blocks.relative_attention import RelativeAttention
 from benchmarks import dynamic_halt, handwritten_halt, handwritten_ndr, handwritten_seq2seq
+from benchmarks.comparison import share_weights
 from benchmarks.measure import Case, Group, Setting, Sides
-from benchmarks.trial import share_weights
 
 LENGTHS = (12, 64, 256, 1024, 4096)
 STEPS = 4  # of a halting loop

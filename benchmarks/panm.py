@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import archlang
+from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.handwritten_panm import Panm
 from benchmarks.measure import Case, Group, Setting
-from benchmarks.trial import Trial, cases_of, share_weights
 
 _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "panm.arch"
 VOCAB, BATCH, LENGTH = 12, 128, 9

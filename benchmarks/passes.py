@@ -16,8 +16,8 @@ import archlang
 from archlang.backend import Architecture
 from archlang.kernels import dropout as kernel
 from archlang.names.library import module_file
+from benchmarks.comparison import Trial, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides
-from benchmarks.trial import Trial, cases_of, train
 
 _ROUTER, _HALT, _SEQ2SEQ = "archlang.models.data_router", "archlang.models.dynamic_halt", "archlang.models.seq2seq"
 _CTL = {"d": 256, "heads": 1, "ff": 512, "steps": 14}

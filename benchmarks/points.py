@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archlang import compile as compiler
-from archlang.run.engines import make_engine
-from archlang.run.points import Done
-from archlang.run.table import TableRuns
-from benchmarks.told import machine
+from archlang.runs.engines import make_engine
+from archlang.runs.points import Done
+from archlang.runs.table import TableRuns
+from benchmarks.results_text import machine
 
 PROGRAM = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {{

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend import Architecture
 from archlang.names.library import module_file
+from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.handwritten_seq2seq import Seq2seq
 from benchmarks.measure import Case, Group, Setting, Sides
-from benchmarks.trial import Trial, cases_of, share_weights
 
 _SHARED = {"relative_attention.": "attention.", "feedforward.hidden.": "hidden.", "feedforward.output.": "output."}
 _ENCODER = {**_SHARED, "norm.": "norms.0.", "norm_2.": "norms.1."}

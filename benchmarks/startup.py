@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 from archlang import compile as compiler
 from archlang.backend.build import build
-from archlang.backend.lower import lower
+from archlang.backend.lower.regions import lower
 from archlang.passes import optimize
 from archlang.source import Source
 from archlang.syntax.parser import parse
-from benchmarks import children
+from benchmarks import processes as children
 from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides
 
 RECIPES = Path(__file__).parent.parent / "recipes"

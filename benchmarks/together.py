@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 import torch
 
 from archlang import compile as compiler
-from archlang.graph.plan import Plan
-from archlang.run import runner
-from archlang.run.stop import Stop
-from archlang.run.together import TogetherWarning
-from benchmarks.told import machine
+from archlang.plan.plan import Plan
+from archlang.runs import runner
+from archlang.train.step.stacked import TogetherWarning
+from archlang.train.stop import Stop
+from benchmarks.results_text import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
 # Before the first evaluation the runs are stopped.

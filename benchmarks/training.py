@@ -17,13 +17,13 @@ import torch.nn.functional as F
 
 from archlang import compile as compiler
 from archlang.backend.build import build
-from archlang.graph.plan import Plan
-from archlang.run import runner
-from archlang.run.data import Data, Sampler
-from archlang.run.schedules import learning_rate
-from archlang.run.settings import Settings
-from archlang.tasks.make import make_task
-from benchmarks.told import machine
+from archlang.plan.plan import Plan
+from archlang.runs import runner
+from archlang.tasks.kit.make import make_task
+from archlang.train.data import Data, Sampler
+from archlang.train.schedules import learning_rate
+from archlang.train.settings import Settings
+from benchmarks.results_text import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
 _CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.joining import Products, mapped
+from archlang.backend.runtime.joined_linear import Products, mapped
 from archlang.blocks.relative_attention import RelativeAttention
 from archlang.kernels.linear import Linear
 

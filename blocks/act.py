@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.halting import HaltingBlock, Tally
-from archlang.backend.together import is_together
+from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.stacking import is_together
 from archlang.kernels.linear import Linear
 
 

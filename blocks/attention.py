@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import NO_PRODUCTS, Products, mapped
-from archlang.backend.past import Past
-from archlang.backend.together import in_one_batch
+from archlang.backend.decode.cache import Past
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.linear import Linear

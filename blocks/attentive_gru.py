@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.past import Past
+from archlang.backend.decode.cache import Past
 from archlang.blocks.pointer_unit import gated, over_slots
 from archlang.kernels.linear import Linear
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.past import Past
+from archlang.backend.decode.cache import Past
 from archlang.blocks.pointer_unit import so_far
 from archlang.kernels.linear import Linear
 

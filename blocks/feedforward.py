@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.joining import NO_PRODUCTS, Products
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
 from archlang.blocks.feedforward import Feedforward
 
 

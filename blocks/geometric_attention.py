@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import NO_PRODUCTS, Products, mapped
-from archlang.backend.past import Past
+from archlang.backend.decode.cache import Past
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.kernels.linear import Linear
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.feedforward import ACTIVATIONS
 from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear

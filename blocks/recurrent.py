@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.past import Past
-from archlang.backend.together import is_together, one_by_one
+from archlang.backend.decode.cache import Past
+from archlang.backend.runtime.stacking import is_together, one_by_one
 from archlang.blocks.pooling import First, Last
 from archlang.kernels.dropout import dropout
 

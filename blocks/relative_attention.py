@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import NO_PRODUCTS, Products, mapped
-from archlang.backend.once import once
-from archlang.backend.past import Past
+from archlang.backend.decode.cache import Past
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.step_cache import once
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout

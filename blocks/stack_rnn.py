@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.past import Past
+from archlang.backend.decode.cache import Past
 from archlang.kernels.linear import Linear
 
 

@@ -197,9 +197,9 @@ def show(
     from rich.markup import escape
 
     from archlang import compile as compiler
-    from archlang.report import data as report
-    from archlang.tasks import cache, mistakes
-    from archlang.tasks.make import make_task
+    from archlang.pages.reports import data as report
+    from archlang.tasks.kit import cache, mistakes
+    from archlang.tasks.kit.make import make_task
 
     chosen = compiler.task(task, parse_sets(sets), program)
     made = make_task(chosen.name, chosen.python, chosen.statics, "" if plugin is None else str(plugin))

@@ -26,15 +26,15 @@ def diff(
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.view.difference import differences
-    from archlang.view.read import read
+    from archlang.pages.pictures.difference import differences
+    from archlang.pages.pictures.read import read
 
     one, other = read(before, None, None, {}), read(after, None, recipe, parse_sets(sets))
     found = differences(one.graph, other.graph) or ("nothing changed",)
     print("\n".join(found))
     if out is not None:
-        from archlang.view.beside import beside
-        from archlang.view.write import write
+        from archlang.pages.pictures.comparison import beside
+        from archlang.pages.pictures.write import write
 
         write(beside(one.picture(), other.picture(), found), out)
         print(out)

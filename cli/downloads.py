@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from archlang.data.digests import Digest
     from archlang.data.registry import OfficialFile
-    from archlang.graph.plan import Plan
+    from archlang.plan.plan import Plan
 
 
 def size(count: int | None) -> str:
@@ -54,8 +54,8 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
     """Fetches what the tasks of these plans read and is not at hand, if the user says so: by `--yes`, or to a question
     on a terminal."""
     from archlang.data.needs import absent
-    from archlang.tasks.make import make_task
-    from archlang.tasks.published import Reading
+    from archlang.tasks.kit.make import make_task
+    from archlang.tasks.kit.published import Reading
 
     reads: dict[tuple[str, str], None] = {}
     known: set[str] = set()

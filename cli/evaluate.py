@@ -29,10 +29,10 @@ def evaluate(
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test
     """
-    from archlang.run import runner
-    from archlang.run.decoding import MOST
-    from archlang.run.progress import result_table
-    from archlang.run.record import json_text
+    from archlang.record.run_folder import json_text
+    from archlang.runs import runner
+    from archlang.runs.progress import result_table
+    from archlang.train.decoding import MOST
 
     with warnings_said():
         outcome = runner.evaluate_run(

@@ -37,11 +37,11 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.report.files import write_page
-    from archlang.report.inspection import inspect as look
-    from archlang.report.inspection import item_of, own_input
-    from archlang.report.inspection_page import inspection_page
-    from archlang.run.runner import open_run
+    from archlang.pages.files import write_page
+    from archlang.pages.inspection.inspection import inspect as look
+    from archlang.pages.inspection.inspection import item_of, own_input
+    from archlang.pages.inspection.page import inspection_page
+    from archlang.runs.runner import open_run
 
     with warnings_said():
         opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))
@@ -65,7 +65,7 @@ def inspect(
         right_ones = f", {sum(one.right is True for one in known)} right" if known else ""
         console.out.print(f"… {len(found.answers)} in all{right_ones}", markup=False)
     if png is not None:
-        from archlang.report.figures import save_panels
+        from archlang.pages.reports.figures import save_panels
 
         for file in save_panels(found.panels, png):
             console.out.print(f"wrote {file}", markup=False)

@@ -31,11 +31,11 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
-    from archlang.report.files import write_page
+    from archlang.pages.files import write_page
 
     if what.suffix == ".arch":
         from archlang import compile as compiler
-        from archlang.report.table_report import TableReport
+        from archlang.pages.reports.table_page import TableReport
 
         plan = compiler.table(what, name, parse_sets(sets), chosen_seeds(seeds))
         folder = runs or Path("runs") / "tables" / plan.name
@@ -44,7 +44,7 @@ def report(
         place = out or folder / "report.html"
         text = None if no_page else found.html()
     else:
-        from archlang.report.run_report import RunReport
+        from archlang.pages.reports.run_page import RunReport
 
         one = RunReport.read(what)
         console.out.print(one.terminal())

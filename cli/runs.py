@@ -12,7 +12,7 @@ import typer
 from archlang.cli import console
 
 if TYPE_CHECKING:
-    from archlang.run.archive import Known
+    from archlang.record.archive import Known
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def list_(
     """
     from rich.table import Table
 
-    from archlang.run.archive import runs_below
+    from archlang.record.archive import runs_below
 
     found = list(runs_below(folder))
     if as_json:
@@ -59,9 +59,9 @@ def show(run: Run, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from archlang.run.archive import known
-    from archlang.run.progress import cost_of_loss
-    from archlang.run.selection import Alternative
+    from archlang.record.archive import known
+    from archlang.runs.progress import cost_of_loss
+    from archlang.train.selection import Alternative
 
     one = known(run)
     if as_json:
@@ -90,7 +90,7 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from archlang.run.archive import differences, known
+    from archlang.record.archive import differences, known
 
     found = [known(run) for run in runs]
     differing = differences(found)
@@ -118,7 +118,7 @@ def rm(runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.run.archive import known
+    from archlang.record.archive import known
 
     for one in [known(run) for run in runs]:
         if one.state == "running":

@@ -55,7 +55,7 @@ def show(
         found = compiler.graph(file, model, compiler.statics_of(settings))
     if torch:
         from archlang.backend.build import build
-        from archlang.backend.text import print_torch
+        from archlang.backend.lower.text import print_torch
 
         print(print_torch(build(found, without=left_out)))
         return

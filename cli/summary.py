@@ -35,8 +35,8 @@ def summary(
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.cli.settings import parse_sets
-    from archlang.view.read import read
-    from archlang.view.summary import summarize
+    from archlang.graph.summary import summarize
+    from archlang.pages.pictures.read import read
 
     graph = read(file, model, recipe, parse_sets(sets)).graph
     depths: list[int | None] = [*depth] if depth else [None]

@@ -17,9 +17,9 @@ from archlang.cli.settings import parse_sets
 from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
 
 if TYPE_CHECKING:
-    from archlang.graph.table import TablePlan
-    from archlang.report.table import Report
-    from archlang.run.table import TableRuns
+    from archlang.pages.reports.table import Report
+    from archlang.plan.table import TablePlan
+    from archlang.runs.table import TableRuns
 
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_ENDING = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
@@ -111,7 +111,7 @@ def table(
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
 
-    from archlang.run.table import TableRuns
+    from archlang.runs.table import TableRuns
 
     runs = TableRuns(plan, folder, precision, device)
     quiet = form != "terminal"
@@ -181,9 +181,9 @@ def _run(
     """Runs what is not done. True if a point failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from archlang.run.engines import make_engine
-    from archlang.run.points import grouped
-    from archlang.run.stop import Stop
+    from archlang.runs.engines import make_engine
+    from archlang.runs.points import grouped
+    from archlang.train.stop import Stop
 
     shown = console.err if quiet else console.out
     deadline = None if budget is None else time.time() + budget_seconds(budget)
@@ -221,9 +221,9 @@ def _run(
 
 def _estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
     """What would run, and how long it would take, from a few steps of each kind of run."""
-    from archlang.run.engines.local import Local
-    from archlang.run.points import grouped
-    from archlang.run.timing import time_run
+    from archlang.runs.engines.local import Local
+    from archlang.runs.points import grouped
+    from archlang.runs.timing import time_run
 
     points = runs.points()
     known: dict[tuple[str, ...], float] = {}
@@ -256,7 +256,7 @@ def _span(seconds: float) -> str:
 
 
 def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> Report:
-    from archlang.report.table import Report
+    from archlang.pages.reports.table import Report
 
     plan = runs.plan
     return Report.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)

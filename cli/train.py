@@ -20,8 +20,8 @@ from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
 
 if TYPE_CHECKING:
-    from archlang.graph.plan import Plan
-    from archlang.run.runner import Outcome
+    from archlang.plan.plan import Plan
+    from archlang.runs.runner import Outcome
 
 
 _PRECISIONS = ("32", "bf16", "16")
@@ -98,7 +98,7 @@ def train(
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             console.fail("a run is gone on with as it is", "give `--resume` and `--device` alone", code=2)
-        from archlang.run.record import read_plan
+        from archlang.record.run_folder import read_plan
 
         plan, precision = read_plan(resume)
         folder = resume
@@ -111,7 +111,7 @@ def train(
     ask_for([plan], yes, console.err if as_json else console.out)
     # torch would tell each process that every weight of a model has had a gradient.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    from archlang.run import runner
+    from archlang.runs import runner
 
     shown = None if as_json or not _leads() else console.out
     if shown is not None:
@@ -191,7 +191,7 @@ def _described(outcome: Outcome) -> dict[str, object]:
 
 
 def _report(outcome: Outcome) -> None:
-    from archlang.run.progress import claim_table, cost_of_loss, result_table
+    from archlang.runs.progress import claim_table, cost_of_loss, result_table
 
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False

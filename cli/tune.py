@@ -56,9 +56,9 @@ def tune(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
-    from archlang.run.engines import make_engine
-    from archlang.run.stop import Stop
-    from archlang.run.tune import Tuning
+    from archlang.runs.engines import make_engine
+    from archlang.runs.tune import Tuning
+    from archlang.train.stop import Stop
 
     shown = console.err if as_json else console.out
     ask_for([with_plugin(search.first(), plugin)], yes, shown)

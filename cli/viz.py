@@ -28,9 +28,9 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.view.read import read
-    from archlang.view.tree import print_tree
-    from archlang.view.write import write
+    from archlang.pages.pictures.read import read
+    from archlang.pages.pictures.tree import print_tree
+    from archlang.pages.pictures.write import write
 
     if out is not None and out.suffix not in KINDS:
         console.fail(f"`{out}` does not say what kind of picture it is", f"end it in one of {', '.join(KINDS)}", code=2)

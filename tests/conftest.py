@@ -15,6 +15,8 @@ from archlang.graph.verifier import verify
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
+pytest_plugins = ["tests.tiny_run"]
+
 # Before any of these is imported.
 _hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
 os.environ.setdefault("OMP_NUM_THREADS", "1")

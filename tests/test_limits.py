@@ -14,15 +14,15 @@ from archlang.compile import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_te
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS
-from archlang.graph import points
-from archlang.graph.calls import _DEEPEST as DEEPEST_CALL
-from archlang.graph.loops import MOST_STEPS_OF_A_LOOP
-from archlang.graph.points import MOST_POINTS
-from archlang.graph.recipe import MOST_VARIED
-from archlang.graph.regions import LARGEST as MOST_OPERATIONS
-from archlang.graph.regions import MOST_LOOP_STEPS
-from archlang.graph.signature import LARGEST_SIZE
+from archlang.elaborate.calls import _DEEPEST as DEEPEST_CALL
+from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
+from archlang.elaborate.regions import LARGEST as MOST_OPERATIONS
+from archlang.elaborate.regions import MOST_LOOP_STEPS
+from archlang.elaborate.signature import LARGEST_SIZE
 from archlang.names.modules import MOST_USES
+from archlang.plan import grid as points
+from archlang.plan.grid import MOST_POINTS
+from archlang.plan.recipe import MOST_VARIED
 from archlang.syntax.build import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import LONGEST_WORD, MOST_WORDS

@@ -3,8 +3,8 @@
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
 from archlang.backend.load import load
-from archlang.backend.loops import halting_loops
+from archlang.backend.lower.text import print_torch
 from archlang.backend.mistakes import BuildError
-from archlang.backend.text import print_torch
+from archlang.backend.runtime.loops import halting_loops
 
 __all__ = ["Architecture", "BuildError", "build", "halting_loops", "load", "print_torch"]

@@ -10,14 +10,14 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from archlang.backend import mistakes
-from archlang.backend.decoding import Decoded, decode
-from archlang.backend.empty import with_positions, without_padding
-from archlang.backend.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.loops import Group
-from archlang.backend.lower import Program
-from archlang.backend.masks import make_masks
-from archlang.backend.once import one_call
+from archlang.backend.decode.greedy import Decoded, decode
+from archlang.backend.lower.regions import Program
 from archlang.backend.origins import explain
+from archlang.backend.runtime.empty_batches import with_positions, without_padding
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
+from archlang.backend.runtime.loops import Group
+from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.step_cache import one_call
 
 
 class Architecture(Group):

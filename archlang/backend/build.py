@@ -9,13 +9,13 @@ from torch import nn
 
 from archlang.backend import mistakes
 from archlang.backend.architecture import Architecture
-from archlang.backend.code import Code, Loop
-from archlang.backend.halting import HaltingBlock
-from archlang.backend.instances import plant
-from archlang.backend.joining import Join
-from archlang.backend.loops import Halting, Halves, Repeat, Scan, Stack, find
-from archlang.backend.lower import lower
-from archlang.backend.names import relative
+from archlang.backend.lower.code import Code, Loop
+from archlang.backend.lower.instances import plant
+from archlang.backend.lower.names import relative
+from archlang.backend.lower.regions import lower
+from archlang.backend.runtime.halting import HaltingBlock
+from archlang.backend.runtime.joined_linear import Join
+from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack, find
 from archlang.graph.graph import Graph, Node
 from archlang.graph.layout import has_halting_positions
 from archlang.graph.prune import normalize

@@ -66,7 +66,7 @@ def not_initialised(instance: Instance) -> ConstructionError:
 def not_halting(instance: Instance) -> BuildError:
     return BuildError(
         f"{_place(instance.span)}a loop halts by `{instance.block}`, but {instance.python} is no HaltingBlock "
-        "(archlang.backend.halting)."
+        "(archlang.backend.runtime.halting)."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from archlang.backend.code import Code
+from archlang.backend.lower.code import Code
 from archlang.graph.graph import Node
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 
 from archlang.diagnostics import Diagnostic
-from archlang.graph.applied import Applied
-from archlang.graph.frame import Builder, Flow
+from archlang.elaborate.application import Applied
+from archlang.elaborate.frame import Builder, Flow
+from archlang.elaborate.signature import Binding, parameter_kind
 from archlang.graph.graph import Instance
-from archlang.graph.signature import Binding, parameter_kind
 from archlang.names.evaluate import Bound, InstanceValue, Value
 from archlang.names.modules import Declaration
 from archlang.syntax.printer import unparse

@@ -78,7 +78,7 @@ def no_halting_block(case: Case, facts: Facts) -> Diagnostic:
         "no HaltingBlock",
         case,
         facts,
-        "derive it from archlang.backend.halting.HaltingBlock",
+        "derive it from archlang.backend.runtime.halting.HaltingBlock",
     )
 
 
@@ -247,7 +247,7 @@ def wrong_tally(case: Case, name: str, expected: str, found: str, facts: Facts) 
         "decides so",
         case,
         facts,
-        "see `archlang.backend.halting.Tally`",
+        "see `archlang.backend.runtime.halting.Tally`",
     )
 
 

@@ -9,10 +9,10 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.halting import HaltingBlock, Tally
-from archlang.backend.instances import plant
-from archlang.backend.lengths import named_lengths
+from archlang.backend.lower.instances import plant
+from archlang.backend.lower.lengths import named_lengths
 from archlang.backend.mistakes import BuildError, ConstructionError
+from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK, DATA_LENGTH, Case
 from archlang.contracts.samples import Sample, Sizes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from archlang.backend.halting import Tally
+from archlang.backend.runtime.halting import Tally
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import Case
 from archlang.contracts.rounding import difference

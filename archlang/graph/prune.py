@@ -11,9 +11,9 @@ from itertools import compress
 import networkx as nx
 
 from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
-from archlang.graph.held import held
 from archlang.graph.inline import inline
 from archlang.graph.layout import is_idle, layout
+from archlang.graph.references import held
 from archlang.graph.rename import rename, rename_inputs
 
 

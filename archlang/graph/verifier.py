@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, OPERATIONS, Graph, Input, Instance, Node, Region
-from archlang.graph.held import held
+from archlang.graph.references import held
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import StaticValue

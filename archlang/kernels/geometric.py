@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from archlang.backend.together import in_one_batch
+from archlang.backend.runtime.stacking import in_one_batch
 
 # Queries of a program, and distances of a chunk. A window of keys has their sum of columns, a power of two.
 _ROWS = 32

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.joining import Joinable
+from archlang.backend.runtime.joined_linear import Joinable
 from archlang.kernels.processor import is_made_by
 
 # Multiplications from which on oneDNN is faster: below, to call it costs more than it spares.

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from archlang.backend.together import in_one_batch
+from archlang.backend.runtime.stacking import in_one_batch
 
 # Up to so many keys the form for few keys is the faster one; its work grows with the third power of them.
 SHORT = 64

@@ -58,7 +58,7 @@ def task(name: str) -> Extern | None:
 
 def optimizer(name: str) -> Extern | None:
     """The signature of an optimizer."""
-    found = _get(_ROOT / "run", name)
+    found = _get(_ROOT / "train", name)
     return found if isinstance(found, Extern) else None
 
 
@@ -67,7 +67,7 @@ def task_names() -> frozenset[str]:
 
 
 def optimizer_names() -> frozenset[str]:
-    return frozenset(_index(_ROOT / "run"))
+    return frozenset(_index(_ROOT / "train"))
 
 
 def blocks() -> Mapping[str, Definition | Extern]:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Split, Unit
-from archlang.tasks.words import BEGIN, END, Lexicon, Pairs
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Split, Unit
+from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs
 from archlang.types.statics import Interval
 
 __all__ = ["Asked", "Babi", "read"]

@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
-from archlang.tasks.json_stream import NotAnArray, objects
-from archlang.tasks.words import BEGIN, END, Pairs, Row, filled
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit.json_stream import NotAnArray, objects
+from archlang.tasks.kit.words import BEGIN, END, Pairs, Row, filled
 
 __all__ = ["Cfq", "query", "question"]
 

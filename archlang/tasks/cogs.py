@@ -18,9 +18,9 @@ from functools import cached_property
 
 import numpy as np
 
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Split, Unit
-from archlang.tasks.words import BEGIN, END, Lexicon, Pairs, alphabetical, other_vocabulary
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Split, Unit
+from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs, alphabetical, other_vocabulary
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Kind, Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
-from archlang.tasks.chance import Chance
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
+from archlang.tasks.kit.chance import Chance
 from archlang.types.statics import Interval
 
 __all__ = ["Copy", "spell"]

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Fingerprints, Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Fingerprints, Patience, Seen, table_fingerprints, within
 from archlang.types.statics import Interval
 
 __all__ = ["Ctl", "spell"]

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Kind, Ragged, Rule, Split, Truths, Unit, join, offsets_of, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Rule, Split, Truths, Unit, join, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
 from archlang.types.statics import Interval
 
 __all__ = ["Dyck", "Interval", "np", "spell"]

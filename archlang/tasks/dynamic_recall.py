@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Ragged, enclose, offsets_of, spell
-from archlang.tasks.chance import Chance
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Integers, Ragged, enclose, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
 
 __all__ = ["DynamicRecall", "spell"]
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Kind, Split, Unit, spell
-from archlang.tasks.rows import WAYS, OwnFile, labels, lexicon, numbered, whole
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Kind, Split, Unit, spell
+from archlang.tasks.kit.rows import WAYS, OwnFile, labels, lexicon, numbered, whole
 
 __all__ = ["File", "spell"]
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Kind, Split, Unit, append, shift, spell
-from archlang.tasks.rows import WAYS, OwnFile, lexicon
-from archlang.tasks.words import BEGIN, END, Lexicon
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Kind, Split, Unit, append, shift, spell
+from archlang.tasks.kit.rows import WAYS, OwnFile, lexicon
+from archlang.tasks.kit.words import BEGIN, END, Lexicon
 
 __all__ = ["FileLanguageModel", "spell"]
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Kind, Ragged, Split, Unit, spell
-from archlang.tasks.rows import WAYS, OwnFile, labels, lexicon, numbered, words
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, spell
+from archlang.tasks.kit.rows import WAYS, OwnFile, labels, lexicon, numbered, words
 
 __all__ = ["FileTagging", "spell"]
 

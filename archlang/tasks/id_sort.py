@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Ragged, enclose, spell
-from archlang.tasks.chance import Chance
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Ragged, enclose, spell
+from archlang.tasks.kit.chance import Chance
 from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
 from archlang.types.statics import Interval
 

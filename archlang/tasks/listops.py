@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import listops_files, mistakes
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.sized_trees import LengthTable, grow_to
-from archlang.tasks.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
+from archlang.tasks.kit import listops_files, mistakes
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit.sized_trees import LengthTable, grow_to
+from archlang.tasks.kit.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]

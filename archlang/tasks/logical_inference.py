@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Seen, combined, fingerprints, within
-from archlang.tasks.words import Lexicon
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Seen, combined, fingerprints, within
+from archlang.tasks.kit.words import Lexicon
 from archlang.types.statics import Interval
 
 __all__ = ["LogicalInference", "read", "spell"]

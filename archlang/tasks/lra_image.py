@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit
 
 __all__ = ["LraImage", "batch", "shades"]
 

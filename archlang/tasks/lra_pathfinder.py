@@ -31,11 +31,11 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, paths, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, table_fingerprints, within
-from archlang.tasks.png import NotAPicture, Pixels, grey
+from archlang.tasks.kit import mistakes, paths, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit.png import NotAPicture, Pixels, grey
 
 __all__ = ["LraPathfinder", "picture"]
 

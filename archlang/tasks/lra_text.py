@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, offsets_of
 
 __all__ = ["LraText", "as_bytes", "reviews"]
 

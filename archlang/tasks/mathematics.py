@@ -23,11 +23,11 @@ from itertools import islice
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.words import BEGIN, END, Pairs
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit.words import BEGIN, END, Pairs
 
 __all__ = ["Mathematics", "question"]
 

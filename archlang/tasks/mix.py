@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Ragged, spell
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Ragged, spell
 
 __all__ = ["Mix", "spell"]
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, enclose, offsets_of, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.lengths import ByLength, groups
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, enclose, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.lengths import ByLength, groups
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "ModularArithmetic", "spell"]

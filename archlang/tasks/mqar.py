@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks import mistakes
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, join_splits, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, join_splits, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, table_fingerprints, within
 
 __all__ = ["Mqar", "np", "spell"]
 

@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Split, Unit
-from archlang.tasks.words import BEGIN, END, UNKNOWN, Lexicon, Pairs, Row, filled, most_frequent
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Split, Unit
+from archlang.tasks.kit.words import BEGIN, END, UNKNOWN, Lexicon, Pairs, Row, filled, most_frequent
 
 __all__ = ["Multi30k", "words"]
 

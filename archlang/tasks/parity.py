@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.base import Integers, Kind, Split, Unit, enclose, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.lengths import ByLength, groups, symbols
+from archlang.tasks.kit.base import Integers, Kind, Split, Unit, enclose, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.lengths import ByLength, groups, symbols
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "Parity", "spell"]

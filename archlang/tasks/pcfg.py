@@ -20,11 +20,11 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Split, Unit, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.words import BEGIN, END, Lexicon, Pairs
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Split, Unit, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 

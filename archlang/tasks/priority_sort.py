@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.base import Ragged, enclose, spell
-from archlang.tasks.chance import Chance
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit.base import Ragged, enclose, spell
+from archlang.tasks.kit.chance import Chance
 from archlang.types.statics import Interval
 
 __all__ = ["PrioritySort", "spell"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.base import Ragged, spell
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit.base import Ragged, spell
 
 __all__ = ["Reverse", "spell"]
 

@@ -21,9 +21,9 @@ from itertools import product
 
 import numpy as np
 
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, append, enclose, shift, spell
-from archlang.tasks.distinct import fingerprints
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, append, enclose, shift, spell
+from archlang.tasks.kit.distinct import fingerprints
 
 __all__ = ["Scan", "commands", "published_iid", "read", "spell"]
 

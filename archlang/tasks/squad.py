@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks import mistakes, published
-from archlang.tasks.base import Kind, Ragged, Reals, Split, Unit, offsets_of
-from archlang.tasks.words import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
+from archlang.tasks.kit import mistakes, published
+from archlang.tasks.kit.base import Kind, Ragged, Reals, Split, Unit, offsets_of
+from archlang.tasks.kit.words import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 
 __all__ = ["Asked", "Squad", "exact_match", "f1", "normalised", "read"]
 

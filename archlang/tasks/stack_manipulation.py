@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.base import Integers, Kind, Ragged, Split, Unit, offsets_of, spell
-from archlang.tasks.chance import Chance
-from archlang.tasks.lengths import ByLength, asked, groups
+from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of, spell
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.lengths import ByLength, asked, groups
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "StackManipulation", "spell"]

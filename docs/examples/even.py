@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.base import Kind, Ragged, Split, Unit
+from archlang.tasks.kit.base import Kind, Ragged, Split, Unit
 from archlang.types.statics import Interval
 
 SHORT, LONG = Interval(1, 8), Interval(9, 16)

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
+from benchmarks.comparison import hand_name
 from benchmarks.dynamic_halt import NAMES, SIZES, batch, pair, tiny
-from benchmarks.trial import hand_name
 
 
 @pytest.mark.parametrize(("name", "chunk"), [("UT", 0), ("GUT", 0), ("TLB", 4), ("TLB", 6), ("GUTLB", 4), ("GUTLB", 6)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import children
+from benchmarks import processes as children
 from benchmarks.memory import HEADS, kept
 
 # 64 MiB are held, then 192 MiB more at once, of which nothing is left.

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from benchmarks.comparison import hand_name
 from benchmarks.ndr import NAMES, Size, batch, pair
-from benchmarks.trial import hand_name
 
 SMALL = Size(vocab=9, classes=5, d=16, heads=2, ff=24, steps=3, batch=4, length=7)
 

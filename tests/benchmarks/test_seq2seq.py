@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
+from benchmarks.comparison import hand_name
 from benchmarks.handwritten_seq2seq import shift
 from benchmarks.measure import Setting
 from benchmarks.seq2seq import NAMES, TINY, batch, decoders, pair
-from benchmarks.trial import hand_name
 
 
 def test_the_module_by_hand_has_the_outputs_and_gradients_of_the_page() -> None:

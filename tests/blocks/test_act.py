@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend.halting import Tally
+from archlang.backend.runtime.halting import Tally
 from archlang.blocks.act import Act
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.blocks.halting import GlobalHalt, TokenHalt
 
 Body = Callable[[Tensor, Tensor], Tensor]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from torch import nn
 
-from archlang.backend.halting import HaltingBlock
+from archlang.backend.runtime.halting import HaltingBlock
 from archlang.names import library
 from archlang.syntax.tree import Extern, InputParameter, Name
 from archlang.types import CONSTRUCTORS, Axis

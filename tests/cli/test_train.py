@@ -95,7 +95,7 @@ def test_a_damaged_checkpoint_is_told_of_in_a_line(archlang: Command, folder: Pa
 def test_a_run_that_is_stopped_says_how_to_go_on(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archlang.run import loop
+    from archlang.train import loop
 
     monkeypatch.setattr(loop.Training, "run", lambda self, stop: loop.Trained(2, stopped=True))
     said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")

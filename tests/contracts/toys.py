@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, Tally
 
 Mask = Tensor | None
 

@@ -21,13 +21,13 @@ from archlang.backend.architecture import Architecture
 from archlang.blocks.positions import sinusoid
 from archlang.blocks.relative_attention import RelativeAttention
 from archlang.names.library import module_file
-from archlang.run.schedules import learning_rate
-from archlang.run.settings import Settings
-from archlang.run.smoothing import smoothed_entropy
-from archlang.tasks.base import Ragged, Split, Unit
-from archlang.tasks.metrics import tally
+from archlang.tasks.kit.base import Ragged, Split, Unit
+from archlang.tasks.kit.metrics import tally
 from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
+from archlang.train.label_smoothing import smoothed_entropy
+from archlang.train.schedules import learning_rate
+from archlang.train.settings import Settings
 from tests.goldens.files import GOLDENS, HERE
 from tests.goldens.golden import Golden, Program, close
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
-from archlang.backend.halting import Tally
-from archlang.backend.masks import make_masks
+from archlang.backend.runtime.halting import Tally
+from archlang.backend.runtime.masks import make_masks
 from archlang.blocks.halting import GlobalHalt, TokenHalt
 from archlang.names.library import module_file
 from tests.goldens.golden import Golden, Program, close, relatively_close

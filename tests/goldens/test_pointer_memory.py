@@ -17,10 +17,10 @@ from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit
 from archlang.blocks.relational_read import RelationalRead
 from archlang.names.library import module_file
-from archlang.tasks.base import Ragged
-from archlang.tasks.chance import Chance
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
+from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.chance import Chance
 from archlang.tasks.reverse import Reverse
 from tests.goldens.golden import Golden, Program, close
 

@@ -10,7 +10,7 @@ import pytest
 
 import archlang
 from archlang.compile import check, plan
-from archlang.run import runner
+from archlang.runs import runner
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 

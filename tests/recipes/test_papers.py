@@ -11,8 +11,8 @@ import torch
 import archlang
 from archlang.backend.build import build
 from archlang.compile import check, plan, table
-from archlang.graph.plan import Plan
-from archlang.run import runner
+from archlang.plan.plan import Plan
+from archlang.runs import runner
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe, Table

@@ -15,14 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
-from archlang.backend.decoding import Decoded, target_of
+from archlang.backend.decode.greedy import Decoded, target_of
 from archlang.compile import plan
-from archlang.graph.plan import Plan
+from archlang.plan.plan import Plan
 from archlang.syntax import parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe
-from archlang.tasks.base import Kind
-from archlang.tasks.make import make_task
+from archlang.tasks.kit.base import Kind
+from archlang.tasks.kit.make import make_task
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FOLDERS = (RECIPES / "papers" / "devil", RECIPES / "papers" / "panm", RECIPES / "mixed")

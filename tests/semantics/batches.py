@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.build import build
-from archlang.backend.halting import HaltingBlock
+from archlang.backend.runtime.halting import HaltingBlock
 from archlang.graph.graph import Graph
 from archlang.types import Dim, Type
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.halting import HaltingBlock, Tally
-from archlang.backend.names import module_path
+from archlang.backend.lower.names import module_path
+from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
 from tests.semantics.needs import Needs, is_idle, needs_of, state_count
 

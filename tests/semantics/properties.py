@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.build import build
-from archlang.backend.decoding import target_of
+from archlang.backend.decode.greedy import target_of
 from archlang.graph.graph import Graph
 from archlang.passes.pipeline import NAMES
 from archlang.source import Source

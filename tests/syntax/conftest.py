@@ -89,7 +89,7 @@ def everything() -> str:
 
 def _programs() -> list[Path]:
     package = Path(archlang.__file__).parent
-    folders = [package / name for name in ("blocks", "tasks", "run", "recipes")]
+    folders = [package / name for name in ("blocks", "tasks", "train", "recipes")]
     folders.append(Path(__file__).parent.parent / "corpus" / "good")
     return sorted(file for folder in folders for file in folder.rglob("*.arch"))
 

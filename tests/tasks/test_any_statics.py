@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from archlang.tasks import arithmetic
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.base import Ragged, Task
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, Task
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.mix import Mix
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.base import Split
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Split
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.types.statics import Interval
 
 SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60, begin_end=False)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.babi import LEXICON, NAMES, Babi, read
-from archlang.tasks.base import Ragged, spell
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, spell
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.types.statics import Interval
 from tests.tasks.conftest import Offer
 

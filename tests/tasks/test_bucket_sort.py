@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged
 from archlang.tasks.bucket_sort import BucketSort
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.mistakes import TaskError
 
 SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged, spell
 from archlang.tasks.cogs import CATEGORIES, Cogs, read
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, spell
+from archlang.tasks.kit.mistakes import TaskError
 from tests.tasks.conftest import Offer
 
 NAMES = ("train", "dev", "test", "gen")

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged
 from archlang.tasks.copy import Copy
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.reverse import Reverse
 from archlang.types.statics import Interval
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Split, digest
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Split, digest
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.types.statics import Interval
 
 SMALL = Ctl(

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged, Rule
 from archlang.tasks.dyck import Dyck, allowed
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, Rule
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.types.statics import Interval
 
 SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)

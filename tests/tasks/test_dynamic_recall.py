@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from archlang.tasks.base import Ragged
 from archlang.tasks.dynamic_recall import DynamicRecall
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.mistakes import TaskError
 
 SMALL = DynamicRecall(train_size=1_000, valid_size=20, test_size=5)
 

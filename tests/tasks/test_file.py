@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archlang.tasks import cache
-from archlang.tasks.base import Ragged, Task, spell
 from archlang.tasks.file import File
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.base import Ragged, Task, spell
+from archlang.tasks.kit.mistakes import TaskError
 
 TSV = (
     "text\tlabel\ttags\tsource\ttarget\tsplit\n"

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Split, digest
+from archlang.tasks.kit.base import Split, digest
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.listops import ListOps
-from archlang.tasks.mistakes import TaskError
 from archlang.types.statics import Interval
 
 DEPTH = ListOps(train_size=5_000, iid_size=500, valid_size=200, test_size=20)

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged, Split, digest, spell
+from archlang.tasks.kit.base import Ragged, Split, digest, spell
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.logical_inference import RELATIONS, LogicalInference, read
-from archlang.tasks.mistakes import TaskError
 from archlang.types.statics import Interval
 from tests.tasks.conftest import Offer
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks import lra_image
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.lra_image import LraImage, batch, shades
-from archlang.tasks.mistakes import TaskError
 from tests.tasks.conftest import Offer
 from tests.tasks.test_lra_text import archive
 

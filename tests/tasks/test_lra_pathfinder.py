@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from archlang.tasks import paths
-from archlang.tasks.base import Split, digest
-from archlang.tasks.chance import Chance
+from archlang.tasks.kit import paths
+from archlang.tasks.kit.base import Split, digest
+from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.png import NotAPicture
 from archlang.tasks.lra_pathfinder import LraPathfinder, listed, pictures
-from archlang.tasks.mistakes import TaskError
-from archlang.tasks.png import NotAPicture
-from tests.tasks.test_png import written
+from tests.tasks.kit.test_png import written
 
 
 @cache

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from archlang.data.mistakes import DataError
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.lra_retrieval import LraRetrieval, read
-from archlang.tasks.mistakes import TaskError
 from tests.tasks.conftest import Offer
 
 LINES = ["1.0\tP1\tP2\tOne text.\tAnother text.", '0.0\tP3\tP4\t"A ""big"" one\tand more"\tGröße']

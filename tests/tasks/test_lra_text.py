@@ -11,8 +11,8 @@ import pytest
 
 from archlang.diagnostics import ArchlangError
 from archlang.tasks import lra_text
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.lra_text import LraText, reviews
-from archlang.tasks.mistakes import TaskError
 from tests.tasks.conftest import Offer
 
 

@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Split, digest
+from archlang.tasks.kit.base import Split, digest
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.mathematics import CHARACTERS, Mathematics, question, read
-from archlang.tasks.mistakes import TaskError
 from tests.tasks.conftest import Offer
 
 MODULES = ("add_or_sub", "place_value")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.types.statics import Interval
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Ragged, digest
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, digest
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.mqar import Mqar
 
 SMALL = Mqar(

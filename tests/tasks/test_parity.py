@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.parity import Parity
 from archlang.types.statics import Interval
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archlang.data.mistakes import DataError
-from archlang.tasks.base import Ragged, Split, spell
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Ragged, Split, spell
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
 from tests.tasks.conftest import Offer
 

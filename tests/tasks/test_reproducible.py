@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.base import Task, digest
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
@@ -18,6 +17,7 @@ from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
+from archlang.tasks.kit.base import Task, digest
 from archlang.tasks.listops import ListOps
 from archlang.tasks.logical_inference import LogicalInference
 from archlang.tasks.mix import Mix

@@ -11,8 +11,8 @@ from archlang.names import library
 from archlang.source import Source
 from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
-from archlang.tasks.base import Form, Kind, Ragged, Written
-from archlang.tasks.metrics import MEANINGS
+from archlang.tasks.kit.base import Form, Kind, Ragged, Written
+from archlang.tasks.kit.metrics import MEANINGS
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 

@@ -7,13 +7,13 @@ import time
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.base import Task
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
+from archlang.tasks.kit.base import Task
 from archlang.tasks.listops import ListOps
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.base import Split, spell
-from archlang.tasks.mistakes import TaskError
+from archlang.tasks.kit.base import Split, spell
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.squad import FILES, Asked, Squad, exact_match, f1, normalised, read
 from tests.tasks.conftest import Offer
 

@@ -1,0 +1,1 @@
+"""Decoding: a model writes its answer token by token."""

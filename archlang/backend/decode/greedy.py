@@ -1,0 +1,201 @@
+"""Greedy decoding: a model writes its answer token by token, each time the likeliest one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from archlang.backend import mistakes
+from archlang.backend.decode.incremental import Extension
+from archlang.backend.lower.regions import Program
+from archlang.backend.runtime.empty_batches import with_positions
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, check_range, integers
+from archlang.backend.runtime.masks import make_masks
+from archlang.graph.causality import horizon
+from archlang.graph.graph import Graph
+
+LIMIT = 1_000
+"""So many tokens an answer has at most, where nothing else is said: a model may never choose the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """What a model has written.
+
+    `tokens` [b t] are the answers, without an end, and `lengths` [b] how long they are; behind an answer stands the
+    end, or 0 if there is none. `choices` [b t] are the tokens as they were chosen one after another, an end and what is
+    behind it too; each is what the model saw next. `logits` [b t vocab] are those that it chose by."""
+
+    tokens: Int[Tensor, "b t"]
+    lengths: Int[Tensor, " b"]
+    choices: Int[Tensor, "b t"]
+    logits: Float[Tensor, "b t vocab"]
+
+
+def target_of(graph: Graph) -> int | None:
+    """Which field a model writes: it has the length and the vocabulary of the result, no other field has that length,
+    and the result at a position sees nothing of the field behind it. None if there is no such field."""
+    region = graph.region
+    types = {value.id: value.type for value in region.inputs}
+    types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
+    result = types[region.results[0]]
+    same = [index for index, value in enumerate(region.inputs) if value.type.lengths[:1] == result.lengths[:1] != ()]
+    if len(same) != 1:
+        return None
+    field = region.inputs[same[0]]
+    writes = field.type.name == "tokens" and field.type.feature == result.feature
+    return same[0] if writes and not horizon(graph, field.name).sees_future else None
+
+
+@torch.no_grad()
+def decode(
+    module: nn.Module,
+    program: Program,
+    fields: Sequence[Shaped[Tensor, "b *_"]],
+    lengths: Lengths | Mapping[str, Lengths] | None,
+    begin: int | Int[Tensor, "b _k"],
+    end: int | None,
+    limit: int | None,
+    answer_lengths: Lengths | None,
+    cache: bool,
+    watch: Callable[[float], None] = lambda share: None,
+) -> Decoded:
+    """What `Architecture.decode` says. `watch` is told after each step which share of the most possible is done."""
+    name, target = program.graph.name, target_of(program.graph)
+    if target is None:
+        raise mistakes.writes_nothing(name)
+    inputs = [field for index, field in enumerate(program.inputs) if index != target]
+    if len(fields) != len(inputs):
+        raise mistakes.wrong_other_fields(
+            name, tuple(field.name for field in inputs), program.fields[target], len(fields)
+        )
+    sizes = check_fields(name, inputs, fields)
+    others, known = with_positions(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
+    tokens = _first(module, others, begin)
+    whole = [*others[:target], tokens, *others[target:]]
+    check_fields(name, program.inputs, whole)
+    if not tokens.shape[1]:
+        raise mistakes.nothing_to_begin_with(name, program.fields[target])
+    vocabulary = program.inputs[target].vocabulary
+    assert vocabulary is not None
+    for argument, value in (("end", end), ("limit", limit)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise mistakes.no_integer(argument, value)
+    if end is not None and not 0 <= end < vocabulary:
+        raise mistakes.no_token(end, name, program.fields[target], vocabulary)
+    if answer_lengths is not None:
+        answer_lengths = _answer_lengths(name, answer_lengths, tokens)
+        steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
+    elif limit is not None:
+        if limit < 0:
+            raise mistakes.negative_limit(limit)
+        steps = limit
+    elif end is not None:
+        steps = LIMIT
+    else:
+        raise mistakes.no_limit()
+    masks = make_masks(program, whole, known)
+    with _at_test(module):
+        step = (
+            Extension(module, program, target, whole, masks) if cache else _Anew(module, whole, target, known)
+        ).extend
+        choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end, watch)
+    if not choices:
+        nothing = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
+        return _answers(nothing.argmax(-1), nothing, end, answer_lengths)
+    return _answers(torch.stack(choices, 1), torch.stack(logits, 1), end, answer_lengths)
+
+
+def _write(
+    step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, watch: Callable[[float], None]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The likeliest tokens and their logits, step by step, until each sample has had its end."""
+    choices: list[Tensor] = []
+    logits: list[Tensor] = []
+    ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
+    while len(choices) < steps:
+        scores = step(tokens)[:, -1]
+        tokens = scores.argmax(-1, keepdim=True)
+        choices.append(tokens[:, 0])
+        logits.append(scores)
+        watch(len(choices) / steps)
+        if end is not None:
+            ended = ended | (tokens[:, 0] == end)
+            if ended.all():
+                break
+    return choices, logits
+
+
+class _Anew:
+    """The whole model on everything that was written so far, at each step: slow, and plainly right.
+
+    A model that draws random numbers at test time too draws the same ones at each step."""
+
+    def __init__(self, module: nn.Module, fields: Sequence[Tensor], target: int, lengths: Mapping[str, Tensor]) -> None:
+        self._module = module
+        self._fields = list(fields)
+        self._fields[target] = fields[target][:, :0]
+        self._target = target
+        self._lengths = lengths
+        self._random = torch.get_rng_state()
+
+    def extend(self, tokens: Tensor) -> Tensor:
+        self._fields[self._target] = torch.cat((self._fields[self._target], tokens), 1)
+        torch.set_rng_state(self._random)
+        logits: Tensor = self._module(*self._fields, lengths=self._lengths)
+        return logits
+
+
+def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
+    """The tokens that every answer begins with."""
+    if not isinstance(begin, int):
+        return begin
+    if fields:
+        return torch.full((len(fields[0]), 1), begin, device=fields[0].device)
+    weights = next(module.parameters(), None)
+    return torch.full((1, 1), begin, device=None if weights is None else weights.device)
+
+
+def _answer_lengths(model: str, lengths: Lengths, tokens: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
+    known = integers(lengths, mistakes.no_answer_lengths, model)
+    if known.shape != tokens.shape[:1]:
+        raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(known.shape))
+    check_range(known, 0, torch.iinfo(known.dtype).max, mistakes.negative_answer, model)
+    return known.to(tokens.device)
+
+
+def _answers(
+    choices: Int[Tensor, "b t"],
+    logits: Float[Tensor, "b t vocab"],
+    end: int | None,
+    answer_lengths: Int[Tensor, " b"] | None,
+) -> Decoded:
+    steps = choices.shape[1]
+    if answer_lengths is not None:
+        lengths, tokens = answer_lengths, choices
+        if end is not None:
+            others = logits.clone()
+            others[..., end] = -torch.inf
+            tokens = others.argmax(-1)
+    else:
+        tokens, lengths = choices, torch.full((len(choices),), steps, device=choices.device)
+        if end is not None:
+            places = torch.arange(steps, device=choices.device)
+            lengths = torch.where(choices == end, places, steps).amin(1) if steps else lengths
+    behind = torch.arange(steps, device=choices.device) >= lengths[:, None]
+    return Decoded(tokens.masked_fill(behind, 0 if end is None else end), lengths, choices, logits)
+
+
+@contextmanager
+def _at_test(module: nn.Module) -> Iterator[None]:
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)

@@ -1,0 +1,1 @@
+"""Lowering: graphs as Python and modules of torch."""

@@ -1,0 +1,336 @@
+"""Regions of the graph as graphs of `torch.fx`, and those as Python."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from archlang.backend.lower.chunk_batching import split_scan
+from archlang.backend.lower.code import Code, Join, Loop, write
+from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
+from archlang.backend.lower.names import Names, attribute, relative
+from archlang.backend.runtime.inputs import Field
+from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, Graph, Node, Region
+from archlang.graph.layout import layout
+from archlang.graph.numbers import divide
+from archlang.graph.scope import scope_of
+from archlang.types import Dim, Type
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {  # Any: of tensors as of numbers
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negate": operator.neg,
+}
+
+# What torch.fx calls those of them that are no operators.
+_GLOBALS = [f"{one.__module__}.{one.__qualname__}".replace(".", "_") for one in _FUNCTIONS.values()]
+
+# A value of the graph while code is written for it; a literal stands for itself.
+Value = fx.Node | int | float
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model as Python. Its code takes the model's fields, then masks; for each of these, `masked` has the positions
+    of the fields that have its length. `inputs` say what the fields must be, and `result` is the type of the result."""
+
+    graph: Graph
+    code: Code
+    fields: tuple[str, ...]
+    masked: tuple[tuple[int, ...], ...]
+    inputs: tuple[Field, ...]
+    result: Type
+
+    def __deepcopy__(self, memo: object) -> Program:
+        return self  # nothing in it changes
+
+
+def lower(graph: Graph, ahead: bool = True) -> Program:
+    """The program of a graph. `inline` must have run. With `ahead`, the bodies of scans are split."""
+    lengths = needed_lengths(graph.region, graph.instances)
+    inputs = graph.region.inputs
+    types = {value.id: value.type for value in inputs}
+    types |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
+    return Program(
+        graph,
+        _Writer(_Attributes(graph), graph.region, "", True, ahead).write("forward", (), lengths),
+        tuple(value.name for value in inputs),
+        tuple(
+            tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
+            for length in lengths
+        ),
+        tuple(map(Field.of, inputs)),
+        types[graph.region.results[0]],
+    )
+
+
+class _Attributes:
+    """Finds attributes for loops that no instance, stack or other loop of the same module has."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._names: dict[str, Names] = {}
+        self._joins: dict[str, Join] = {}
+        stacks = [str(node.attributes["path"]) for node in graph.region.walk() if node.op == "stack"]
+        for path in (*graph.instances, *stacks):
+            home = scope_of(path)
+            first = path[len(home) :].removeprefix(".").partition(".")[0]
+            self._names_in(home).take(attribute(first))
+
+    def loop(self, op: str, scope: str) -> str:
+        return self._names_in(scope).unused(op)
+
+    def _names_in(self, scope: str) -> Names:
+        return self._names.setdefault(scope, Names())
+
+    def join(self, node: Node, scope: str) -> Join:
+        if node.id not in self._joins:
+            self._joins[node.id] = Join(self.loop("join", scope), node, scope)
+        return self._joins[node.id]
+
+
+class _Writer:
+    """Writes one region. `depth` says that no halting loop is around it, so that its own are the outermost ones. With
+    `ahead`, the bodies of scans are split."""
+
+    def __init__(self, attributes: _Attributes, region: Region, scope: str, depth: bool, ahead: bool) -> None:
+        self._attributes = attributes
+        self._instances = attributes.graph.instances
+        self._region = region
+        self._scope = scope
+        self._depth = depth
+        self._ahead = ahead
+        self._code = fx.Graph()
+        self._values: dict[str, Value] = {}
+        self._parts: dict[str, Sequence[Value]] = {}
+        self._types: dict[str, Type] = {value.id: value.type for value in region.inputs}
+        self._masks: dict[Dim, fx.Node] = {}
+        self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
+        self._origins: dict[str, Node] = {}
+        self._loops: list[Loop] = []
+        self._joins: dict[str, Join] = {}
+        self._ponders: dict[frozenset[str], list[fx.Node]] = {}
+        self._depths: list[fx.Node] = []
+        self._batch: fx.Node | None = None
+        self._names = Names(_GLOBALS)
+        self._part_names = {
+            (node.inputs[0], node.attributes["index"]): node.name for node in region.nodes if node.op == "part"
+        }
+
+    def write(
+        self,
+        name: str,
+        chunk: Sequence[Dim],
+        lengths: Sequence[Dim],
+        captured: Sequence[str] = (),
+        joins: Sequence[Node] = (),
+    ) -> Code:
+        """The code. It takes the region's inputs (the mask of a chunk right behind the chunk), then the masks of
+        `lengths` and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting
+        loops. The last inputs, captured ones, are called as they are outside."""
+        inputs = self._region.inputs
+        outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
+        for position, (value, outer) in enumerate(zip(inputs, outside, strict=True)):
+            self._values[value.id] = self._take(value.name or outer or "value")
+            if position == 0:
+                self._take_masks(chunk)
+        self._take_masks(lengths)
+        for node in joins:
+            self._weights[node.id] = self._take(f"{self._attributes.join(node, self._scope).name}_weights")
+        for node in self._region.nodes:
+            self._node(node)
+            if len(node.types) == 1:
+                self._types[node.id] = node.type
+        results = [self._values[result] for result in self._region.results]
+        # Loops that halt by the same weights read the sides of a pair, and count once: Dynamic Halt's program takes the
+        # mean of what they add to the loss.
+        ponders = [self._total(values, True) for values in self._ponders.values()]
+        extras = [self._total(values, mean) for values, mean in ((ponders, False), (self._depths, True)) if values]
+        # A loop's body always gives a tuple, so that its runtime need not ask.
+        self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
+        title = f"{self._attributes.graph.name}.{name}"
+        return write(
+            name, title, self._code, self._origins, tuple(self._loops), len(extras), tuple(self._joins.values())
+        )
+
+    def _take_masks(self, lengths: Sequence[Dim]) -> None:
+        for length in lengths:
+            self._masks[length] = self._take(f"mask_{_words(length)}")
+
+    def _take(self, wanted: str) -> fx.Node:
+        """An argument of the function."""
+        return self._create("placeholder", None, (), {}, wanted)
+
+    def _create(
+        self,
+        kind: str,
+        target: str | Callable[..., Any] | None,
+        inputs: tuple[Value | None, ...],
+        keywords: dict[str, Any],  # Any: as in `_emit`
+        wanted: str,
+    ) -> fx.Node:
+        """A value of the function; the target of an argument is its name."""
+        name = self._names.unused(wanted)
+        return self._code.create_node(kind, name if target is None else target, inputs, keywords, name)
+
+    def _total(self, values: Sequence[fx.Node], mean: bool) -> fx.Node:
+        total = values[0]
+        for value in values[1:]:
+            total = self._code.call_function(operator.add, (total, value))
+        return self._code.call_function(operator.truediv, (total, len(values))) if mean and values[1:] else total
+
+    def _emit(
+        self,
+        node: Node,
+        target: str | Callable[..., Any],
+        inputs: Sequence[Value | None],
+        name: str,
+        keywords: Mapping[str, Any] | None = None,  # Any: a mask, or products by their names
+    ) -> fx.Node:
+        kind = "call_module" if isinstance(target, str) else "call_function"
+        made = self._create(kind, target, tuple(inputs), dict(keywords or {}), name)
+        self._origins[made.name] = node
+        return made
+
+    def _part(self, node: Node, whole: fx.Node, index: int, name: str) -> fx.Node:
+        return self._emit(node, operator.getitem, [whole, index], name)
+
+    # Nodes
+
+    def _node(self, node: Node) -> None:
+        if node.op == "part":
+            index = node.attributes["index"]
+            assert isinstance(index, int)
+            self._values[node.id] = self._parts[node.inputs[0]][index]
+            return
+        inputs = [self._values[source] for source in node.inputs]
+        if node.op == "number":
+            value = node.attributes["value"]
+            assert isinstance(value, int | float)
+            self._values[node.id] = float(value)
+        elif node.op in ARITHMETIC:
+            # Two numbers divide without raising; tensors have torch's division.
+            function = divide if node.op == "divide" and node.type == NUMBER else _FUNCTIONS[node.op]
+            self._values[node.id] = self._emit(node, function, inputs, node.name or node.op)
+        elif node.op == "call":
+            arguments = len(node.arguments)
+            self._values[node.id] = self._call(node, inputs[:arguments], inputs[arguments:])
+        elif node.op == "join":
+            self._parts[node.id] = self._join(node, inputs)
+            if len(node.types) == 1:
+                self._values[node.id] = self._parts[node.id][0]
+        else:
+            assert node.op in LOOPS, f"{node.op} cannot be lowered"
+            self._parts[node.id] = self._loop(node, inputs)
+            if len(node.types) == 1:
+                self._values[node.id] = self._parts[node.id][0]
+
+    def _call(self, node: Node, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
+        instance = self._instances[str(node.attributes["instance"])]
+        types = [self._types[source] for source in node.arguments]
+        lengths = named_lengths(instance, types)
+        masks: dict[str, Any] = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
+        if products:
+            masks["products"] = dict(zip(node.given, products, strict=True))
+        target, name = relative(instance.path, self._scope), node.name or instance.block
+        if not inputs:
+            return self._emit(node, target, [self._batch_size()], name)
+        if not instance.grows:
+            return self._emit(node, target, inputs, name, masks)
+        pair = self._emit(node, target, inputs, f"{name}_and_mask", masks)
+        value = self._part(node, pair, 0, name)
+        for length in grown_lengths(instance, types, node.type):
+            if length not in self._masks:
+                self._masks[length] = self._part(node, pair, 1, f"mask_{_words(length)}")
+        return value
+
+    def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
+        join = self._attributes.join(node, self._scope)
+        self._joins[node.id] = join
+        target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
+        whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
+        return [self._part(node, whole, index, name) for index, (_, name) in enumerate(node.maps)]
+
+    def _is_for_a_loop(self, join: Node) -> bool:
+        products = {node.id for node in self._region.nodes if node.op == "part" and node.inputs[0] == join.id}
+        products.add(join.id)
+        return any(node.op in LOOPS and products & {*node.inputs} for node in self._region.nodes)
+
+    def _weights_of(self, node: Node) -> fx.Node:
+        """What all steps of the loops around a join share of it, made where none of them has begun."""
+        if node.id not in self._weights:
+            join = self._attributes.join(node, self._scope)
+            self._joins[node.id] = join
+            self._weights[node.id] = self._emit(node, f"{join.name}.weights", [], f"{join.name}_weights")
+        return self._weights[node.id]
+
+    def _mask(self, length: Dim | None) -> fx.Node | None:
+        """The mask of a length; None where every position is real."""
+        return None if length is None or length.constant is not None else self._masks[length]
+
+    def _batch_size(self) -> fx.Node:
+        if self._batch is None:
+            source = next(value for value in self._region.inputs if value.type.name not in ("number", "chunks"))
+            self._batch = self._create("call_method", "size", (self._values[source.id], 0), {}, "batch")
+        return self._batch
+
+    def _loop(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
+        """Calls the loop, and writes its body; its results one by one."""
+        body, chunk = node.regions[0], chunk_lengths(node)
+        lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
+        # A stack's own name is that of its steps.
+        name = self._attributes.loop("run_stack" if node.op == "stack" else node.op, self._scope)
+        scope = f"{node.attributes['path']}.*" if node.op == "stack" else self._scope
+        shape = layout(node)
+        captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
+        writer = _Writer(self._attributes, body, scope, self._depth and node.op != "halting", self._ahead)
+        # Steps of a stack have weights of their own.
+        joins = [] if node.op == "stack" else list(_joins(body))
+        weights = [self._weights_of(one) for one in joins]
+        code = writer.write(name, chunk, lengths, captured, joins)
+        loop = Loop(name, node, self._scope, code, self._depth)
+        if node.op == "scan" and self._ahead:
+            split_scan(loop, self._instances)
+        self._loops.append(loop)
+        arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
+        keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if node.op == "halting" else {}
+        ponders = node.op == "halting" or code.extras > 0
+        if len(node.types) == 1 and not ponders:
+            return [self._emit(node, name, arguments, node.name or node.op, keywords)]
+        whole = self._emit(node, name, arguments, f"{name}_results", keywords)
+        states = [value.name for value in body.inputs[shape.inner : shape.inner + shape.states]]
+        states += [node.name] * (len(node.types) - len(states))
+        results = [
+            self._part(node, whole, index, self._part_names.get((node.id, index)) or state or "result")
+            for index, state in enumerate(states)
+        ]
+        if ponders:
+            halts = frozenset(str(one.attributes["instance"]) for one in (node, *body.walk()) if one.op == "halting")
+            self._ponders.setdefault(halts, []).append(self._part(node, whole, len(results), "ponder"))
+        if ponders and self._depth:
+            self._depths.append(self._part(node, whole, len(results) + 1, "depth"))
+        return results
+
+
+def _joins(region: Region) -> Iterator[Node]:
+    """The joins of a region and of the loops in it whose steps share their weights."""
+    for node in region.nodes:
+        if node.op == "join":
+            yield node
+        elif node.op != "stack":
+            for inner in node.regions:
+                yield from _joins(inner)
+
+
+def _words(length: Dim) -> str:
+    """A length as part of a name: `n_plus_2`."""
+    text = str(length)
+    for sign, word in ((" + ", "_plus_"), (" - ", "_minus_"), ("*", "_times_"), ("-", "minus_"), (".", "_")):
+        text = text.replace(sign, word)
+    return text

@@ -1,0 +1,1 @@
+"""What compiled models run on: loops, masks, halting, recording."""

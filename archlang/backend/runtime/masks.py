@@ -1,0 +1,27 @@
+"""Which positions of a batch are real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from archlang.backend.lower.regions import Program
+
+
+def make_masks(
+    program: Program, fields: Sequence[Shaped[Tensor, "b _n *_d"]], lengths: Mapping[str, Int[Tensor, " b"]]
+) -> list[Bool[Tensor, "b _n"] | None]:
+    """The masks that a program's code takes: each from the first field of its length whose lengths are given."""
+    names = program.fields
+    masks: list[Bool[Tensor, "b _n"] | None] = []
+    for candidates in program.masked:
+        field = next((index for index in candidates if names[index] in lengths), None)
+        if field is None:
+            masks.append(None)
+        else:
+            tokens, real = fields[field], lengths[names[field]]
+            masks.append(torch.arange(tokens.shape[1], device=tokens.device) < real[:, None])
+    return masks

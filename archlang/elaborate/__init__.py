@@ -1,0 +1,1 @@
+"""Elaboration: from a resolved definition and its statics to a typed graph."""

@@ -1,0 +1,465 @@
+"""Signatures against calls: which statics, sizes and types a call of a block has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.names import did_you_mean
+from archlang.elaborate import mistakes
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import (
+    KINDS,
+    MISFIT,
+    BlockValue,
+    Bound,
+    Data,
+    Evaluator,
+    Length,
+    Unknown,
+    Value,
+    coerce,
+    describe,
+    show,
+)
+from archlang.names.modules import Declaration, Module
+from archlang.source import Span
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import (
+    Binary,
+    Boolean,
+    Call,
+    ConditionalType,
+    Expression,
+    InputParameter,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    StaticArgument,
+    StaticParameter,
+    TypeExpression,
+    TypeName,
+    Unary,
+)
+from archlang.syntax.walk import walk
+from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
+
+Report = Callable[[Diagnostic], None]
+
+# How many sizes each written type has. `data` is `seq` or `vec`; `logits` is either by its sizes.
+_SIZES = {
+    "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
+    "logits": (1, 2), "data": (1,), "pointer": (3,),
+}  # fmt: skip
+
+
+TASK_SIZES = ("vocab", "words", "classes")
+"""The sizes that a task gives to its models."""
+LARGEST_SIZE = 1 << 24
+"""No axis has more entries: what is larger does not fit into memory, or is a mistake."""
+
+
+def parameter_kind(parameter: StaticParameter, module: Module) -> str | None:
+    """The kind of a static: as written, or as its default shows."""
+    if parameter.kind is not None:
+        return parameter.kind if parameter.kind in KINDS else None
+    match parameter.default:
+        case Number(value=value) | Unary(operand=Number(value=value)):
+            return "float" if isinstance(value, float) else "int"
+        case Boolean() | Unary(operator="not"):
+            return "bool"
+        case Range():
+            return "range"
+        case ListOf():
+            return "list"
+        case Call():
+            return "block"
+        case Name(parts=parts):
+            if len(parts) > 1:
+                return "path"
+            return "block" if module.find(parts[0]) is not None else "symbol"
+        case Binary(operator="+" | "-" | "*" | "/" | "%"):
+            return "int"
+    return None
+
+
+def settle(
+    declaration: Declaration,
+    settled: Mapping[str, Bound],
+    arguments: Sequence[StaticArgument],
+    evaluator: Evaluator,
+    report: Report,
+) -> dict[str, Bound]:
+    """The statics that are given, `settled` ones and the arguments of a call, by name."""
+    item = declaration.item
+    parameters = {parameter.name: parameter for parameter in item.signature.statics}
+    free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
+    given = dict(settled)
+    places: dict[str, Span] = {}
+    for position, argument in enumerate(arguments):
+        if argument.name is None:
+            if position >= len(free):
+                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), _declared(declaration)))
+                break
+            parameter = free[position]
+        elif argument.name in parameters:
+            parameter = parameters[argument.name]
+        else:
+            report(
+                name_mistakes.unknown_static(
+                    argument.span, argument.name, item.name, parameters, _declared(declaration)
+                )
+            )
+            meant = did_you_mean(argument.name, parameters)
+            if meant is not None:
+                given.setdefault(meant, Bound(None, argument.span))
+            continue
+        if parameter.name in places:
+            report(name_mistakes.static_given_twice(argument.span, parameter.name, places[parameter.name]))
+            continue
+        places[parameter.name] = argument.span
+        given[parameter.name] = Bound(
+            static_value(parameter, argument.value, evaluator, declaration.module, report), argument.value.span
+        )
+    return given
+
+
+def _declared(declaration: Declaration) -> Span:
+    return declaration.item.name_span
+
+
+def static_value(
+    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, module: Module, report: Report
+) -> Value:
+    """The value of one static, of its kind."""
+    kind = parameter_kind(parameter, module)
+    value = evaluator.value(expression, kind)
+    if kind is None:
+        return value
+    fitting = coerce(value, kind)
+    if fitting is MISFIT:
+        report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
+        return None
+    if kind == "file" and isinstance(fitting, str) and fitting:
+        return _placed(parameter.name, fitting, expression.span, report)
+    return fitting
+
+
+def _placed(name: str, path: str, span: Span, report: Report) -> Value:
+    """The whole path of a file that a program names: one beside the program or below. So that a stranger's program
+    reads nothing else, links are followed first. What the user types, on the command line, may be anywhere."""
+    if span.source.path.startswith(("--set ", "<command line>")):
+        return os.path.abspath(os.path.expanduser(path))
+    folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
+    found = os.path.realpath(os.path.join(folder, path))
+    if os.path.isabs(path) or os.path.commonpath([folder, found]) != folder:
+        report(name_mistakes.file_outside(span, name, path))
+        return None
+    return found
+
+
+@dataclass
+class Binding:
+    """One call of a block being bound: its statics and sizes by name, defaults computed when they are asked for."""
+
+    declaration: Declaration
+    call: Span
+    given: dict[str, Bound]
+    report: Report
+    configure: Callable[[Call, Declaration | BlockValue], Value]
+    ambient: Mapping[str, Bound] = field(default_factory=dict)
+    generic: bool = False
+    may_be_unknown: bool = True
+    sizes: dict[str, Bound] = field(default_factory=dict)
+    lengths: set[str] = field(default_factory=set)
+    family: tuple[str, tuple[Dim, ...]] | None = None
+    _open: set[str] = field(default_factory=set)
+    _disagreeing: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        item = self.declaration.item
+        self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
+        module = self.declaration.module
+        self.evaluator = Evaluator(self.lookup, self.known, module, self.report, self.configure)
+        # The lengths of types may be computed from lengths; nothing else may.
+        self._of_lengths = Evaluator(self._bound, self.known, module, self.report, self.configure)
+
+    def known(self) -> frozenset[str]:
+        return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
+
+    def lookup(self, name: str) -> Bound | Data | Length | None:
+        bound = self._bound(name)
+        if bound is not None and name in self.lengths:
+            return Length(bound.span or self.call)
+        return bound
+
+    def _bound(self, name: str) -> Bound | None:
+        if name in self.given:
+            return self.given[name]
+        if name in self.sizes:
+            return self.sizes[name]
+        parameter = self.parameters.get(name)
+        if parameter is not None and name not in self._open:
+            self._open.add(name)
+            self.given[name] = self._default(parameter)
+            return self.given[name]
+        return self.ambient.get(name)
+
+    def _default(self, parameter: StaticParameter) -> Bound:
+        module = self.declaration.module
+        if parameter.default is not None:
+            return Bound(static_value(parameter, parameter.default, self.evaluator, module, self.report), None)
+        kind = parameter_kind(parameter, module)
+        if self.generic:
+            return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
+        self.report(
+            name_mistakes.missing_static(
+                self.call, parameter.name, kind or "static", self.declaration.name, parameter.span
+            )
+        )
+        return Bound(None, None)
+
+    def require_known(self, expression: Expression) -> None:
+        """Reports an expression whose value only a task or a static can give, where the model is to be built."""
+        if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):
+            self.report(mistakes.needs_task(self.call, self.declaration.name, self.unknown_sizes()))
+
+    def unknown_sizes(self) -> list[str]:
+        """The sizes that only a task can give, and that none has given."""
+        return [
+            name
+            for name, bound in self.ambient.items()
+            if not isinstance(bound.value, Dim) or bound.value.constant is None
+        ]
+
+    def finish(self) -> None:
+        """Computes what is still open, and holds every `where`."""
+        for name in self.parameters:
+            self.lookup(name)
+        for condition in self.declaration.item.signature.where:
+            if self.evaluator.truth(condition) is False:
+                self.report(self._violated(condition))
+
+    def _violated(self, condition: Expression) -> Diagnostic:
+        facts: list[tuple[str, str, Span | None]] = []
+        seen: set[str] = set()
+        near = None
+        for node in walk(condition):
+            if isinstance(node, Name):
+                known = len(node.parts) == 1
+                found = self.lookup(node.text) if known else Bound(self.evaluator.value(node, None), None)
+                if isinstance(found, Bound) and found.value is not None and node.text not in seen:
+                    seen.add(node.text)
+                    facts.append((node.text, show(found.value), found.span))
+        if (
+            isinstance(condition, Binary)
+            and condition.operator == "in"
+            and isinstance(condition.right, ListOf)
+            and facts
+        ):
+            near = did_you_mean(facts[0][1], [unparse(item) for item in condition.right.items])
+        span = next((place for _, _, place in facts if place is not None), self.call)
+        return name_mistakes.where_violated(
+            span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, near
+        )
+
+    # Types
+
+    def match(self, parameter: InputParameter, actual: Type, span: Span) -> bool:
+        """Binds the sizes that a parameter's type names to those of an argument."""
+        wanted = parameter.type
+        block = self.declaration.name
+        expected = unparse(wanted)
+        dimensions = self.written(wanted)
+        if dimensions is None:
+            return False
+        name = wanted.name
+        if name == "data":
+            if actual.name not in ("seq", "vec"):
+                self._misfit(span, block, parameter, expected, actual)
+                return False
+            family = (actual.name, actual.dims[:-1])
+            if self.family is not None and self.family != family and not parameter.variadic:
+                self._misfit(span, block, parameter, expected, actual)
+                return False
+            if self.family is not None and self.family != family:
+                self._misfit(span, block, parameter, f"{self.family[0]}[…]", actual)
+                return False
+            self.family = family
+            if parameter.variadic:
+                return True
+            return self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
+        if _constructor(name, len(dimensions)) != actual.name:
+            self._misfit(span, block, parameter, expected, actual)
+            return False
+        if name == "prob":
+            dimensions = wanted.dimensions
+        # The part of chunks is written by those that cut them only.
+        fits = [
+            self._match_size(size, found, span, axis)
+            for size, found, axis in zip(dimensions, actual.dims, actual.axes, strict=False)
+        ]
+        return all(fits)
+
+    def _misfit(self, span: Span, block: str, parameter: InputParameter, expected: str, actual: Type) -> None:
+        if actual.name in ISOLATED and parameter.type.name not in ISOLATED:
+            self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
+        else:
+            self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
+
+    def _match_size(self, written: Expression, actual: Dim, span: Span, axis: Axis) -> bool:
+        block = self.declaration.name
+        if isinstance(written, Name) and written.text not in self.parameters and len(written.parts) == 1:
+            name = written.text
+            known = self.sizes.get(name)
+            if known is None and name in self.ambient:
+                known = self.ambient[name]
+            if known is None:
+                self.bind_size(name, Bound(actual, span), axis)
+                return True
+        else:
+            name = unparse(written)
+            value = self._evaluator_of(axis).value(written, "int")
+            found = self.given.get(name)
+            known = Bound(value, found.span if found else None)
+        if known.value is None or isinstance(known.value, Unknown) or known.value == actual:
+            return known.value is not None
+        if name not in self._disagreeing:
+            self.report(
+                mistakes.sizes_disagree(span, block, name, show(known.value), str(actual), known.span, written.span)
+            )
+        self._disagreeing.add(name)
+        return False
+
+    def type(
+        self, written: TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
+    ) -> Type | None:
+        """The type that a signature writes, with its sizes in place. `features` are those of variadic arguments;
+        `free` makes a size for a name that is not bound."""
+        if isinstance(written, ConditionalType):
+            truth = self.evaluator.truth(written.test)
+            if truth is None:
+                self.require_known(written.test)
+                return None
+            return self.type(written.then if truth else written.otherwise, features, free)
+        dimensions = self.written(written)
+        if dimensions is None:
+            return None
+        axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[_constructor(written.name, len(dimensions))]
+        sizes: list[Dim] = []
+        for dimension, axis in zip(dimensions, axes, strict=False):
+            size = self._size(dimension, axis, features, free)
+            if size is None:
+                return None
+            sizes.append(size)
+        if len(sizes) < len(axes):
+            sizes.append(Dim.of(0))  # the part of chunks, which is not written
+        if written.name == "data":
+            if self.family is None:
+                self.report(mistakes.misplaced_family(written.span, self.declaration.name))
+                return None
+            return Type(self.family[0], (*self.family[1], sizes[0]))
+        return Type(_constructor(written.name, len(sizes)), tuple(sizes))
+
+    def _size(
+        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+    ) -> Dim | None:
+        size = self._written_size(written, axis, features, free)
+        number = None if size is None or axis is Axis.PART else size.constant
+        if number is not None and not 0 < number <= LARGEST_SIZE:
+            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
+            return None
+        return size
+
+    def _cause(self, written: Expression) -> Span:
+        """Where a call says how large a written size is."""
+        names = [node.text for node in walk(written) if isinstance(node, Name)]
+        places = [bound.span for name in names if (bound := self.given.get(name)) is not None and bound.span]
+        return places[0] if places else self.call
+
+    def _written_size(
+        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+    ) -> Dim | None:
+        if isinstance(written, Call) and written.callee.text == "sum" and written.arguments and features:
+            total = Dim.total(features)
+            if total.is_unwieldy:
+                self.report(name_mistakes.size_too_large(self.call))
+                return None
+            return total
+        if isinstance(written, Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
+            if free is not None:
+                size = free(written.text)
+                self.bind_size(written.text, Bound(size, written.span), axis)
+                return size
+            self.report(mistakes.size_unknown(written.span, written.text, self.declaration.name))
+            return None
+        value = self._evaluator_of(axis).value(written, "int")
+        if isinstance(value, Dim):
+            return value
+        if value is not None and not isinstance(value, Unknown):
+            self.report(name_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
+        return None
+
+    def bind_size(self, name: str, bound: Bound, axis: Axis) -> None:
+        """Binds a name in a type to a size."""
+        self.sizes[name] = bound
+        if axis is Axis.LENGTH:
+            self.lengths.add(name)
+
+    def _evaluator_of(self, axis: Axis) -> Evaluator:
+        return self._of_lengths if axis is Axis.LENGTH else self.evaluator
+
+    def written(self, written: TypeName) -> tuple[Expression, ...] | None:
+        """The sizes of a written type, with the vocabulary of tokens filled in."""
+        counts = _SIZES.get(written.name)
+        if counts is None:
+            self.report(mistakes.unknown_type(written.span, written.name, _SIZES))
+            return None
+        if len(written.dimensions) not in counts:
+            expected = " or ".join(str(count) for count in counts) + (" size" if counts == (1,) else " sizes")
+            self.report(mistakes.wrong_number_of_sizes(written.span, written.name, expected, len(written.dimensions)))
+            return None
+        if written.name == "tokens" and len(written.dimensions) == 1:
+            return (*written.dimensions, Name(parts=("vocab",), span=written.span))
+        return written.dimensions
+
+    def length_names(self, parameter: InputParameter) -> tuple[str, ...]:
+        """The names of a parameter's lengths in order, "" for one that is a static or a number."""
+        written = self.written(parameter.type)
+        if parameter.variadic or parameter.type.name == "data" or written is None:
+            return ()
+        axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
+        own = self.sizes_by_axis(parameter, Axis.LENGTH)
+        lengths = [size for size, axis in zip(written, axes, strict=False) if axis is Axis.LENGTH]
+        return tuple(size.text if isinstance(size, Name) and size.text in own else "" for size in lengths)
+
+    def sizes_by_axis(self, parameter: InputParameter, axis: Axis) -> list[str]:
+        """The names that a parameter's type gives to its sizes of one sort."""
+        written = self.written(parameter.type)
+        if parameter.variadic or written is None:
+            return []
+        axes = (
+            (Axis.FEATURE,)
+            if parameter.type.name == "data"
+            else CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
+        )
+        return [
+            size.text
+            for size, one in zip(written, axes, strict=False)
+            if one is axis and isinstance(size, Name) and size.text not in self.parameters
+        ]
+
+
+def _is_known(value: Value) -> bool:
+    return not isinstance(value, Unknown) and (not isinstance(value, Dim) or value.constant is not None)
+
+
+def _constructor(name: str, sizes: int) -> str:
+    if name == "logits":
+        return "vec" if sizes == 1 else "seq"
+    if name == "prob" and sizes == 1:
+        return "probs"
+    return name

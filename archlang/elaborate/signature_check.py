@@ -1,0 +1,118 @@
+"""What can be wrong with a signature on its own, before anyone calls it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from archlang.diagnostics import Diagnostic
+from archlang.elaborate import mistakes
+from archlang.elaborate.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import KINDS, Bound
+from archlang.names.modules import Declaration
+from archlang.source import Span
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
+from archlang.syntax.walk import walk
+from archlang.types import ISOLATED, Axis, Dim
+from archlang.types.causality import MANNERS
+
+# What a caveat may be about; the grammar has words of their own for the last three.
+CAVEATS = ("padding", "batch", "random", "training", "gradients")
+
+_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+Report = Callable[[Diagnostic], None]
+
+
+def check_signature(declaration: Declaration, report: Report) -> None:
+    """Reports kinds, types, sizes and reads that are wrong in themselves."""
+    item = declaration.item
+    signature = item.signature
+    first: dict[str, Span] = {}
+    named = [(static.name, static.span) for static in signature.statics]
+    for name, span in [*named, *((one.name, one.span) for one in signature.inputs)]:
+        if name in first:
+            report(name_mistakes.bound_twice(span, name, first[name]))
+        first.setdefault(name, span)
+    for static in signature.statics:
+        if static.kind is not None and static.kind not in KINDS:
+            report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
+        elif static.kind is None and parameter_kind(static, declaration.module) is None:
+            report(name_mistakes.unclear_kind(static.span, static.name))
+        if item.word == "model" and static.name in ("classes", "vocab"):
+            report(mistakes.static_of_task_model(static.span, static.name, item.name))
+    _check_sizes(declaration, report)
+    if isinstance(item, Extern):
+        _check_extern(declaration, item, report)
+
+
+def _check_sizes(declaration: Declaration, report: Report) -> None:
+    """Reports a name that counts positions in one type and features in another, and sizes that cannot be."""
+    item = declaration.item
+    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
+    for parameter in item.signature.inputs:
+        for axis, names in places.items():
+            for name in binding.sizes_by_axis(parameter, axis):
+                names.setdefault(name, parameter.type.span)
+        for size in binding.written(parameter.type) or ():
+            number = binding.evaluator.value(size, "int") if isinstance(size, Number | Unary) else None
+            if isinstance(number, Dim) and number.constant is not None and not 0 < number.constant <= LARGEST_SIZE:
+                report(mistakes.size_out_of_range(size.span, unparse(size), number.constant, LARGEST_SIZE))
+    given = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
+    for name, span in places[Axis.LENGTH].items():
+        if (other := {**given, **places[Axis.FEATURE]}.get(name)) is not None:
+            report(mistakes.length_and_feature(span, name, other))
+
+
+def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
+    if item.word == "block" and not _CLASS.fullmatch(item.python):
+        report(mistakes.no_class(item.python_span or item.name_span, item.python))
+    inputs = {parameter.name for parameter in item.signature.inputs}
+    for reads in item.reads:
+        if reads.input not in inputs:
+            report(mistakes.reads_unknown_input(reads.span, reads.input, item.name, inputs))
+        for mode in _modes(reads.mode):
+            if not isinstance(mode, Name) or mode.text not in MANNERS:
+                report(mistakes.unknown_mode(mode.span, mode.text if isinstance(mode, Name) else mode.span.text))
+    for caveat in item.caveats:
+        if caveat.kind not in CAVEATS:
+            report(mistakes.unknown_caveat(caveat.span, caveat.kind))
+        if item.pure and caveat.kind in ("random", "training"):
+            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span or item.name_span))
+    binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
+    sizes: set[str] = set()
+    for parameter in item.signature.inputs:
+        for axis in Axis:
+            for name in binding.sizes_by_axis(parameter, axis):
+                sizes.add(name)
+                if name not in binding.sizes:
+                    binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+        binding.written(parameter.type)
+        if parameter.type.name == "data":
+            binding.family = ("seq", (Dim.of("n"),))
+    # What a condition names must be there, and no length.
+    conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
+    for reads in item.reads:
+        conditions += [node.test for node in walk(reads.mode) if isinstance(node, Conditional)]
+    for condition in conditions:
+        binding.evaluator.truth(condition)
+    result = item.signature.result
+    if result is not None and item.word == "block":
+        for written in _types(result):
+            binding.type(written, features=[Dim.of("d")])
+        takes = any(parameter.type.name in ISOLATED for parameter in item.signature.inputs)
+        gives = [written for written in _types(result) if written.name not in ISOLATED]
+        if takes and gives and not item.python.startswith("archlang."):
+            report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
+
+
+def _modes(mode: Expression) -> list[Expression]:
+    if isinstance(mode, Conditional):
+        return [*_modes(mode.then), *_modes(mode.otherwise)]
+    return [mode]
+
+
+def _types(written: TypeExpression) -> list[TypeName]:
+    return [node for node in walk(written) if isinstance(node, TypeName)]

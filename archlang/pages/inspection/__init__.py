@@ -1,0 +1,1 @@
+"""Inspection of a trained model on one input."""

@@ -1,0 +1,104 @@
+"""A table as a report: its cells beside their claims, and every row by length or depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archlang.pages.html import page, table
+from archlang.pages.reports.figures import Chart, Line, chart_svg
+from archlang.pages.reports.table import Report
+from archlang.plan.table import TablePlan
+from archlang.record.run_folder import read_json
+from archlang.runs.points import results
+from archlang.runs.table import TableRuns
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+
+
+@dataclass(frozen=True, eq=False)
+class TableReport:
+    """A table with the results of its runs, by row: those that are done."""
+
+    report: Report
+    done: Mapping[str, tuple[Mapping[str, Any], ...]]  # Any: JSON
+    trained: Mapping[str, tuple[float, float]]
+    """by group, the lowest and the highest value that training has seen"""
+    folder: Path
+
+    @staticmethod
+    def read(plan: TablePlan, folder: Path, changed: Mapping[str, str]) -> TableReport:
+        """The report of a table from the folder of its runs; nothing is run.
+
+        Raises:
+            RunError: a run is damaged."""
+        runs = TableRuns(plan, folder)
+        report = Report.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
+        done: dict[str, list[Mapping[str, Any]]] = {row.title: [] for row in plan.rows}
+        trained: dict[str, tuple[float, float]] = {}
+        seen: set[Path] = set()
+        for cell in plan.cells:
+            for one in cell.plans:
+                place = runs.place(one)
+                if place in seen or (measured := results(place)) is None:
+                    continue
+                seen.add(place)
+                done[cell.row.title].append(measured)
+                for group, values in read_json(place, "data.json").get("train", {}).get("groups", {}).items():
+                    low, high = trained.get(group, (np.inf, -np.inf))
+                    trained[group] = (min(low, *values), max(high, *values))
+        return TableReport(report, {title: tuple(found) for title, found in done.items()}, trained, folder)
+
+    def charts(self) -> Iterator[Chart]:
+        """For each split and breakdown of the runs, a line for each row: the mean over seeds (and over whatever else
+        the table varies). More than one column may come from the same runs."""
+        kinds = dict.fromkeys(
+            (split, str(one["breakdown"]), metric)
+            for found in self.done.values()
+            for one in found
+            for split, score in one["splits"].items()
+            for metric in list(score["metrics"])[:1]
+            if len(score["groups"].get(one["breakdown"], {})) > 1
+        )
+        for split, group, metric in kinds:
+            lines = [self._line(title, found, split, group, metric) for title, found in self.done.items()]
+            drawn = tuple(line for line in lines if line.x)
+            yield Chart(
+                f"{metric.replace('_', ' ')} by {group}, {split}", group, metric.replace("_", " "), drawn,
+                self.trained.get(group), percent=metric not in LOWER_IS_BETTER, marked=True,
+            )  # fmt: skip
+
+    def _line(self, title: str, found: tuple[Mapping[str, Any], ...], split: str, group: str, metric: str) -> Line:
+        values: dict[int, list[float]] = {}
+        for one in found:
+            for value, score in one["splits"].get(split, {}).get("groups", {}).get(group, {}).items():
+                if score.get(metric) is not None:
+                    values.setdefault(int(value), []).append(score[metric])
+        places = sorted(values)
+        return Line(title, places, [float(np.mean(values[place])) for place in places])
+
+    def html(self) -> str:
+        """One file.
+
+        Raises:
+            RunError: matplotlib is not installed."""
+        report = self.report
+        headers = ["", *(column.title for column in report.columns)]
+        rows = [
+            [row.title, *("\n".join(report.at(row, column).lines) for column in report.columns)] for row in report.rows
+        ]
+        parts = [f"<h1>{escape(report.name)}</h1>", f'<p class="soft">{escape(str(self.folder))}</p>']
+        parts.append(f"<section>{table(headers, rows)}</section>")
+        parts += [f"<p>{escape(line)}</p>" for line in report.sentences()]
+        charts = [f"<section><figure>{chart_svg(chart)}</figure></section>" for chart in self.charts()]
+        parts.append(f'<div class="charts">{"".join(charts)}</div>')
+        return page(report.name, parts)
+
+    def terminal(self) -> RenderableType:
+        return Group(self.report.terminal(), *map(Text, self.report.sentences()))

@@ -1,0 +1,180 @@
+"""The wording of mistakes in recipes, tables and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.names import listed, suggest
+from archlang.graph.causality import Reason
+from archlang.source import Span
+
+
+def model_misfits_task(span: Span, model: str, task: str, problem: str, declared: Span, wanted: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0416",
+        f"the model `{model}` does not fit the task `{task}`: {problem}",
+        span,
+        "does not fit",
+        (Label(declared, f"`{model}` is declared here"), Label(wanted, f"`{task}` is declared here")),
+        "change the model's inputs or result, or choose another task",
+    )
+
+
+def sees_future(
+    span: Span, model: str, task: str, culprit: str, reason: Reason, path: Sequence[str], labels: Iterable[Label]
+) -> Diagnostic:
+    return Diagnostic(
+        "E0501",
+        f"`{model}` sees the future, and `{task}` asks to predict it: {' -> '.join(path)}",
+        span,
+        f"`{culprit}` {reason.value}",
+        tuple(labels),
+        _PAST_REMEDY[reason],
+    )
+
+
+_PAST_REMEDY = {
+    Reason.READS_ALL: "give it `causal = true` if it has that static, or read from the past only",
+    Reason.READS_FROM_THE_END: "reverse the result again, or read from the past only",
+    Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
+    Reason.HALTS_BY_ALL: "halt each position by itself, with `token_halt` or `global_halt[causal = true]`",
+    Reason.MOVES_FOR_OTHERS: "move it in a loop of its own; a state that has the positions of the "
+    "halting state moves where that does",
+    Reason.ENDS_WITH_THE_LAST: "read the state inside of the scan, before it moves",
+}
+
+
+def part_missing(span: Span, recipe: str, part: str, example: str) -> Diagnostic:
+    return Diagnostic(
+        "E0601",
+        f"the recipe `{recipe}` has no `{part}`",
+        span,
+        f"no `{part}`",
+        remedy=f"add a line such as `{example}`",
+    )
+
+
+def part_twice(span: Span, part: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0602",
+        f"a recipe has one `{part}`",
+        span,
+        f"second `{part}`",
+        (Label(first, f"first `{part}`"),),
+        "delete one, or write a second recipe",
+    )
+
+
+def no_recipe(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0603",
+        f"`{path}` has no recipe",
+        span,
+        "no recipe in this file",
+        remedy="add `recipe name { task … model … train … }`",
+    )
+
+
+def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0604",
+        f"no recipe is called `{name}` in this file",
+        span,
+        "unknown recipe",
+        remedy=suggest(name, possible, f"there are {listed(possible)}"),
+    )
+
+
+def bad_metric(span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0605",
+        f"`{name}` names no metric of a split",
+        span,
+        "not a metric",
+        remedy="write the split and the metric: `test.accuracy`",
+    )
+
+
+def claim_without_number(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0606",
+        "a claim is a number",
+        span,
+        "not a number",
+        remedy='write `claim test.accuracy = 0.84 ± 0.01 from "…"`',
+    )
+
+
+def nothing_to_search(span: Span, path: str) -> Diagnostic:
+    return Diagnostic(
+        "E0613",
+        f"`{path}` cannot be looked for here",
+        span,
+        "neither a list nor a rising range of numbers",
+        remedy="write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`",
+    )
+
+
+def no_search(span: Span, recipe: str) -> Diagnostic:
+    return Diagnostic(
+        "E0614",
+        f"the recipe `{recipe}` has nothing to tune",
+        span,
+        "no `search`",
+        remedy="add a line such as `search train.lr in 1e-4..1e-2 log`",
+    )
+
+
+def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0612",
+        f"no table is called `{name}` in this file",
+        span,
+        "unknown table",
+        remedy=suggest(name, possible, f"there are {listed(possible)}" if possible else "add `table name { … }`"),
+    )
+
+
+def empty_table(span: Span, name: str, part: str, example: str) -> Diagnostic:
+    return Diagnostic(
+        "E0610",
+        f"the table `{name}` has no {part}",
+        span,
+        f"no `{part}`",
+        remedy=f"add a line such as `{example}`",
+    )
+
+
+def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
+    return Diagnostic(
+        "E0611",
+        f"two {part}s are called “{title}”",
+        span,
+        f"second {part}",
+        (Label(first, f"first {part}"),),
+        "give each a title of its own",
+    )
+
+
+def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:
+    return Diagnostic(
+        "E0615",
+        f"this range has {count:_} values, and a recipe varies over {limit:_} at most",
+        span,
+        "too many values",
+        remedy="write a smaller range, or a list of some of its values",
+    )
+
+
+def points_left_out(span: Span, name: str, what: str, checked: int, total: int) -> Diagnostic:
+    """`what` is `points` of a recipe, `values` of its search, or `cells` of a table."""
+    return Diagnostic(
+        "W0202",
+        f"`{name}` has {total:_} {what}, of which `check` looked at {checked:_}",
+        span,
+        "not all are checked",
+        remedy="a mistake in one of the others is found when it is trained; with fewer, all are checked",
+    )

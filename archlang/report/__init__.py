@@ -1,1 +1,0 @@
-"""What was measured, as tables, pages and pictures."""

@@ -1,0 +1,1 @@
+"""Runs: points, engines, tables and tuning."""

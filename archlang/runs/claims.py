@@ -1,0 +1,68 @@
+"""What papers claim beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archlang.plan.plan import Plan, PublishedResult
+from archlang.train.score import Score
+from archlang.types.statics import StaticValue
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A claim with what was measured: None where this run is another point than the claim's, or measures no such
+    thing."""
+
+    claim: PublishedResult
+    measured: float | None
+
+    @property
+    def metric(self) -> str:
+        """The metric as the recipe writes it."""
+        index = "" if self.claim.index is None else f"[{self.claim.index}]"
+        return f"{self.claim.metric}{index}"
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.claim.at.items()}
+
+    def described(self) -> dict[str, Any]:  # Any: JSON
+        return {
+            "metric": self.metric,
+            "value": self.claim.value,
+            "deviation": self.claim.deviation,
+            "at": self.conditions,
+            "from": self.claim.origin,
+            "measured": self.measured,
+        }
+
+
+def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[Comparison, ...]:
+    """Each claim of a plan with its measurement. A path of `at` that is a setting (`task.order`) says which point the
+    claim is about; any other (`test.ignore`) names a group of the split."""
+    by_split = {score.split: score for score in scores}
+    return tuple(Comparison(claim, _measured(plan, claim, by_split, breakdown)) for claim in plan.claims)
+
+
+def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str) -> float | None:
+    groups = {}
+    for path, value in claim.at.items():
+        if path not in plan.settings:
+            groups[path.partition(".")[2]] = _number(value)
+        elif plan.settings[path] != value:
+            return None
+    if claim.index is not None:
+        groups[breakdown] = claim.index
+    split, _, metric = claim.metric.partition(".")
+    score = scores.get(split)
+    return None if score is None else score.among(metric, groups)
+
+
+def _number(value: StaticValue) -> int:
+    """A group as it is numbered: shares are counted in per cent. What is no number is no group's."""
+    if isinstance(value, float):
+        return round(value * 100)
+    return value if isinstance(value, int) else -1

@@ -1,0 +1,46 @@
+"""The wording of errors about points, engines and measurements of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from archlang.diagnostics.names import listed
+from archlang.record.mistakes import RunError
+
+
+def no_checkpoint(folder: Path) -> RunError:
+    return RunError(f"{folder} has no checkpoint yet", f"train it further: `archlang train FILE --out {folder}`")
+
+
+def seed_out_of_bounds(seed: int, highest: int) -> RunError:
+    return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
+
+
+def no_such_split(task: str, split: str, known: Iterable[str]) -> RunError:
+    return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(known)}")
+
+
+def no_such_metric(task: str, metric: str, known: Iterable[str]) -> RunError:
+    if metric in ("exact_match", "oracle_match"):
+        why = f"`{metric}` is measured when a run ends, as a model writes its answers slowly"
+        return RunError(why, f"select by one of {', '.join(known)}")
+    return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(known)}")
+
+
+def empty_split(task: str, split: str) -> RunError:
+    return RunError(f"the split `{split}` of `{task}` has no items", "ask for a larger size of this split")
+
+
+def unknown_engine(name: str, known: Iterable[str]) -> RunError:
+    return RunError(f"there is no engine `{name}`", f"the engines are {listed(known)}")
+
+
+def engine_option(name: str, option: str) -> RunError:
+    return RunError(
+        f"the engine `{name}` does not take the option `{option}`", "see `archlang table --help` for what it takes"
+    )
+
+
+def no_cluster(reason: str) -> RunError:
+    return RunError(f"there is no SLURM here: {reason}", "try `--engine-option cluster=local`, or `--engine local`")

@@ -1,0 +1,436 @@
+"""Greedy decoding: with a cache it writes what the whole model writes, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import archlang
+from archlang.backend import Architecture
+from archlang.backend.decode import greedy as decoding
+from archlang.backend.decode.greedy import target_of
+from archlang.backend.decode.incremental import Extension
+from archlang.backend.runtime.masks import make_masks
+from archlang.names.library import module_file
+from archlang.syntax.parser import parse, read
+from archlang.syntax.tree import Definition
+from tests.backend.conftest import Compiled
+
+VOCAB, SOURCE = 7, 6
+SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
+
+HEAD = """
+model m[d = 16](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    memory = attention[2](embed[d](source))
+    y = embed[d](target)
+"""
+LAYER = "y + attention[2](y, memory) + {}"
+# How `z` comes of `y` and `memory`.
+DECODERS = {
+    "pointwise": "z = norm(feedforward[8](y) - y * 2)",
+    "attention": "z = y + attention[2, causal = true](y)",
+    "attention with absolute positions": "z = y + attention[2, position = absolute, causal = true](y)",
+    "attention, rotary": "z = y + attention[2, position = rotary, causal = true](y)",
+    "attention, xpos": "z = y + attention[2, position = xpos, causal = true](y)",
+    "cross attention with places": "z = y + attention[2, position = xpos](y, memory)",
+    "causal cross attention": "z = y + attention[2, causal = true](y, memory)",
+    "cross attention that is causal where lengths are equal":
+        "z = y + attention[2, causal = true, causal_rule = equal_lengths](y, memory)",
+    "relative attention": "z = y + relative_attention[2, causal = true](y)",
+    "relative cross attention": "z = y + relative_attention[2](y, memory)",
+    "attention by distance and place": "z = y + absrel_attention[2, causal = true](y)",
+    "cross attention by distance and place": "z = y + absrel_attention[2](y, memory)",
+    "attention to the nearest": "z = y + geometric_attention[2, causal = true](y)",
+    "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
+    "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
+    "absolute positions": "z = absolute_positions(y)",
+    "LSTM": "z = lstm[d, layers = 2](y)",
+    "GRU": "z = gru[d](y, sum(memory))",
+    "GRU from zero": "z = gru_from_zero[d](y)",
+    "attentive GRU": "z = attentive_gru[d](y, memory, last(memory))",
+    "stack RNN": "z = stack_rnn[d, slots = 5, width = 3](y)",
+    "pointers": "z = concat(y, dereference(pointer_unit[2, d](addresses[4](memory), y), memory))",
+    "pointers of the paper": "p = dereference[paper](pointer_unit[3, d, paper](addresses[4](memory), y), memory)\n"
+        "z = concat(y, p, relational_read[2, form = paper](p, memory))",
+    "pointers into what was written":
+        "p = dereference[causal = true](pointer_unit[2, d, causal = true](addresses[4](y), y), y)\n"
+        "z = concat(y, p, relational_read[1, causal = true](p, y))",
+    "pointers step by step into the source":
+        "p = dereference[causal = true](pointer_unit[2, d, causal = true](addresses[4](memory), y), memory)\n"
+        "z = concat(y, p, relational_read[1, causal = true](p, memory))",
+    "reads of what was written": "z = concat(y, relational_read[1, causal = true](y, y))",
+    "addresses of what was written": "z = dereference[paper](pointer_unit[2, d](addresses[4](memory), y), memory)",
+    "start and end around what was written": "z = y + attention[2, causal = true](y, start_end(y))",
+    "repeat": "repeat 3 { y <- norm(" + LAYER.format("attention[2, causal = true](y)") + ") }\nz = y",
+    "stack": "stack 3 { y <- norm(" + LAYER.format("relative_attention[2, causal = true](y)") + ") }\nz = y",
+    "loops in loops": "stack 2 { y <- norm(y + attention[2](y, memory))\n"
+        "repeat 2 { y <- y + gru_from_zero[d](y) } }\nz = y",
+    "two states": "x = y\nrepeat 3 { y <- norm(y + attention[2, causal = true](x)) x <- x + linear[d](y) }\nz = x + y",
+    "a state that begins as what is read":
+        "repeat 2 { memory <- norm(memory + attention[2](memory)) }\nz = y + attention[2](y, memory)",
+    "token halting": "repeat 6 halting y by token_halt[0.9] {\n"
+        "y <- norm(" + LAYER.format("attention[2, causal = true](y)") + ") }\nz = y",
+    "token halting at its limit": "repeat 6 halting y by token_halt[1.0, length_cap = false] {\n"
+        "y <- norm(" + LAYER.format("attention[2, causal = true](y)") + ") }\nz = y",
+    "token halting, mixture and another state":
+        "x = y\nrepeat 6 halting y as s by token_halt[0.8, transition = true] {\n"
+        "x <- norm(x + attention[2, causal = true](y, s)) y <- norm(y + attention[2](x, memory)) }\nz = x + y",
+    "what is around a halting loop": "x = lstm[d](y)\nrepeat 5 halting y by token_halt[0.7, length_cap = false] {\n"
+        "y <- norm(y + attention[2, causal = true](y, x)) }\nz = y + attention[2, causal = true](y)",
+    "global halting": "repeat 6 halting y by global_halt[0.9, transition = true, causal = true] {\n"
+        "y <- norm(" + LAYER.format("attention[2, causal = true, position = xpos](y)") + ") }\nz = y",
+    "adaptive computation time": "repeat 6 halting y by act {\n"
+        "y <- norm(" + LAYER.format("relative_attention[2, causal = true](y)") + ") }\nz = y",
+    "adaptive computation time, another variant": "repeat 6 halting y by act[dehghani, epsilon = 0.2] {\n"
+        "y <- norm(" + LAYER.format("relative_attention[2, causal = true](y)") + ") }\nz = y",
+    "halting in halting": "repeat 3 halting y by token_halt[0.9] {\n"
+        "repeat 3 halting y by token_halt[0.8] { y <- norm(y + attention[2, causal = true](y)) }\n"
+        "y <- norm(y + attention[2](y, memory)) }\nz = y",
+    "a halting encoder": "repeat 4 halting memory by global_halt[0.9] {\n"
+        "memory <- norm(memory + attention[2](memory)) }\n"
+        "z = y + attention[2](y, memory)",
+    "chunks": "s = learned[3, d, init = normal]()\nz = scan c in chunks[4](y) carry s {\n"
+        "a = c + attention[2, causal = true](c)\nb = a + attention[2](a, s) + attention[2](a, memory)\n"
+        "s <- norm(s + attention[2](s, b))\nemit b }",
+    "chunks of a growing size": "s = learned[3, d, init = normal]()\n"
+        "z = scan c in chunks[4, balanced = true](y) carry s {\n"
+        "a = c + attention[2](c, s)\ns <- norm(s + attention[2](s, a))\nemit a }",
+    "chunks of a growing size, with what they make of what is carried": "s = learned[3, d, init = normal]()\n"
+        "z = scan c in chunks[4, balanced = true](y) carry s {\n"
+        "a = c + attention[2](c, norm(s))\ns <- norm(s + attention[2](s, a))\nemit a }",
+    "chunks, so many": "z = scan c in chunks[count = 3](y) { emit c + attention[2, causal = true](c) }",
+    "chunks that halt": "s = learned[4, d, init = normal]()\nw = scan c in chunks[4](y) carry s {\n"
+        "repeat 5 halting c by global_halt[0.95, causal = true] {\n"
+        "a = c + attention[2, causal = true](norm(c))\n"
+        "c <- a + attention[2, causal = true, causal_rule = equal_lengths](norm(a), norm(s)) }\n"
+        "s <- norm(s + attention[2](s, c))\nemit c }\nz = w + attention[2, causal = true](w)",
+    "what is carried alone": "s = learned[3, d, init = normal]()\nz = scan c in chunks[4](y) carry s {\n"
+        "s <- norm(s + attention[2](s, c))\nemit c }",
+    "stacks in chunks in a stack": "stack 2 { z0 = scan c in chunks[3](y) {\n"
+        "stack 2 { c <- norm(c + attention[2, causal = true](c)) }\nemit c }\n"
+        "y <- norm(z0 + attention[2](z0, memory)) }\nz = y",
+}  # fmt: skip
+
+
+def program(body: str) -> str:
+    return f"{HEAD}{body}\nreturn linear[vocab](z)\n}}\n"
+
+
+def shaken(module: Architecture, dtype: torch.dtype = torch.float64) -> Architecture:
+    """Weights far from where they start, so that answers are not all alike."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module.to(dtype).eval()
+
+
+def make_fields(module: Architecture, length: int = SOURCE) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """All fields but the one that is written, and how long they are."""
+    target = target_of(module.program.graph)
+    others = [name for index, name in enumerate(module.program.fields) if index != target]
+    lengths = torch.tensor([length, 3, length - 1])
+    return [torch.randint(0, VOCAB, (3, length)) for _ in others], dict.fromkeys(others, lengths)
+
+
+def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[Tensor, Tensor]:
+    """Logits of pieces of a target, and what the whole model says at the end of each of its prefixes."""
+    fields, lengths = make_fields(module)
+    target = target_of(module.program.graph)
+    assert target is not None
+    whole = [*fields[:target], tokens, *fields[target:]]
+    masks = make_masks(module.program, whole, lengths)
+    extension = Extension(module, module.program, target, whole, masks)
+    found, expected, end = [], [], 0
+    with torch.no_grad():
+        for piece in pieces:
+            begin, end = end, end + piece
+            found.append(extension.extend(tokens[:, begin:end]))
+            whole[target] = tokens[:, :end]
+            expected.append(module(*whole, lengths=lengths or None)[:, begin:])
+    return torch.cat(found, 1), torch.cat(expected, 1)
+
+
+def holds(module: Architecture, length: int = 11) -> None:
+    """A target that is given in pieces has the logits that the whole model gives at each time, in both precisions."""
+    tokens = torch.randint(0, VOCAB, (3, length))
+    for pieces, dtype, tolerance in (
+        ([1] * length, torch.float64, 1e-10),
+        ([4, 1, 1, 2, 1, 1, 1], torch.float64, 1e-10),
+        ([1, 1, 2, 1, 2, 3, 1], torch.float32, 1e-4),
+    ):
+        found, expected = extended(module.to(dtype), tokens, pieces)
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+# The same as the whole model
+
+
+@pytest.mark.parametrize("body", DECODERS.values(), ids=DECODERS)
+def test_what_is_extended_is_what_the_whole_model_says(body: str, compiled: Compiled) -> None:
+    holds(shaken(compiled(program(body), vocab=VOCAB)))
+
+
+LIBRARY = [
+    ("seq2seq", "seq2seq", {"universal": universal, "relative": relative})
+    for universal in (False, True)
+    for relative in (False, True)
+] + [("panm", "panm_seq2seq", {}), ("panm", "panm_bigru", {}), ("panm", "panm_lstm", {})]
+
+
+@pytest.mark.parametrize(("file", "model", "statics"), LIBRARY)
+def test_every_model_of_the_library_that_writes(file: str, model: str, statics: dict[str, bool]) -> None:
+    path = module_file(f"archlang.models.{file}")
+    assert path is not None
+    sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
+    given: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
+    if model == "panm_bigru":
+        given["base"] = "zero"
+    holds(shaken(archlang.load(path, model, **given)))
+
+
+def _statics(path: Path, model: str) -> set[str]:
+    (found,) = [one for one in parse(read(path)).items if isinstance(one, Definition) and one.name == model]
+    return {one.name for one in found.signature.statics}
+
+
+GUT = """
+model gut[d = 16, depth = 5](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat depth halting h by global_halt[0.9, transition = true, causal = true] {
+        a = h + attention[2, position = xpos, causal = true](norm(h))
+        u = a + feedforward[16, activation = gelu](norm(a))
+        h <- copy_gate(gate[16](norm(a)), u, h)
+    }
+    return linear[vocab](h)
+}
+"""
+
+
+def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> None:
+    module = shaken(compiled(GUT, vocab=VOCAB))
+    holds(module)
+    prompt = torch.randint(0, VOCAB, (2, 4))
+    written = module.decode(begin=prompt, limit=5)
+    assert written.tokens.shape == (2, 5)
+    whole = torch.cat((prompt, written.tokens), 1)
+    assert module(whole)[:, 3:-1].argmax(-1).equal(written.tokens)
+
+
+@pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
+def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
+    # Tensors of the device `meta` have no values, and meet no tensors of another device.
+    module = compiled(program(body), vocab=VOCAB).to("meta")
+    fields, lengths = make_fields(module)
+    there = {name: one.to("meta") for name, one in lengths.items()}
+    written = module.decode(*(one.to("meta") for one in fields), lengths=there, begin=1, limit=3)
+    assert written.logits.shape == (3, 3, VOCAB)
+    assert {written.tokens.device.type, written.lengths.device.type} == {"meta"}
+
+
+PLUGIN = '''
+"""A block that says nothing of how it is extended."""
+import torch
+from torch import nn
+
+class Average(nn.Module):
+    def __init__(self, *, d): super().__init__()
+    def forward(self, x, *, mask_n=None):
+        return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]
+'''
+
+
+def test_a_block_without_a_way_to_be_extended_sees_all_positions(
+    compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "average_plugin.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    extern = 'extern block average(x: seq[n, d]) -> seq[n, d] reads x causal python "average_plugin:Average"\n'
+    body = "repeat 2 { y <- y + linear[d](average(y)) }\nz = y + attention[2](y, memory)"
+    holds(shaken(compiled(extern + program(body), vocab=VOCAB, plugins=True)))
+
+
+def test_what_does_not_depend_on_the_answer_is_computed_once(compiled: Compiled) -> None:
+    body = "stack 2 { memory <- norm(memory + attention[2](memory)) }\nz = y + attention[2](y, memory)"
+    module = shaken(compiled(program(body), vocab=VOCAB))
+    called = {name: 0 for name, _ in module.named_modules()}
+
+    def count(name: str) -> None:
+        called[name] += 1
+
+    for name, part in module.named_modules():
+        part.register_forward_hook(lambda *_, name=name: count(name))
+    fields, lengths = make_fields(module)
+    module.decode(*fields, lengths=lengths, begin=1, limit=9)
+    once = {name for name, times in called.items() if times == 1}
+    assert {"embed", "attention", "stack.0.attention", "stack.1.attention", "stack.0.norm"} <= once
+    assert called["linear"] == 9
+
+
+def test_only_new_positions_are_computed(compiled: Compiled) -> None:
+    module = shaken(compiled(program(DECODERS["stack"]), vocab=VOCAB))
+    widths = []
+    module.get_submodule("stack.0.norm").register_forward_hook(
+        lambda _, given, result: widths.append(given[0].shape[1])
+    )
+    fields, lengths = make_fields(module)
+    module.decode(*fields, lengths=lengths, begin=1, limit=9)
+    assert widths == [1] * 9
+
+
+# Writing
+
+
+@pytest.fixture
+def writer(compiled: Compiled) -> Architecture:
+    return shaken(compiled(program(DECODERS["repeat"]), vocab=VOCAB))
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_the_likeliest_token_is_what_the_model_sees_next(writer: Architecture, cache: bool) -> None:
+    fields, lengths = make_fields(writer)
+    written = writer.decode(*fields, lengths=lengths, begin=2, limit=8, cache=cache)
+    seen = torch.cat((torch.full((3, 1), 2), written.choices[:, :-1]), 1)
+    logits = writer(*fields, seen, lengths=lengths)
+    torch.testing.assert_close(written.logits, logits)
+    assert logits.argmax(-1).equal(written.choices)
+    assert written.tokens.equal(written.choices)
+    assert written.lengths.tolist() == [8, 8, 8]
+
+
+def scripted(rows: list[list[int]]) -> Architecture:
+    """A model that writes what it is given, whatever it is asked."""
+    columns = iter(torch.tensor(rows).unbind(1))
+
+    class Script(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.nn.functional.one_hot(next(columns)[:, None], VOCAB).float()
+
+    module = archlang.load(module_file("archlang.models.panm") or "", "panm_bigru", vocab=VOCAB, hidden=4)
+    module.linear = Script()
+    return module
+
+
+ROWS = [[3, 4, 0, 1, 5, 2, 6, 6], [0, 4, 3, 1, 0, 2, 0, 6], [5, 5, 5, 0, 3, 0, 6, 6]]
+
+
+def test_an_answer_stops_before_its_first_end_and_decoding_when_all_have_ended() -> None:
+    written = scripted(ROWS).decode(torch.zeros(3, 2, dtype=torch.int64), begin=1, end=0, limit=8)
+    assert written.choices.tolist() == [row[:4] for row in ROWS]
+    assert written.lengths.tolist() == [2, 0, 3]
+    assert written.tokens.tolist() == [[3, 4, 0, 0], [0, 0, 0, 0], [5, 5, 5, 0]]
+
+
+def test_an_answer_that_never_ends_is_as_long_as_the_limit() -> None:
+    written = scripted(ROWS).decode(torch.zeros(3, 2, dtype=torch.int64), begin=1, end=0, limit=3)
+    assert written.lengths.tolist() == [2, 0, 3]
+    assert written.choices.shape == (3, 3)
+    assert scripted(ROWS).decode(torch.zeros(3, 2, dtype=torch.int64), begin=1, end=0, limit=0).tokens.shape == (3, 0)
+
+
+def test_an_answer_that_never_ends_stops_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decoding.LIMIT == 1_000
+    monkeypatch.setattr(decoding, "LIMIT", 20)
+    written = scripted([[3] * 30] * 2).decode(torch.zeros(2, 2, dtype=torch.int64), begin=1, end=0)
+    assert written.lengths.tolist() == [20, 20]
+
+
+def test_a_known_length_puts_the_second_best_where_the_end_was_chosen(writer: Architecture) -> None:
+    fields, lengths = make_fields(writer)
+    free = writer.decode(*fields, lengths=lengths, begin=2, limit=7)
+    end = int(free.choices.flatten().mode().values)
+    told = torch.tensor([6, 2, 4])
+    written = writer.decode(*fields, lengths=lengths, begin=2, end=end, answer_lengths=told)
+    # The run is the same, an end and what is behind it too, and one step longer than the longest answer.
+    assert written.choices.equal(free.choices)
+    assert (written.choices == end).any()
+    others = free.logits.clone()
+    others[..., end] = -torch.inf
+    for row, length in enumerate(told.tolist()):
+        assert written.tokens[row, :length].equal(others[row, :length].argmax(-1))
+        assert written.tokens[row, length:].eq(end).all()
+    assert written.lengths.equal(told)
+
+
+def test_an_answer_without_an_end_is_as_long_as_it_is_told(writer: Architecture) -> None:
+    fields, lengths = make_fields(writer)
+    written = writer.decode(*fields, lengths=lengths, begin=2, answer_lengths=torch.tensor([3, 5, 0]))
+    assert written.choices.shape == (3, 5)
+    assert written.tokens[0, 3:].eq(0).all()
+    assert written.tokens[2].eq(0).all()
+
+
+def test_decoding_leaves_the_module_as_it_was(compiled: Compiled) -> None:
+    module = compiled(program("z = y + dropout[0.5](attention[2, causal = true](y))"), vocab=VOCAB).train()
+    fields, lengths = make_fields(module)
+    written = module.decode(*fields, lengths=lengths, begin=2, limit=6)
+    assert module.training
+    assert written.logits.equal(module.decode(*fields, lengths=lengths, begin=2, limit=6).logits)
+    assert not written.logits.requires_grad
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
+    path = module_file("archlang.models.panm")
+    assert path is not None
+    module = shaken(archlang.load(path, "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
+    fields, lengths = make_fields(module)
+    torch.manual_seed(3)
+    written = module.decode(*fields, lengths=lengths, begin=2, limit=6, cache=cache)
+    torch.manual_seed(3)
+    logits = module(*fields, torch.zeros(3, 6, dtype=torch.int64), lengths=lengths)
+    torch.testing.assert_close(written.logits, logits)
+
+
+# Which models write
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model m[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {\n"
+        "y = embed[d](target)\nreturn linear[vocab](y + attention[2](y))\n}",
+        "model m[d = 8](x: tokens[n]) -> logits[classes] {\nreturn embed[d](x) |> last |> linear[classes]\n}",
+        "model m[d = 8](a: tokens[n], b: tokens[n]) -> logits[n, vocab] {\n"
+        "return linear[vocab](embed[d](a) + embed[d](b))\n}",
+        "model m[d = 8](x: tokens[n]) -> logits[n, 3] {\nreturn linear[3](embed[d](x))\n}",
+    ],
+    ids=["sees the future", "no positions", "two fields of one length", "another vocabulary"],
+)
+def test_a_model_that_writes_nothing_says_so(text: str, compiled: Compiled) -> None:
+    module = compiled(text, vocab=VOCAB)
+    assert target_of(module.program.graph) is None
+    with pytest.raises(TypeError, match="`m` writes no sequence"):
+        module.decode(torch.zeros(1, 2, dtype=torch.int64), begin=0, limit=2)
+
+
+def test_wrong_calls_say_what_is_wanted(writer: Architecture) -> None:
+    source = torch.zeros(1, 2, dtype=torch.int64)
+    with pytest.raises(TypeError, match="`m` writes `target` from the field `source`, and got 2"):
+        writer.decode(source, source, begin=0, limit=2)
+    with pytest.raises(TypeError, match="nothing says when to stop"):
+        writer.decode(source, begin=0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = scan c in chunks[3](h) { z = scan e in chunks[2](c) { emit reverse(reverse(e)) }\n emit z }",
+        "y = scan c in chunks[3](h) { z = scan e in chunks[1](c) { emit attention[1](e) }\n emit z }",
+        "e = start_end(h)\n s = scan c in chunks[3](e) { emit c }\n y = attention[1, causal = true](h, s)",
+        "y = lstm[d](attention[1](absolute_positions(zeros[d](x))))",
+        "y = attention[1, causal = true](h, reverse(absolute_positions(zeros[d](x))))",
+        "m = learned[2, d, init = normal]()\n"
+        " s = scan c in chunks[2](h) carry m { emit c + attention[1](c, m)\n m <- m }\n y = s + attention[1](h, m)",
+    ],
+)
+@pytest.mark.parametrize("prompt", [1, 4, 7])
+def test_what_changes_as_the_answer_grows_is_computed_anew(compiled: Compiled, body: str, prompt: int) -> None:
+    head = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n h = embed[d](x)\n"
+    module = compiled(f"{head} {body}\n return linear[vocab](y)\n}}").double().eval()
+    begin = torch.randint(0, 11, (2, prompt))
+    cached = module.decode(begin=begin, limit=5)
+    torch.testing.assert_close(cached.logits, module.decode(begin=begin, limit=5, cache=False).logits)

@@ -1,0 +1,210 @@
+"""Claims about what scans compute for all chunks at once: nothing but the time changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend import Architecture
+from archlang.backend.lower.text import print_torch
+from archlang.backend.runtime import loops as runtimes
+from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack
+from archlang.backend.runtime.recording import recording
+
+Compiled = Callable[..., Architecture]
+
+HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n m = learned[slots = 3, d]()\n"
+MEMORY = "m <- norm(m + attention[heads = 1](m, c))\n emit c"
+AFTER = MEMORY.replace("c)", "a)").replace("emit c", "emit a")
+LAYER = "c <- c + attention[heads = 2](norm(c))\n c <- c + attention[heads = 2](norm(c), m)"
+# Every one has something ahead.
+MODELS = {
+    "in the scan itself": "k = norm(c + feedforward[8](c))\n a = k + attention[heads = 2](k, m)\n" + AFTER,
+    "what stands outside": "k = attention[heads = 2](c, fixed)\n a = k + attention[heads = 2](c, m)\n" + AFTER,
+    "arithmetic": "k = 2 * linear[d](c) - c / 3\n a = k + attention[heads = 2](k, m)\n" + AFTER,
+    "a whole loop": "stack 2 { c <- c + attention[heads = 2](norm(c)) }\n"
+    " repeat 2 { c <- c + feedforward[8](norm(c)) }\n a = c + attention[heads = 2](c, m)\n" + AFTER,
+    "a stack's first step": f"stack 3 {{ {LAYER} }}\n{MEMORY}",
+    "a loop's first step": f"repeat 3 {{ {LAYER} }}\n{MEMORY}",
+    "a halting loop's first step": f"repeat 4 halting c by global_halt[0.9] {{ {LAYER} }}\n{MEMORY}",
+    "a halting loop with a mixture": "repeat 4 halting c as s by token_halt[0.9] {\n"
+    " c <- norm(c + attention[heads = 2](norm(c), m) + attention[heads = 2](c) + linear[d](s)) }\n" + MEMORY,
+    "adaptive time": f"repeat 4 halting c by act {{ {LAYER} }}\n{MEMORY}",
+    "two states": "k = linear[d](c)\n repeat 3 { k <- norm(k + attention[heads = 2](k))\n"
+    " c <- c + attention[heads = 2](c + k, m) }\n" + MEMORY,
+    "a loop in a loop": f"stack 2 {{ c <- norm(c)\n repeat 3 {{ {LAYER} }}\n c <- c + linear[d](c) }}\n{MEMORY}",
+    "behind what is ahead": "a = linear[d](c)\n stack 2 { a <- a + attention[heads = 2](a)\n"
+    " a <- a + attention[heads = 2](a, m) }\n" + AFTER,
+    "no memory": "emit c + attention[heads = 2](norm(c))",
+}
+TOKENS = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8], [3, 3, 1] + [0] * 5, [9, 8, 7, 6, 5, 0, 0, 0], [4] * 8])
+LENGTHS = torch.tensor([8, 3, 5, 8])
+
+
+def program(body: str, chunks: str = "chunks[size = 3]") -> str:
+    fixed = " fixed = linear[d](h)\n" if "fixed" in body else ""
+    carry = " carry m" if "m <- " in body else ""
+    text = HEAD if carry else HEAD.replace("\n m = learned[slots = 3, d]()", "")
+    return f"{text}{fixed} y = scan c in {chunks}(h){carry} {{\n {body} }}\n return linear[classes](y)\n}}"
+
+
+def loops(module: Architecture) -> list[Repeat | Stack | Halting | Scan]:
+    return [
+        value
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, Repeat | Stack | Halting | Scan)
+    ]
+
+
+def scan(module: Architecture) -> Scan:
+    (found,) = (loop for loop in loops(module) if isinstance(loop, Scan))
+    return found
+
+
+def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
+    """What a call gives, and all gradients."""
+    module.zero_grad()
+    logits = module(TOKENS, lengths=lengths)
+    torch.manual_seed(2)
+    ((logits * torch.randn_like(logits)).sum() + module.ponder).backward()
+    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in module.parameters()]
+    return [logits.detach(), module.ponder.detach(), *gradients]
+
+
+def drawn(module: Architecture) -> None:
+    """Weights that are zero at first, as those of slots, are drawn."""
+    torch.manual_seed(1)
+    for one in module.parameters():
+        nn.init.normal_(one, std=0.5)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("chunks", ["chunks[size = 3]", "chunks[size = 5, balanced = true]", "chunks[size = 9]"])
+@pytest.mark.parametrize("body", MODELS.values(), ids=MODELS)
+def test_results_and_gradients_are_those_of_chunk_by_chunk(
+    compiled: Compiled, body: str, chunks: str, ragged: bool
+) -> None:
+    text = program(body, chunks)
+    fast, plain = compiled(text).double(), compiled(text, without_passes=("ahead",)).double()
+    assert scan(fast).halves is not None
+    assert all(loop.halves is None for loop in loops(plain))
+    drawn(fast)
+    plain.load_state_dict(fast.state_dict())
+    lengths = LENGTHS if ragged else None
+    for one, other in zip(results(fast, lengths), results(plain, lengths), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+
+
+def calls(module: Architecture, path: str) -> list[int]:
+    """How many samples each call of a block has had, in a call of the module."""
+    sizes: list[int] = []
+    part = module.get_submodule(path)
+    handle = part.register_forward_hook(lambda part, given, result: sizes.append(len(given[0])))
+    module(TOKENS)
+    handle.remove()
+    return sizes
+
+
+def test_a_block_is_called_once_for_chunks_of_one_length(compiled: Compiled) -> None:
+    module = compiled(program(MODELS["a stack's first step"]))
+    assert calls(module, "stack.0.attention") == [2 * 4, 4]  # two chunks of three positions, and one of two
+    assert calls(module, "stack.0.attention_2") == [4, 4, 4]
+    assert calls(module, "stack.1.attention") == [4, 4, 4]
+
+
+def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = compiled(program(MODELS["in the scan itself"], "chunks[size = 1]"))
+    monkeypatch.setattr(runtimes, "_POSITIONS_AHEAD", 3 * 4)
+    assert calls(module, "feedforward") == [12, 12, 8]
+    monkeypatch.setattr(runtimes, "_POSITIONS_AHEAD", 1)
+    assert calls(module, "feedforward") == [4] * 8
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        MEMORY,  # of the chunk alone, nothing is computed
+        "k = c + m2\n a = k + attention[heads = 2](k, m)\n" + AFTER,
+    ],
+)
+def test_what_needs_the_memory_is_not_ahead(compiled: Compiled, body: str) -> None:
+    text = program(body.replace("m2", "attention[heads = 1](c, m)"))
+    assert scan(compiled(text)).halves is None
+
+
+def test_what_reads_other_samples_is_not_ahead(compiled: Compiled) -> None:
+    body = "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8, scrambled = {}](p, c), c)\n" + AFTER
+    assert calls(compiled(program(body.format("true"))), "pointer_unit") == [4, 4, 4]
+    assert calls(compiled(program(body.format("false"))), "pointer_unit") == [2 * 4, 4]
+
+
+def test_a_halting_loop_is_of_each_chunk_but_for_its_first_body(compiled: Compiled) -> None:
+    # What it adds to the loss is a mean over a sample's chunks.
+    body = "repeat 4 halting c by global_halt[0.9] { c <- c + feedforward[8](norm(c)) }\n" + MEMORY
+    module = compiled(program(body))
+    assert calls(module, "feedforward")[0] == 2 * 4
+    assert max(calls(module, "global_halt.hidden")) == 4
+
+
+def test_a_loop_of_no_steps_has_no_first_one(compiled: Compiled) -> None:
+    for loop in ("stack", "repeat"):
+        text = program(f"{loop} 0 {{ {LAYER} }}\n{MEMORY}")
+        assert compiled(text, without_passes=("fold",))(TOKENS).isfinite().all()
+
+
+def test_names_of_the_program_stay_apart_from_ours(compiled: Compiled) -> None:
+    body = f"run_stack_ahead = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_ahead"
+    module = compiled(program(body))
+    assert scan(module).halves is not None
+    assert module(TOKENS).isfinite().all()
+
+
+def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
+    body = "k = dropout[0.5](1 + 0 * c)\n a = k + attention[heads = 2](c, m)\n" + AFTER.replace("emit a", "emit k")
+    module = compiled(program(body))
+    assert scan(module).halves is not None
+    found: list[Tensor] = []
+    module.get_submodule("dropout").register_forward_hook(lambda part, given, result: found.append(result))
+    module(TOKENS[:, :6])
+    (drawn_at_once,) = found
+    first, second = drawn_at_once.chunk(2)
+    assert not torch.equal(first, second)
+
+
+def test_what_is_recorded_is_chunk_by_chunk(compiled: Compiled) -> None:
+    text = program(MODELS["a stack's first step"])
+    shown = []
+    for without in ((), ("ahead",)):
+        module = compiled(text, without_passes=without)
+        drawn(module)
+        halves = [loop.halves for loop in loops(module)]
+        with recording(module) as found, torch.no_grad():
+            module(TOKENS, lengths=LENGTHS)
+        assert [loop.halves for loop in loops(module)] == halves
+        shown.append(found.moments)
+    assert [(one.kind, one.path, one.turns) for one in shown[0]] == [
+        (one.kind, one.path, one.turns) for one in shown[1]
+    ]
+    for one, other in zip(*shown, strict=True):
+        torch.testing.assert_close(one.values, other.values)
+
+
+def test_the_python_says_what_is_ahead(compiled: Compiled) -> None:
+    shown = print_torch(compiled(program(MODELS["a stack's first step"])))
+    assert "# what `self.scan` computes ahead, for many chunks at once: scan" in shown
+    assert "run_stack_ahead = self.run_stack.first(c, mask_c_length)" in shown
+    assert "ahead = run_stack_ahead)" in shown
+    assert "# the rest of the body of `self.run_stack`" in shown
+
+
+def test_an_error_in_it_is_told_in_the_program(compiled: Compiled) -> None:
+    module = compiled(program(MODELS["a stack's first step"]))
+    module.get_submodule("stack.0.attention.query").weight.data = torch.zeros(3, 5)
+    with pytest.raises(Exception) as caught:
+        module(TOKENS)
+    notes = getattr(caught.value, "__notes__", [])
+    assert any("attention[heads = 2](norm(c))" in note for note in notes)

@@ -1,0 +1,55 @@
+"""Bodies of loops that torch compiles give what they gave before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import jaxtyping
+import pytest
+import torch
+
+from archlang.backend import Architecture
+from archlang.backend.runtime.compiled import compile_bodies
+
+Compiled = Callable[..., Architecture]
+
+PROGRAM = """
+model looping[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 { h <- copy_gate(gate[d](h), feedforward[8](norm(h + geometric_attention[2](h))), h) }
+    repeat 4 halting h by token_halt { h <- h + feedforward[8](norm(h)) }
+    stack 2 { h <- norm(h + attention[2](h)) }
+    m = learned[2, d]()
+    y = scan c in chunks[4](h) carry m {
+        repeat 2 { c <- c + attention[2](norm(c), m) }
+        m <- m + attention[2](norm(m), c)
+        emit c
+    }
+    return linear[classes](mean(y))
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def unchecked() -> Iterator[None]:
+    """Without the checks of shapes, which torch.compile does not see through."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+    torch.compiler.reset()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_outputs_and_gradients_stay_what_they_were(compiled: Compiled) -> None:
+    module = compiled(PROGRAM).double()
+    x, lengths = torch.randint(0, 11, (3, 9)), torch.tensor([9, 4, 7])
+    found = []
+    for fast in (False, True):
+        if fast:
+            # Of each innermost loop; a stack's body is one for all of its steps.
+            assert compile_bodies(module, "aot_eager") == 4
+        module.zero_grad()
+        logits = module(x, lengths=lengths)
+        logits.square().sum().backward()
+        found.append((logits, [one.grad for one in module.parameters()]))
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)

@@ -1,0 +1,123 @@
+"""Claims about linear maps that are computed as one product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations
+
+from archlang.backend import Architecture
+from archlang.backend.runtime import joined_linear as joining
+from archlang.backend.runtime.joined_linear import Join, mapped
+from archlang.kernels.linear import Linear
+
+Compiled = Callable[..., Architecture]
+
+PROGRAM = """
+model gated[d = 4](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 { h <- copy_gate(gate[6](h), feedforward[8](h), h) }
+    return linear[classes](mean(h))
+}
+"""
+
+
+def pair() -> tuple[nn.Module, Join]:
+    """Two maps, one of which has no bias."""
+    owner = nn.Module()
+    owner.one, owner.other = Linear(4, 3), Linear(4, 5, bias=False)
+    return owner, Join(owner, ("one", "other"), (3, 5))
+
+
+def test_products_are_those_of_each_map() -> None:
+    owner, join = pair()
+    x = torch.randn(2, 7, 4)
+    first, second = join(x, join.weights())
+    assert first is not None
+    assert second is not None
+    torch.testing.assert_close(first, owner.get_submodule("one")(x))
+    torch.testing.assert_close(second, owner.get_submodule("other")(x))
+
+
+def test_weights_are_laid_below_each_other_once_a_pass_and_anew_in_the_next() -> None:
+    owner, join = pair()
+    x, kept = torch.randn(2, 4), join.weights()
+    assert kept == {}
+    join(x, kept)
+    assert kept is not None
+    weight = kept["weight"]
+    join(x, kept)
+    assert kept["weight"] is weight
+    with torch.no_grad():
+        owner.get_parameter("one.weight").zero_()
+        owner.get_parameter("one.bias").zero_()
+    first, _ = join(x, join.weights())
+    assert first is not None
+    assert not first.any()
+
+
+@pytest.mark.parametrize("change", ["heard", "parametrised", "replaced", "another precision"])
+def test_a_map_that_is_more_than_its_weights_is_called_itself(change: str) -> None:
+    owner, join = pair()
+    one = owner.get_submodule("one")
+    heard: list[object] = []
+    if change == "heard":
+        one.register_forward_hook(lambda *_: heard.append(1))
+    elif change == "parametrised":
+        parametrizations.weight_norm(one)
+    elif change == "replaced":
+        owner.one = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    else:
+        one.double()
+    assert join.weights() is None
+    assert join(torch.randn(2, 4), None) == (None, None)
+    if change == "heard":
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(join.ahead(x, None)[0], one(x))
+        assert len(heard) == 2
+
+
+def test_on_a_cpu_large_products_are_left_to_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, join = pair()
+    x = torch.randn(2, 4)
+    monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8 - 1)
+    assert join(x, join.weights()) == (None, None)
+    torch.testing.assert_close(join.ahead(x, join.weights())[1], owner.get_submodule("other")(x))
+    monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8)
+    assert None not in join(x, join.weights())
+
+
+def test_a_product_that_is_not_known_is_computed() -> None:
+    linear, x = Linear(4, 3), torch.randn(2, 4)
+    known = torch.randn(2, 3)
+    assert mapped(linear, "hidden", x, {"hidden": known}) is known
+    for products in ({}, {"hidden": None}):
+        torch.testing.assert_close(mapped(linear, "hidden", x, products), linear(x))
+
+
+def test_blocks_are_given_what_the_join_made(compiled: Compiled) -> None:
+    module = compiled(PROGRAM).eval()
+    x = torch.randint(0, 11, (2, 5))
+    given: list[bool] = []
+    for path in ("gate", "feedforward"):
+        module.get_submodule(path).register_forward_pre_hook(
+            lambda _, __, named: given.append(named["products"]["hidden"] is not None), with_kwargs=True
+        )
+    module(x)
+    assert given == [True] * 6
+    calls: list[int] = []
+    module.get_submodule("gate.hidden").register_forward_hook(lambda *_: calls.append(1))
+    module(x)
+    assert given[6:] == [False] * 6
+    assert len(calls) == 3
+
+
+def test_a_frozen_map_stays_frozen_beside_another(compiled: Compiled) -> None:
+    module = compiled(PROGRAM)
+    module.get_submodule("gate").requires_grad_(False)
+    module(torch.randint(0, 11, (2, 5))).sum().backward()
+    assert module.get_parameter("gate.hidden.weight").grad is None
+    assert module.get_parameter("feedforward.hidden.weight").grad is not None

@@ -1,0 +1,165 @@
+"""Claims about recording: it sees what the model computes, when it does, and leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend import Architecture, halting_loops
+from archlang.backend.runtime.recording import Moment, recording
+
+Compiled = Callable[..., Architecture]
+
+X = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
+
+LAYERS = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    stack 2 {
+        repeat 3 { h <- norm(h + attention[heads = 2](h)) }
+    }
+    return linear[classes](h)
+}"""
+GATED = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    repeat 4 { h <- copy_gate(sigmoid(linear[d](h)), norm(geometric_attention[heads = 1](h)), h) }
+    return linear[classes](h)
+}"""
+CHUNKED = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    m = learned[slots = 2, d]()
+    y = scan c in chunks[size = 3](h) carry m {
+        repeat 5 halting c by token_halt[threshold = 0.9] { c <- norm(c + attention[heads = 2](c, m)) }
+        m <- norm(m + attention[heads = 1](m, c))
+        emit c
+    }
+    return linear[classes](y)
+}"""
+POINTED = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    w = pointer_unit[pointers = 3, hidden = 16](addresses[bits = 6](h), h)
+    return linear[classes](dereference(w, h))
+}"""
+
+
+def record(module: Architecture, x: Tensor = X) -> tuple[list[Moment], Tensor]:
+    with torch.no_grad(), recording(module) as found:
+        logits = module(x)
+    return found.moments, logits
+
+
+def of_kind(moments: list[Moment], kind: str) -> list[Moment]:
+    return [one for one in moments if one.kind == kind]
+
+
+@pytest.mark.parametrize("text", [LAYERS, GATED, CHUNKED, POINTED])
+def test_a_recorded_model_computes_what_it_computes_alone_and_is_as_it_was_afterwards(
+    compiled: Compiled, text: str
+) -> None:
+    module = compiled(text).eval()
+    runners = {name: dict(vars(part)) for name, part in module.named_modules()}
+    bodies = [loop.body for loop in halting_loops(module)]
+    with torch.no_grad():
+        torch.manual_seed(1)
+        expected = module(X)
+        torch.manual_seed(1)
+        assert torch.equal(record(module)[1], expected)
+    for name, part in module.named_modules():
+        assert not part._forward_hooks, name
+        for key, value in vars(part).items():
+            if key not in ("sample_depth", "mean_depth", "ponder"):
+                assert value is runners[name][key], f"{name}.{key}"
+    assert [loop.body for loop in halting_loops(module)] == bodies
+    assert all(loop.watch is None for loop in halting_loops(module))
+
+
+def test_a_model_that_fails_is_as_it_was_too(compiled: Compiled) -> None:
+    module = compiled(CHUNKED).eval()
+    module.get_submodule("embed").register_forward_hook(lambda *_: 1 / 0)
+    before = dict(vars(module))
+    with pytest.raises(ZeroDivisionError), recording(module):
+        module(torch.tensor([[1]]))
+    assert {name: value for name, value in vars(module).items() if name != "ponder"} == {
+        name: value for name, value in before.items() if name != "ponder"
+    }
+
+
+def test_a_loop_in_a_stack_says_which_turn_of_both_it_is(compiled: Compiled) -> None:
+    attention = of_kind(record(compiled(LAYERS).eval())[0], "attention")
+    turns = [tuple((turn.unit, turn.index) for turn in one.turns) for one in attention]
+    assert turns == [(("layer", i), ("step", j)) for i in range(2) for j in range(3)]
+    assert {one.path for one in attention} == {"stack.*.attention"}
+
+
+def test_recorded_attention_is_the_softmax_of_queries_and_keys(compiled: Compiled) -> None:
+    module = compiled(LAYERS.replace("stack 2", "stack 1").replace("repeat 3", "repeat 1")).eval()
+    (one,) = of_kind(record(module)[0], "attention")
+    weights = dict(module.named_parameters())
+    h = weights[next(name for name in weights if "embed" in name)][X[0]].detach()
+    q, k = (h @ weights[f"stack.0.attention.{name}.weight"].detach().T for name in ("query", "key"))
+    for head in range(2):
+        part = slice(4 * head, 4 * head + 4)
+        expected = (q[:, part] @ k[:, part].T / sqrt(4)).softmax(-1)
+        torch.testing.assert_close(one.values[0, head], expected, atol=1e-6, rtol=0)
+
+
+def test_recorded_gates_are_those_that_move_the_state(compiled: Compiled) -> None:
+    moments, _ = record(compiled(GATED).eval())
+    gates, attention = of_kind(moments, "gate"), of_kind(moments, "attention")
+    assert [one.turns[0].index for one in gates] == [0, 1, 2, 3]
+    assert all(0 < float(one.values.min()) <= float(one.values.max()) < 1 for one in gates)
+    assert all(float(one.values.sum(-1).max()) <= 1 + 1e-6 for one in attention)
+
+
+def test_a_closed_gate_is_recorded_as_no_change(compiled: Compiled) -> None:
+    module = compiled(GATED).eval()
+    for name, parameter in module.named_parameters():
+        if name.startswith("linear.") and "bias" in name:
+            nn.init.constant_(parameter, -1e4)
+    moments, _ = record(module)
+    assert all(float(one.values.max()) == 0 for one in of_kind(moments, "gate"))
+    assert all(float(one.values.max()) == 0 for one in of_kind(moments, "change"))
+
+
+def test_chunks_say_where_they_begin_and_each_has_its_own_steps(compiled: Compiled) -> None:
+    moments, _ = record(compiled(CHUNKED).eval())
+    memory = of_kind(moments, "memory")
+    assert [one.turns[0].first for one in memory] == [0, 3, 6]
+    assert [tuple(one.values.shape) for one in memory] == [(1, 2, 8)] * 3
+    halting = of_kind(moments, "halting")
+    assert {one.turns[0].index for one in halting} == {0, 1, 2}
+    for chunk in range(3):
+        steps = [one.turns[1].index for one in halting if one.turns[0].index == chunk]
+        assert steps == list(range(len(steps)))
+
+
+def test_the_halting_mass_of_a_position_never_exceeds_one_and_running_steps_are_its_depth(compiled: Compiled) -> None:
+    module = compiled(CHUNKED.replace("scan c in chunks[size = 3](h)", "scan c in chunks[size = 8](h)")).eval()
+    moments, _ = record(module)
+    mass = torch.stack([one.values for one in of_kind(moments, "halting")]).sum(0)
+    assert float(mass.max()) <= 1 + 1e-6
+    taken = torch.stack([one.values for one in of_kind(moments, "running")]).sum(0)
+    assert module.sample_depth is not None
+    torch.testing.assert_close(taken.float().mean(1), module.sample_depth)
+
+
+def test_pointers_are_recorded_as_a_weight_for_each_slot(compiled: Compiled) -> None:
+    (one,) = of_kind(record(compiled(POINTED).eval())[0], "pointer")
+    assert one.values.shape == (1, 8, 3, 8)
+    torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 8, 3))
+
+
+def test_recording_begins_anew_with_each_call(compiled: Compiled) -> None:
+    module = compiled(CHUNKED).eval()
+    with torch.no_grad(), recording(module) as found:
+        module(X)
+        once = len(found.moments)
+        module(X)
+    assert len(found.moments) == 2 * once
+    again = found.moments[once:]
+    assert [one.turns for one in again] == [one.turns for one in found.moments[:once]]
+    for one, other in zip(found.moments, again, strict=False):
+        torch.testing.assert_close(one.values, other.values)

@@ -1,0 +1,101 @@
+"""Claims about what is computed once in a call of a model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.backend import Architecture
+from archlang.backend.runtime.step_cache import once, one_call
+
+Compiled = Callable[..., Architecture]
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> Tensor:
+        self.calls += 1
+        return torch.ones(2, requires_grad=True) * 2
+
+
+def test_a_value_is_computed_once_in_a_call_and_anew_outside() -> None:
+    compute = Counted()
+    with one_call():
+        first = once("a", compute)
+        assert once("a", compute) is first
+        assert compute.calls == 1
+        once("b", compute)
+        assert compute.calls == 2
+    once("a", compute)
+    once("a", compute)
+    assert compute.calls == 4
+    with one_call():
+        assert once("a", compute) is not first
+
+
+def test_what_had_no_gradients_is_not_taken_where_they_are_wanted() -> None:
+    compute = Counted()
+    with one_call():
+        with torch.no_grad():
+            assert not once("a", compute).requires_grad
+        assert once("a", compute).requires_grad
+
+
+def test_a_call_in_a_call_and_another_thread_have_their_own() -> None:
+    found: list[Tensor] = []
+    compute = Counted()
+    with one_call():
+        first = once("a", compute)
+        with one_call():
+            assert once("a", compute) is not first
+        assert once("a", compute) is first
+        other = threading.Thread(target=lambda: found.append(once("a", compute)))
+        other.start()
+        other.join()
+    assert found[0] is not first
+
+
+def test_a_call_that_fails_keeps_nothing() -> None:
+    compute = Counted()
+
+    def fail() -> Tensor:
+        compute()
+        raise ValueError("by the way")
+
+    with pytest.raises(ValueError, match="by the way"), one_call():
+        once("a", fail)
+    once("a", compute)
+    once("a", compute)
+    assert compute.calls == 3
+
+
+LOOP = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    LOOP 3 { h <- norm(h + relative_attention[heads = 2](h)) }
+    return linear[classes](h)
+}"""
+
+
+@pytest.mark.parametrize(("loop", "times"), [("repeat", 1), ("stack", 3)])
+def test_positions_are_projected_once_for_weights_that_are_shared(compiled: Compiled, loop: str, times: int) -> None:
+    module = compiled(LOOP.replace("LOOP", loop)).double()
+    sizes: list[int] = []
+    for name, part in module.named_modules():
+        if name.endswith("relative_attention.position"):
+            part.register_forward_hook(lambda part, given, result: sizes.append(given[0].shape[1]))
+    x = torch.randint(0, 11, (2, 5))
+    found = []
+    for kept in (True, False):
+        module.zero_grad()
+        sizes.clear()
+        logits = module(x) if kept else module.program.code.function(module, x, None)
+        assert len(sizes) == (times if kept else 3)
+        logits.square().sum().backward()
+        found.append((logits, [one.grad for one in module.parameters()]))
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)

@@ -1,0 +1,145 @@
+"""Claims about pages in a real browser: they open in silence, ask nothing of the net, fit, and answer to keys."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archlang.pages.html import page, table
+from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.inspection import Answer, Inspection
+from archlang.pages.inspection.page import inspection_page
+from archlang.pages.reports.figures import Chart, Line
+
+pytestmark = pytest.mark.browser
+WIDTHS = (1280, 400)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:  # Any: playwright's, which may not be installed
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as manager:
+        opened = manager.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens a page's text, and fails if it says anything or asks for anything but itself."""
+    said: list[str] = []
+    opened: list[Any] = []
+
+    def open_(text: str, width: int = 1280, scheme: str = "light") -> Any:
+        place = tmp_path / f"page{len(opened)}.html"
+        place.write_text(text, encoding="utf-8")
+        view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        view.on("console", lambda message: said.append(message.text))
+        view.on("pageerror", lambda error: said.append(str(error)))
+        view.on("request", lambda request: said.append(request.url) if request.url != place.as_uri() else None)
+        view.goto(place.as_uri())
+        opened.append(view)
+        return view
+
+    yield open_
+    for view in opened:
+        view.close()
+    assert not said
+
+
+def inspection(columns: int = 12) -> Inspection:
+    names = tuple(f"{i} token{i}" for i in range(columns))
+    random = np.random.default_rng(0)
+    frames = tuple(Frame(f"step {i + 1}", names, names, random.random((3, columns, columns))) for i in range(4))
+    gate = Frame("", ("step 1", "step 2"), names, random.random((1, 2, columns)))
+    return Inspection(
+        "test 7", "ndr", {"x": names}, tuple(Answer(name, "a", 0.5, "b") for name in names),
+        (
+            Heatmap("Gate: g", "How far.", "depth", "position", "gate", ("all",), (gate,)),
+            Heatmap("Attention: a", "How much.", "query", "key", "weight", ("max over heads", "head 0", "head 1"),
+                    frames, high=1.0, source="line 4: attention[heads = 2](h)"),
+        ), 2.5,
+    )  # fmt: skip
+
+
+def pixels(view: Any, index: int) -> str:
+    found: str = view.locator("canvas.map").nth(index).evaluate("one => one.toDataURL()")
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("columns", [1, 12, 300])
+def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int, scheme: str) -> None:
+    view = open_page(inspection_page(inspection(columns)), width, scheme)
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    for element in view.locator("h1, h2, p, section, .controls").all():
+        box = element.bounding_box()
+        assert box is None or box["x"] + box["width"] <= width + 1
+
+
+def test_the_slider_changes_the_map_and_its_label(open_page: Any) -> None:
+    view = open_page(inspection_page(inspection()))
+    before = pixels(view, 1)
+    assert view.locator(".frame").inner_text() == "step 1"
+    view.locator("input[type=range]").focus()
+    view.keyboard.press("ArrowRight")
+    assert view.locator(".frame").inner_text() == "step 2"
+    assert pixels(view, 1) != before
+
+
+def test_a_head_can_be_chosen(open_page: Any) -> None:
+    view = open_page(inspection_page(inspection()))
+    before = pixels(view, 1)
+    view.locator("select").select_option("head 1")
+    assert pixels(view, 1) != before
+
+
+def test_a_cell_under_the_mouse_or_reached_by_keys_says_its_value(open_page: Any) -> None:
+    shown = inspection()
+    view = open_page(inspection_page(shown))
+    canvas = view.locator("canvas.map").nth(1)
+    canvas.focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        view.keyboard.press(key)
+    said = view.locator("section").nth(2).locator("output").inner_text()
+    value = shown.panels[1].frames[0].values[0, 1, 0]
+    assert said.startswith("1 token1 × 0 token0: ")
+    assert abs(float(said.rsplit(" ", 1)[1]) - value) < 1 / 200
+    canvas.hover()
+    assert view.locator("section").nth(2).locator("output").inner_text() != said
+
+
+def test_a_map_tells_a_screen_reader_what_it_is(open_page: Any) -> None:
+    view = open_page(inspection_page(inspection()))
+    label = view.locator("canvas.map").nth(1).get_attribute("aria-label")
+    assert label.startswith("Attention: a, step 1, max over heads: 12 rows (query) and 12 columns (key).")
+
+
+def test_a_panel_is_saved_as_a_picture(open_page: Any) -> None:
+    view = open_page(inspection_page(inspection()))
+    with view.expect_download() as download:
+        view.locator(".save").nth(1).click()
+    assert download.value.suggested_filename == "Attention_a.png"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_charts_and_tables_fit_the_window(open_page: Any, width: int) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    from archlang.pages.reports.figures import chart_svg
+
+    chart = Chart("Accuracy by length", "length", "accuracy", (Line("test", [1, 2], [0.5, 1.0]),), (1, 1), marked=True)
+    wide = table([f"column {i}" for i in range(30)], [["98.2 ± 1.3\npaper 97.0"] * 30])
+    figure = f'<div class="charts"><section><figure>{chart_svg(chart)}</figure></section></div>'
+    view = open_page(page("Report", [f"<section>{wide}</section>", figure]), width)
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    box = view.locator("svg[role=img]").bounding_box()
+    assert 0 < box["width"] <= width

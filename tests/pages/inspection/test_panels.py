@@ -1,0 +1,98 @@
+"""Claims about panels: every recorded number stands where its row and column say."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+import torch
+
+from archlang.backend.runtime.recording import Moment, Turn
+from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.panels import Field, panels
+from archlang.types import Dim
+
+N = Dim.of("n")
+FIELD = Field("x", N, ("a", "b", "c", "d", "e"))
+
+
+def moment(kind: str, values: torch.Tensor, turns: tuple[Turn, ...], *lengths: Dim, path: str = "p") -> Moment:
+    return Moment(kind, path, turns, values, lengths)
+
+
+def step(index: int) -> Turn:
+    return Turn("repeat", "step", index)
+
+
+def test_gates_are_one_panel_with_a_row_for_each_step_and_the_mean_over_channels() -> None:
+    gates = torch.rand(3, 1, 5, 4)
+    (panel,) = panels([moment("gate", one, (step(i),), N) for i, one in enumerate(gates)], [FIELD])
+    (frame,) = panel.frames
+    assert frame.rows == ("step 1", "step 2", "step 3")
+    assert frame.columns == ("0 a", "1 b", "2 c", "3 d", "4 e")
+    np.testing.assert_allclose(frame.values[0], gates[:, 0].mean(-1).numpy(), rtol=1e-6)
+
+
+def test_chunks_stand_side_by_side_and_steps_that_a_chunk_did_not_take_are_empty() -> None:
+    c = Dim.of("c.length")
+    first = [
+        moment("gate", torch.full((1, 3, 2), 0.1 * i), (Turn("scan", "chunk", 0, 0), step(i)), c) for i in range(2)
+    ]
+    second = [moment("gate", torch.ones(1, 2, 2), (Turn("scan", "chunk", 1, 3), step(0)), c)]
+    (panel,) = panels([*first, *second], [FIELD])
+    values = panel.frames[0].values[0]
+    np.testing.assert_allclose(values[0], [0, 0, 0, 1, 1])
+    np.testing.assert_allclose(values[1], [0.1, 0.1, 0.1, np.nan, np.nan], rtol=1e-6)
+    assert panel.frames[0].columns[3] == "3 d"
+
+
+def test_attention_has_a_frame_for_each_turn_and_the_largest_head_first() -> None:
+    weights = torch.rand(2, 1, 3, 5, 5)
+    (panel,) = panels([moment("attention", one, (step(i),), N, N) for i, one in enumerate(weights)], [FIELD])
+    assert panel.choices == ("max over heads", "head 0", "head 1", "head 2")
+    assert [one.label for one in panel.frames] == ["step 1", "step 2"]
+    np.testing.assert_allclose(panel.frames[1].values[0], weights[1, 0].amax(0).numpy())
+    np.testing.assert_allclose(panel.frames[1].values[3], weights[1, 0, 2].numpy())
+
+
+def test_slots_are_no_positions() -> None:
+    weights = torch.rand(1, 1, 5, 2)
+    (panel,) = panels([moment("attention", weights, (), N, Dim.of(2))], [FIELD])
+    assert (panel.rows, panel.columns) == ("query, position of x", "key, slot")
+    assert panel.frames[0].columns == ("0", "1")
+
+
+def test_a_whole_sample_halts_in_one_column_and_its_expected_depth_counts_what_is_left_at_the_last_step() -> None:
+    masses = (0.5, 0.25)
+    halting = [moment("halting", torch.tensor([mass]), (step(i),)) for i, mass in enumerate(masses)]
+    running = [moment("running", torch.tensor([i == 0]), (step(i),)) for i in range(2)]
+    panel = next(one for one in panels([*halting, *running], [FIELD]) if one.unit == "probability")
+    np.testing.assert_allclose(panel.frames[0].values[0], [[0.5], [0.25]])
+    assert "Steps taken: 1.00 on average; expected depth: 1.50" in panel.caption
+
+
+def test_each_pointer_has_a_trajectory_over_addresses() -> None:
+    w = torch.rand(1, 4, 2, 5)
+    (panel,) = panels([moment("pointer", w, (), Dim.of("t"), N)], [FIELD])
+    assert panel.choices == ("max over pointers", "pointer 0", "pointer 1")
+    np.testing.assert_allclose(panel.frames[0].values[2], w[0, :, 1].numpy())
+    assert panel.frames[0].columns[0] == "0 a"
+
+
+def test_what_two_loops_do_with_one_block_is_two_panels() -> None:
+    gates = [moment("gate", torch.rand(1, 5, 2), (Turn(loop, "step", 0),), N) for loop in ("repeat", "repeat_2")]
+    assert len(panels(gates, [FIELD])) == 2
+
+
+def test_the_shades_of_a_panel_are_its_values_to_a_255th() -> None:
+    values = np.array([[[0.0, 0.5], [1.0, np.nan]]])
+    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0", "1"), ("0", "1"), values),))
+    shades = np.frombuffer(base64.b64decode(panel.described()["frames"][0]["shades"]), dtype=np.uint8)
+    assert shades.tolist() == [0, 127, 254, 255]
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_panel_of_equal_values_has_a_scale(value: float) -> None:
+    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0",), ("0",), np.full((1, 1, 1), value)),))
+    assert panel.highest > panel.low

@@ -1,0 +1,73 @@
+"""Statistics of seeds against what can be counted by hand."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from itertools import product
+
+import pytest
+
+from archlang.pages.reports.statistics import Summary, paired_test
+
+
+def test_mean_median_and_deviation_are_the_samples() -> None:
+    values = [0.9, 1.0, 0.5, 0.8]
+    summary = Summary.of(values)
+    assert summary is not None
+    assert summary.mean == pytest.approx(statistics.mean(values))
+    assert summary.median == pytest.approx(statistics.median(values))
+    assert summary.deviation == pytest.approx(statistics.stdev(values))
+    assert summary.seeds == 4
+
+
+def test_one_seed_has_neither_deviation_nor_interval() -> None:
+    summary = Summary.of([0.7])
+    assert summary is not None
+    assert (summary.deviation, summary.interval) == (None, None)
+
+
+def test_nothing_measured_has_no_summary() -> None:
+    assert Summary.of([]) is None
+    assert Summary.of([math.nan]) is None
+
+
+def test_the_interval_holds_the_mean_within_the_values_and_is_the_same_every_time() -> None:
+    values = [0.2, 0.4, 0.9, 0.95, 1.0]
+    first, second = Summary.of(values), Summary.of(values)
+    assert first == second
+    assert first is not None
+    assert first.interval is not None
+    low, high = first.interval
+    assert min(values) <= low < first.mean < high <= max(values)
+
+
+def test_a_bootstrap_of_two_values_is_what_their_resamples_are() -> None:
+    # Means of two draws of 0 and 1: a quarter of them 0, a quarter 1, so the outer fortieths are 0 and 1.
+    summary = Summary.of([0.0, 1.0])
+    assert summary is not None
+    assert summary.interval == (0.0, 1.0)
+
+
+def test_solved_counts_the_seeds_from_the_threshold_on() -> None:
+    summary = Summary.of([0.99, 0.98, 1.0])
+    assert summary is not None
+    assert summary.solved() == 2
+    assert summary.solved(0.985) == 2
+    assert summary.solved(0.9) == 3
+
+
+@pytest.mark.parametrize("pairs", [[(0.9, 0.1), (0.8, 0.3), (0.5, 0.7)], [(1.0, 1.0)], [(0.3, 0.1), (0.1, 0.3)]])
+def test_the_paired_test_counts_every_change_of_signs(pairs: list[tuple[float, float]]) -> None:
+    differences = [left - right for left, right in pairs]
+    sums = [
+        sum(s * d for s, d in zip(signs, differences, strict=True)) for signs in product((1, -1), repeat=len(pairs))
+    ]
+    expected = sum(abs(one) >= abs(sum(differences)) - 1e-12 for one in sums) / len(sums)
+    assert paired_test([left for left, _ in pairs], [right for _, right in pairs]) == pytest.approx(expected)
+
+
+def test_many_pairs_are_tested_by_draws_that_are_the_same_every_time() -> None:
+    left = [0.5 + 0.01 * i for i in range(20)]
+    right = [0.5] * 20
+    assert paired_test(left, right) == paired_test(left, right) < 0.01

@@ -1,0 +1,30 @@
+"""When a claim counts as reproduced."""
+
+from __future__ import annotations
+
+import pytest
+
+from archlang.pages.reports.statistics import Summary
+from archlang.pages.reports.verdict import Verdict, judge
+from archlang.plan.plan import PublishedResult
+
+
+def claim(value: float, deviation: float | None = None) -> PublishedResult:
+    return PublishedResult("test.accuracy", None, value, deviation, {}, "a paper")
+
+
+@pytest.mark.parametrize(
+    ("values", "published", "verdict"),
+    [
+        ([0.84, 0.86], claim(0.85), Verdict.REPRODUCED),
+        ([0.80], claim(0.81, 0.02), Verdict.REPRODUCED),
+        ([0.996], claim(1.0), Verdict.REPRODUCED),
+        ([0.99], claim(1.0), Verdict.BELOW),
+        ([0.5, 0.51, 0.49], claim(0.9, 0.05), Verdict.BELOW),
+        ([0.99, 0.98], claim(0.9, 0.05), Verdict.ABOVE),
+        ([0.5, 1.0, 1.0], claim(0.9), Verdict.REPRODUCED),
+        ([], claim(0.9), Verdict.NOT_RUN),
+    ],
+)
+def test_verdicts(values: list[float], published: PublishedResult, verdict: Verdict) -> None:
+    assert judge(published, Summary.of(values)) is verdict

@@ -1,0 +1,96 @@
+"""What `tune` may look for, checked before anything runs, and the recipe that it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang import compile as compiler
+from archlang.diagnostics import ProgramError
+from archlang.plan.search import Space
+
+MODEL = """
+model small[d = 8, heads = 2](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> attention[heads] |> last |> linear[classes]
+}
+"""
+
+
+def recipe(search: str) -> str:
+    return f"""{MODEL}
+recipe small {{
+    task  ctl
+    model small[8]
+    train adamw[lr = 1e-3, steps = 3]
+    vary  model.heads in [1, 2], seed in 1..2
+    {search}
+}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "program.arch"
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_lists_and_ranges_become_spaces(file: Path) -> None:
+    text = "search model.d in 8..64, train.lr in 1e-4..1e-2 log, task.order in [forward, backward]"
+    assert compiler.search(written(file, recipe(text))).spaces == (
+        Space("model.d", low=8, high=64, whole=True),
+        Space("train.lr", low=1e-4, high=1e-2, log=True),
+        Space("task.order", choices=("forward", "backward")),
+    )
+
+
+def test_a_place_is_a_plan_and_values_that_do_not_go_together_are_none(file: Path) -> None:
+    search = compiler.search(written(file, recipe("search model.d in 8..64, model.heads in [1, 2, 4]")))
+    plan = search.plan({"model.d": 12, "model.heads": "4"})
+    assert plan is not None
+    assert (plan.settings["model.d"], plan.settings["model.heads"]) == (12, 4)
+    assert search.plan({"model.d": 9, "model.heads": "4"}) is None
+
+
+def test_the_best_is_written_as_a_recipe_that_checks(file: Path) -> None:
+    search = compiler.search(written(file, recipe("search model.d in 8..64, train.lr in 1e-4..1e-2 log")))
+    text = search.text({"model.d": 16, "train.lr": 0.0012345678})
+    assert "model small[16]" in text
+    assert "lr = 0.00123457" in text
+    assert "search" not in text
+    plan = compiler.plan(written(file, MODEL + text))
+    assert plan.settings["model.d"] == 16
+    assert "model.heads" in plan.vary
+
+
+def test_what_was_found_is_not_varied_any_more(file: Path) -> None:
+    search = compiler.search(written(file, recipe("search model.heads in [1, 2, 4]")))
+    assert "vary" not in search.text({"model.heads": "4"})
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("search model.width in 1..4", "E0312"),
+        ("search train.lr in 1e-2..1e-4", "E0613"),
+        ("search train.lr in 0.0..1e-2 log", "E0613"),
+        ("search train.lr in 1e-3", "E0613"),
+        ("search task.order in forward..backward", "E0613"),
+        ("search model.heads in [1, 3]", "E0306"),
+    ],
+)
+def test_a_search_that_cannot_be_is_found_before_it_runs(file: Path, text: str, code: str) -> None:
+    codes = [diagnostic.code for diagnostic in compiler.check(written(file, recipe(text)))]
+    assert codes
+    if code != "E0306":
+        assert code in codes
+
+
+def test_a_recipe_without_a_search_says_so(file: Path) -> None:
+    with pytest.raises(ProgramError) as raised:
+        compiler.search(written(file, recipe("")))
+    assert raised.value.diagnostics[0].code == "E0614"

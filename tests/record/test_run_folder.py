@@ -1,0 +1,233 @@
+"""A run folder says everything about its run, and belongs to one run alone."""
+
+import errno
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archlang.compile import plan
+from archlang.plan.plan import Plan
+from archlang.record.mistakes import RunError
+from archlang.record.run_folder import Record, RecordWarning, decode, encode, json_text
+from archlang.record.tensorboard import Curves, CurvesWarning
+from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+
+CPU = torch.device("cpu")
+DATA = {"train": {"items": 3, "groups": {"length": [1, 2]}, "sha256": "00"}}
+
+STATICS: st.SearchStrategy[StaticValue] = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.builds(Symbol, st.text())
+    | st.builds(Interval, st.integers(), st.integers())
+    | st.builds(InstanceOf, st.text()),
+    lambda inner: st.lists(inner).map(tuple),
+)
+
+
+@given(STATICS)
+def test_a_static_survives_as_json(value: StaticValue) -> None:
+    again = decode(json.loads(json.dumps(encode(value))))
+    assert again == value
+    assert type(again) is type(value)
+
+
+def test_what_was_not_measured_is_null() -> None:
+    assert json.loads(json_text({"a": [math.nan, math.inf, 1.0]})) == {"a": [None, None, 1.0]}
+
+
+@pytest.fixture
+def point(program: Path) -> Plan:
+    return plan(program)
+
+
+def begin(folder: Path, plan: Plan, precision: str = "32") -> Record:
+    record = Record(folder)
+    record.begin(plan, precision, DATA, CPU)
+    return record
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_folder_says_what_the_run_is(point: Plan, tmp_path: Path) -> None:
+    begin(tmp_path / "a" / "b" / "run", point).close()
+    folder = tmp_path / "a" / "b" / "run"
+    assert (folder / "recipe.arch").read_text() == point.source.text
+    run = json.loads((folder / "run.json").read_text())
+    assert (run["recipe"], run["seed"], run["precision"]) == ("tiny", 1, "32")
+    assert run["settings"]["train.lr"] == 0.01
+    assert run["settings"]["task.order"] == {"symbol": "forward"}
+    versions = json.loads((folder / "versions.json").read_text())
+    assert versions["torch"] == torch.__version__
+    assert versions["device"] == "cpu"
+    assert json.loads((folder / "data.json").read_text()) == DATA
+
+
+def test_the_same_run_is_taken_up(point: Plan, tmp_path: Path) -> None:
+    begin(tmp_path / "run", point).close()
+    before = contents(tmp_path / "run")
+    again = Record(tmp_path / "run")
+    assert again.begin(point, "32", DATA, CPU)
+    again.close()
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, tmp_path: Path) -> None:
+    begin(tmp_path / "run", plan(program)).close()
+    program.write_text("# A note.\n" + program.read_text() + "\nblock more(h: seq[n, d]) -> seq[n, d] { return h }\n")
+    assert Record(tmp_path / "run").check(plan(program), "32")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("recipe tiny", "recipe other", "its recipe is `tiny`, not `other`"),
+        ("lr = 1e-2", "lr = 1e-3", "its `train.lr` differs"),
+        ("d = 8", "d = 4", "its `model.d` differs"),
+        ("train = 1..3", "train = 1..2", "its `task.train` differs"),
+        ("norm(h)", "h", "its program means another model"),
+        ("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]", "means another model"),
+    ],
+)
+def test_another_run_is_refused_and_nothing_is_changed(
+    old: str, new: str, words: str, program: Path, tmp_path: Path
+) -> None:
+    begin(tmp_path / "run", plan(program)).close()
+    before = contents(tmp_path / "run")
+    program.write_text(program.read_text().replace(old, new))
+    with pytest.raises(RunError, match="holds another run") as refused:
+        begin(tmp_path / "run", plan(program))
+    assert words in str(refused.value)
+    assert contents(tmp_path / "run") == before
+
+
+def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: Path) -> None:
+    begin(tmp_path / "run", point).close()
+    with pytest.raises(RunError, match="its precision is `32`, not `bf16`"):
+        begin(tmp_path / "run", point, "bf16")
+    with pytest.raises(RunError, match="its train split held other items"):
+        Record(tmp_path / "run").begin(point, "32", {"train": {"items": 4}}, CPU)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])
+def test_a_folder_whose_description_is_damaged_is_left_as_it_is(text: str, point: Plan, tmp_path: Path) -> None:
+    begin(tmp_path / "run", point).close()
+    (tmp_path / "run" / "run.json").write_text(text)
+    before = contents(tmp_path / "run")
+    with pytest.raises(RunError):
+        begin(tmp_path / "run", point)
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_folder_with_something_else_is_left_as_it_is(point: Plan, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    with pytest.raises(RunError, match="holds something else"):
+        begin(tmp_path / "mine", point)
+    assert contents(tmp_path / "mine") == {"thesis.tex": b"x"}
+
+
+def test_a_file_is_no_place_for_a_run(point: Plan, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunError, match="is a file"):
+        begin(tmp_path / "file", point)
+    with pytest.raises(RunError, match="cannot be written"):
+        begin(tmp_path / "file" / "run", point)
+
+
+def test_a_run_that_was_killed_before_it_had_begun_begins_again(point: Plan, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.arch").write_text("half")
+    (tmp_path / "run" / ".graph.txt.part").write_text("ha")
+    begin(tmp_path / "run", point).close()
+    assert (tmp_path / "run" / "recipe.arch").read_text() == point.source.text
+
+
+def test_a_folder_that_cannot_be_filled_is_not_begun(
+    point: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Record.write
+
+    def full(self: Record, name: str, text: str) -> None:
+        if name == "data.json":
+            raise RunError("no room", "make some")
+        write(self, name, text)
+
+    monkeypatch.setattr(Record, "write", full)
+    with pytest.raises(RunError, match="no room"):
+        begin(tmp_path / "runs" / "run", point)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_read_only_disk_is_a_clear_error(point: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(path: Path, *args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(RunError, match="cannot be written: Read-only file system"):
+        begin(tmp_path / "run", point)
+
+
+def test_two_processes_cannot_train_in_one_folder(point: Plan, tmp_path: Path) -> None:
+    first = begin(tmp_path / "run", point)
+    with pytest.raises(RunError, match="another process is training in"):
+        begin(tmp_path / "run", point)
+    first.close()
+    begin(tmp_path / "run", point).close()
+
+
+def test_files_that_the_program_uses_come_along(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "mine.arch").write_text("block twice(h: seq[n, d]) -> seq[n, d] {\n    return h + h\n}\n")
+    text = program.read_text().replace("norm(h)", "twice(h)")
+    program.write_text('use "./parts/mine.arch"\n' + text)
+    begin(tmp_path / "run", plan(program)).close()
+    assert plan(tmp_path / "run" / "recipe.arch").graph == plan(program).graph
+
+
+def test_lines_after_a_checkpoint_are_taken_back(point: Plan, tmp_path: Path) -> None:
+    record = begin(tmp_path / "run", point)
+    record.append("metrics.jsonl", {"step": 1})
+    sizes = record.sizes()
+    record.append("metrics.jsonl", {"step": 2})
+    record.append("timings.jsonl", {"step": 2})
+    record.cut(sizes)
+    record.close()
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert (tmp_path / "run" / "timings.jsonl").read_text() == ""
+
+
+def test_lost_lines_are_told_of_and_not_made_up(point: Plan, tmp_path: Path) -> None:
+    record = begin(tmp_path / "run", point)
+    record.append("metrics.jsonl", {"step": 1})
+    with pytest.warns(RecordWarning, match="has lost lines"):
+        record.cut({"metrics.jsonl": 1000})
+    record.close()
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"step": 1}\n'
+
+
+def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: Path) -> None:
+    record = begin(tmp_path / "run", point)
+    (tmp_path / "run" / "metrics.jsonl").mkdir()
+    with pytest.raises(RunError, match="metrics.jsonl cannot be written"):
+        record.append("metrics.jsonl", {"step": 1})
+    record.close()
+
+
+def test_a_run_goes_on_without_curves(tmp_path: Path) -> None:
+    (tmp_path / "curves").write_text("in the way")
+    curves = Curves(tmp_path / "curves")
+    with pytest.warns(CurvesWarning, match="no more curves"):
+        curves.add(1, {"loss": 1.0})
+    curves.add(2, {"loss": 1.0})
+    curves.close()

@@ -1,0 +1,48 @@
+"""A claim is set beside the measurement that it is about, or beside nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archlang.compile import plan
+from archlang.runs.claims import compare
+from archlang.train.score import Score
+from archlang.tasks.kit.metrics import Tally
+
+# Four items: right, right, wrong, right.
+SCORE = Score(
+    "test", 4, 0.5, {"accuracy": 0.75}, {},
+    {"accuracy": Tally(np.array([1, 1, 0, 1]), np.ones(4, dtype=np.int64))},
+    {"length": np.array([5, 5, 6, 6]), "ignore": np.array([10, 98, 10, 98])},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("claim", "measured"),
+    [
+        ("test.accuracy = 1.00", 0.75),
+        ("test.accuracy[5] = 1.00", 1.0),
+        ("test.accuracy[7] = 1.00", None),
+        ("test.accuracy[6] = 1.00 at test.ignore = 0.98", 1.0),
+        ("test.accuracy = 1.00 at test.ignore = 0.1", 0.5),
+        ("test.accuracy = 1.00 at task.order = forward", 0.75),
+        ("test.accuracy = 1.00 at task.order = backward", None),
+        ("test.accuracy = 1.00 at task.order = forward, test.length = 6", 0.5),
+        ("test.accuracy = 1.00 at model.steps = 2, task.train_size = 30", 0.75),
+        ("test.last_accuracy = 1.00", None),
+        ("valid.accuracy = 1.00", None),
+    ],
+)
+def test_a_claim_finds_its_measurement(claim: str, measured: float | None, program: Path) -> None:
+    text = program.read_text()
+    program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
+    (found,) = compare(plan(program), [SCORE], "length")
+    assert found.measured == measured
+    assert found.described()["measured"] == measured
+
+
+def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
+    whole, part = compare(plan(program), [SCORE], "length")
+    assert (whole.metric, part.metric) == ("test.accuracy", "test.accuracy[5]")
+    assert whole.described()["deviation"] == 0.02

@@ -1,0 +1,149 @@
+"""Whatever happens to the process, the run goes on from where it was: real processes, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
+
+# Imports torch once, and then becomes an `archlang` of its own for each line that it reads.
+MOTHER = """
+import json, os, sys
+import archlang.runs.runner, archlang.runs.progress, torch.utils.tensorboard
+from archlang.cli.main import main
+
+print("ready", flush=True)
+for line in sys.stdin:
+    arguments, log = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        sys.argv = ["archlang", *arguments]
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Archlang:
+    """A command line, one command at a time."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self._mother = subprocess.Popen(
+            [sys.executable, "-c", MOTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._read()
+
+    def _read(self) -> str:
+        assert self._mother.stdout is not None
+        return self._mother.stdout.readline().strip()
+
+    def start(self, *arguments: str) -> int:
+        """Starts a command and gives its process."""
+        assert self._mother.stdin is not None
+        self._mother.stdin.write(json.dumps([arguments, str(self.log)]) + "\n")
+        self._mother.stdin.flush()
+        return int(self._read())
+
+    def end(self) -> int:
+        """Waits for the command's exit code."""
+        return int(self._read())
+
+    def run(self, *arguments: str) -> int:
+        self.start(*arguments)
+        return self.end()
+
+    def close(self) -> None:
+        self._mother.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def archlang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archlang]:
+    made = Archlang(tmp_path_factory.mktemp("log") / "log")
+    yield made
+    made.close()
+
+
+def command(program: Path, folder: Path, *more: str) -> list[str]:
+    return ["train", str(program), "--device", "cpu", "--out", str(folder), *more]
+
+
+def wait_for(file: Path, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not (file.exists() and file.stat().st_size):
+        assert time.monotonic() < end, f"{file} does not come"
+        time.sleep(0.005)
+
+
+def record(folder: Path) -> dict[str, bytes]:
+    files = ["metrics.jsonl", "results.json"]
+    weights = [str(path.relative_to(folder)) for path in (folder / "checkpoints").glob("step-*/weights.safetensors")]
+    return {name: (folder / name).read_bytes() for name in files + weights}
+
+
+LONG = ("--steps", "600", "--set", "train.every=60")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(archlang: Archlang, tmp_path_factory: pytest.TempPathFactory, tiny: str) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "tiny.arch").write_text(tiny)
+    assert archlang.run(*command(folder / "tiny.arch", folder / "run", *LONG)) == 0
+    return record(folder / "run")
+
+
+def test_ten_kills_at_random_moments_change_nothing(
+    archlang: Archlang, undisturbed: dict[str, bytes], program: Path, tmp_path: Path
+) -> None:
+    chance = random.Random(0)
+    for _ in range(10):
+        process = archlang.start(*command(program, tmp_path / "run", *LONG))
+        time.sleep(chance.uniform(0.05, 0.6))
+        os.kill(process, signal.SIGKILL)
+        assert archlang.end() in (0, -signal.SIGKILL)
+    assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
+    assert record(tmp_path / "run") == undisturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_with_0_and_a_checkpoint(
+    number: signal.Signals, archlang: Archlang, undisturbed: dict[str, bytes], program: Path, tmp_path: Path
+) -> None:
+    process = archlang.start(*command(program, tmp_path / "run", *LONG))
+    wait_for(tmp_path / "run" / "metrics.jsonl")
+    os.kill(process, number)
+    assert archlang.end() == 0
+    assert "stopped at step" in archlang.log.read_text()
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+    assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
+    assert record(tmp_path / "run") == undisturbed
+
+
+def test_a_folder_in_use_is_refused(archlang: Archlang, program: Path, tmp_path: Path) -> None:
+    import fcntl
+
+    (tmp_path / "run").mkdir()
+    with (tmp_path / "run" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert archlang.run(*command(program, tmp_path / "run")) == 1
+    assert "another process is training" in archlang.log.read_text()

@@ -1,0 +1,77 @@
+"""What a column reads out of a run's results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archlang import compile as compiler
+from archlang.plan.table import TableColumn
+from archlang.runs.points import folder_name, is_done, run_point
+from archlang.runs.table import TableRuns, look_up
+
+RESULTS = {
+    "breakdown": "length",
+    "splits": {
+        "test": {
+            "metrics": {"accuracy": 0.5},
+            "groups": {"length": {"8": {"accuracy": 0.25}}, "ignore": {"80": {"accuracy": 0.75}}},
+            "joint": [{"of": {"length": 8, "ignore": 80}, "metrics": {"accuracy": 0.125}}],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (TableColumn("", "test.accuracy"), 0.5),
+        (TableColumn("", "test.accuracy", 8), 0.25),
+        (TableColumn("", "test.accuracy", None, {"ignore": 0.8}), 0.75),
+        (TableColumn("", "test.accuracy", 8, {"ignore": 0.8}), 0.125),
+        (TableColumn("", "test.accuracy", 9), None),
+        (TableColumn("", "test.accuracy", 8, {"ignore": 0.1}), None),
+        (TableColumn("", "iid.accuracy"), None),
+        (TableColumn("", "test.perplexity"), None),
+    ],
+)
+def test_a_column_reads_its_metric_its_group_or_where_groups_meet(column: TableColumn, value: float | None) -> None:
+    assert look_up(RESULTS, column) == value
+
+
+def test_folders_are_named_after_what_is_run_and_by_nothing_else(program: Path) -> None:
+    plan = compiler.plan(program)
+    assert folder_name(plan, "32") == folder_name(compiler.plan(program), "32")
+    others = [compiler.plan(program, sets={"model.d": "16"}), replace(plan, seed=2)]
+    assert len({folder_name(plan, "32"), folder_name(plan, "bf16"), *(folder_name(one, "32") for one in others)}) == 4
+
+
+def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: Path) -> None:
+    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2])
+    runs = TableRuns(table, tmp_path / "runs", device="cpu")
+    first, second = runs.points()
+    done = run_point(first)
+    assert (done.error, done.stopped) == ("", False)
+    assert is_done(first.folder)
+    assert runs.points() == (second,)
+    cell = runs.measured()[0]
+    results = json.loads((first.folder / "results.json").read_text())
+    assert cell.values == {1: results["splits"]["test"]["metrics"]["accuracy"]}
+    assert cell.missing == (2,)
+
+
+def test_a_point_beyond_its_deadline_stops_with_a_checkpoint_and_goes_on_later(program: Path, tmp_path: Path) -> None:
+    table = compiler.table(program, sets={"train.steps": "100000"})
+    runs = TableRuns(table, tmp_path / "runs", device="cpu")
+    (point,) = runs.points(deadline=0.0)
+    assert run_point(point).stopped
+    assert not point.folder.exists()
+
+
+def test_what_goes_wrong_in_a_point_is_told_and_not_raised(program: Path, tmp_path: Path) -> None:
+    table = compiler.table(program, sets={"train.select": "nothing.accuracy"})
+    (point,) = TableRuns(table, tmp_path / "runs", device="cpu").points()
+    assert "nothing" in run_point(point).error

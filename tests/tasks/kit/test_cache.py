@@ -1,0 +1,186 @@
+"""What was generated once is read from then on, and what is damaged is made again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archlang.tasks.id_sort import IdSort
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, digest
+from archlang.tasks.kit.mistakes import CacheWarning
+from archlang.types.statics import Interval, StaticValue, Symbol
+
+
+class Counting:
+    """A task that says how often it was asked."""
+
+    vocabulary = ("a", "b")
+    kind = Kind.CLASSIFICATION
+    breakdown = "length"
+    in_distribution = ("train", "test")
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+
+    def __init__(self, version: int = 1) -> None:
+        self.version = version
+        self.generated = 0
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        self.generated += 1
+        x = Ragged.of([[seed, 1, 1], [0]] if split == "train" else [])
+        return Split({"x": x}, np.arange(len(x)), groups={"length": x.lengths})
+
+
+NO_STATICS: Mapping[str, StaticValue] = {}
+
+
+def load(task: Counting, statics: Mapping[str, StaticValue] = NO_STATICS, split: str = "train", seed: int = 0) -> Split:
+    return cache.load("counting", statics, task, split, seed)
+
+
+def test_a_split_is_generated_once() -> None:
+    task = Counting()
+    first, second = load(task), load(task)
+    assert task.generated == 1
+    assert digest(first) == digest(second) == digest(task.generate("train", 0))
+
+
+def test_an_empty_split_is_kept_too() -> None:
+    task = Counting()
+    assert len(load(task, split="test")) == len(load(task, split="test")) == 0
+    assert task.generated == 1
+
+
+def test_arrays_are_mapped_read_only() -> None:
+    values = load(Counting()).inputs["x"].values
+    assert isinstance(values, np.memmap)
+    assert not values.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "statics",
+    [{"n": 1}, {"n": 1.0}, {"n": True}, {"n": Symbol("one")}, {"n": Interval(1, 2)}, {"n": (1, 2)}, {"n": ((1,), 2)}],
+)
+def test_other_statics_are_another_split(statics: dict[str, StaticValue]) -> None:
+    task = Counting()
+    load(task, {"n": 2})
+    load(task, statics)
+    load(task, statics)
+    assert task.generated == 2
+
+
+def test_seed_split_and_version_are_told_apart() -> None:
+    task, newer = Counting(), Counting(version=2)
+    load(task)
+    load(task, seed=1)
+    load(task, split="test")
+    load(newer)
+    assert (task.generated, newer.generated) == (3, 1)
+
+
+def only_entry() -> Path:
+    (place,) = cache.folder().iterdir()
+    return place
+
+
+@pytest.mark.parametrize("name", ["inputs.x.values.npy", "targets.npy", "manifest.json"])
+def test_a_damaged_file_is_noticed_and_the_split_made_again(name: str) -> None:
+    task = Counting()
+    good = digest(load(task))
+    path = only_entry() / name
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.warns(CacheWarning, match="is damaged"):
+        assert digest(load(task)) == good
+    assert task.generated == 2
+    assert digest(load(task)) == good
+    assert task.generated == 2
+
+
+@pytest.mark.parametrize("name", ["inputs.x.offsets.npy", "manifest.json"])
+def test_a_missing_file_is_noticed(name: str) -> None:
+    task = Counting()
+    load(task)
+    (only_entry() / name).unlink()
+    with pytest.warns(CacheWarning, match="is missing"):
+        load(task)
+    assert task.generated == 2
+
+
+def test_a_manifest_that_names_too_little_is_noticed() -> None:
+    task = Counting()
+    load(task)
+    (only_entry() / "manifest.json").write_text('{"sha256": {}}')
+    with pytest.warns(CacheWarning, match="is damaged"):
+        load(task)
+
+
+def test_nothing_is_left_beside_the_entry() -> None:
+    load(Counting())
+    assert sorted(path.name for path in only_entry().iterdir()) == [
+        "groups.length.npy",
+        "inputs.x.offsets.npy",
+        "inputs.x.values.npy",
+        "manifest.json",
+        "targets.npy",
+    ]
+
+
+def test_a_cache_that_cannot_be_made_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    monkeypatch.setenv("ARCHLANG_CACHE", str(file))
+    task = Counting()
+    with pytest.warns(CacheWarning):
+        assert len(load(task)) == 2
+
+
+def test_a_full_disk_costs_time_only_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    task = Counting()
+    with pytest.warns(CacheWarning, match=r"No space left.*set ARCHLANG_CACHE"):
+        assert len(load(task)) == 2
+    assert list(cache.folder().iterdir()) == []
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "here"))
+    assert cache.folder() == tmp_path / "here" / "tasks"
+    monkeypatch.delenv("ARCHLANG_CACHE")
+    assert cache.folder().parts[-2:] == ("archlang", "tasks") or sys.platform == "win32"
+
+
+def test_two_processes_at_once_both_succeed() -> None:
+    program = (
+        "from archlang.tasks import load, digest\n"
+        "from archlang.tasks.listops import ListOps\n"
+        "print(digest(load('listops', {}, ListOps(train_size=2000), 'train', 0)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    answers = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert answers[0] == answers[1] != ""
+    assert only_entry().name.startswith("listops-train-")
+
+
+def test_fields_come_back_in_the_order_in_which_a_model_takes_them() -> None:
+    task = IdSort(train_size=3)
+    for _ in range(2):
+        assert list(cache.load("id_sort", {}, task, "train", 0).inputs) == ["source", "id", "target"]

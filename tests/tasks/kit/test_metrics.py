@@ -1,0 +1,87 @@
+"""Metrics count what their names say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archlang.tasks.kit.base import Ragged, Split, Unit
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, MEANINGS, Tally, rank, tally
+
+CLASSES = Split({"x": Ragged.of([[1], [2], [3]])}, np.array([4, 5, 6], dtype=np.int64))
+# Three sequences of which only some positions are scored; the last one has none.
+TARGETS = Ragged.of([[1, 2, 3], [4, 5], [6]])
+POSITIONS = Split({"x": TARGETS}, TARGETS, Ragged(np.array([True, False, True, True, True, False]), TARGETS.offsets))
+PREDICTIONS = np.array([1, 0, 0, 4, 5, 0])
+
+
+def test_accuracy_of_classes_counts_samples() -> None:
+    counted = tally("accuracy", Unit.SAMPLE, CLASSES, np.array([4, 0, 6]))
+    assert counted.hits.tolist() == [1, 0, 1]
+    assert counted.share == pytest.approx(2 / 3)
+
+
+def test_accuracy_of_positions_counts_scored_ones() -> None:
+    counted = tally("accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
+    assert counted.hits.tolist() == [1, 2, 0]
+    assert counted.counts.tolist() == [2, 2, 0]
+
+
+def test_accuracy_of_sequences_wants_every_scored_position() -> None:
+    counted = tally("accuracy", Unit.SEQUENCE, POSITIONS, PREDICTIONS)
+    assert counted.hits.tolist() == [0, 1, 0]
+    assert counted.counts.tolist() == [1, 1, 0]
+    assert tally("sequence_accuracy", Unit.POSITION, POSITIONS, PREDICTIONS).share == 0.5
+    assert tally("token_accuracy", Unit.SEQUENCE, POSITIONS, PREDICTIONS).share == 0.75
+
+
+def test_last_accuracy_looks_at_the_last_scored_position() -> None:
+    counted = tally("last_accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
+    assert counted.hits.tolist() == [0, 1, 0]
+    assert counted.counts.tolist() == [1, 1, 0]
+
+
+def test_without_marks_every_position_is_scored() -> None:
+    whole = Split({"x": TARGETS}, TARGETS)
+    assert tally("accuracy", Unit.POSITION, whole, PREDICTIONS).counts.tolist() == [3, 2, 1]
+
+
+def test_nothing_asked_is_not_a_number() -> None:
+    empty = Split({"x": Ragged.of([])}, np.zeros(0, dtype=np.int64))
+    assert np.isnan(tally("accuracy", Unit.SAMPLE, empty, np.zeros(0)).share)
+
+
+def test_an_unknown_metric_names_those_there_are() -> None:
+    with pytest.raises(ValueError, match=", ".join(MEANINGS)):
+        tally("precision", Unit.SAMPLE, CLASSES, np.zeros(3))
+
+
+def test_a_step_of_sets_is_right_only_as_a_whole() -> None:
+    x = Ragged.of([[1, 2], [3]])
+    asked = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=np.bool_)
+    sets = Split({"x": x}, Ragged(asked, x.offsets))
+    answers = asked.copy()
+    answers[0, 1] = True
+    assert tally("token_accuracy", Unit.SEQUENCE, sets, answers).hits.tolist() == [1, 1]
+    assert tally("accuracy", Unit.SEQUENCE, sets, answers).hits.tolist() == [0, 1]
+    assert tally("accuracy", Unit.SEQUENCE, sets, asked).share == 1.0
+
+
+def test_spans_match_wholly_or_by_what_they_have_in_common() -> None:
+    x = Ragged.of([[1] * 6] * 4)
+    spans = Split({"x": x}, np.array([[1, 3], [2, 2], [0, 1], [4, 5]], dtype=np.int64))
+    answers = np.array([[1, 3], [1, 3], [2, 4], [3, 4]])
+    assert tally("exact_match", Unit.SAMPLE, spans, answers).hits.tolist() == [1, 0, 0, 0]
+    # 2 · precision · recall / (precision + recall): of 3 and 1 positions 1 in common, none, of 2 and 2 one.
+    assert tally("f1", Unit.SAMPLE, spans, answers).hits.tolist() == [1.0, 0.5, 0.0, 0.5]
+
+
+def test_perplexity_is_e_to_the_mean_loss_of_what_is_counted() -> None:
+    counted = Tally(np.array([2.0, 1.0, 0.0]), np.array([2, 1, 0]), exponential=True)
+    assert counted.share == pytest.approx(np.e)
+    assert counted.among(np.array([True, False, False])) == pytest.approx(np.e)
+    assert np.isnan(counted.among(np.array([False, False, True])))
+
+
+def test_of_perplexity_less_is_better_and_of_all_else_more() -> None:
+    assert {metric for metric in MEANINGS if rank(metric, 2.0) < rank(metric, 1.0)} == LOWER_IS_BETTER == {"perplexity"}

@@ -1,0 +1,83 @@
+"""A run that takes a fraction of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import plan
+from archlang.runs import runner
+from archlang.train.stop import Stop
+
+TINY = """
+model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps halting h by token_halt {
+        h <- h + dropout[0.1](feedforward[8](norm(h)))
+    }
+    return linear[classes](last(h))
+}
+
+recipe tiny {
+    task  ctl[
+        order = forward, symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]
+    model tiny
+    train adamw[lr = 1e-2, clip = 1.0, batch = 8, steps = 40, every = 10, ponder = 0.01]
+    claim test.accuracy = 1.00 ± 0.02 from "nobody"
+    claim test.accuracy[5] = 0.50 from "nobody"
+}
+"""
+
+Train = Callable[..., runner.Outcome]
+
+
+class After(Stop):
+    """A stop before so many steps or measurements are begun."""
+
+    def __init__(self, asks: int) -> None:
+        self.asks = asks
+
+    @property
+    def asked(self) -> bool:
+        self.asks -= 1
+        return self.asks < 0
+
+    @asked.setter
+    def asked(self, value: bool) -> None:
+        raise AssertionError
+
+
+@pytest.fixture(scope="session")
+def tiny() -> str:
+    return TINY
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    file = tmp_path / "tiny.arch"
+    file.write_text(TINY)
+    return file
+
+
+@pytest.fixture
+def train(program: Path) -> Train:
+    """Trains the program into a folder: `train(folder, model__d="16")`."""
+
+    def trained(folder: Path, **sets: str) -> runner.Outcome:
+        settings = {name.replace("__", "."): value for name, value in sets.items()}
+        return runner.train(plan(program, sets=settings), folder, device="cpu")
+
+    return trained
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the program that nothing has disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "tiny.arch").write_text(TINY)
+    runner.train(plan(folder / "tiny.arch"), folder / "run", device="cpu")
+    return folder / "run"

@@ -1,0 +1,469 @@
+"""Which steps become graphs, and that a run has the same curve with them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from archlang import compile as compiler
+from archlang.backend.build import build
+from archlang.plan.plan import Plan
+from archlang.record.checkpoint import Checkpoints
+from archlang.record.mistakes import RunError
+from archlang.runs import runner
+from archlang.train.loop import MemoryWarning, Training
+from archlang.train.step import cuda_graph as graphs
+from archlang.train.step.cuda_graph import Graphs, GraphWarning, Told, make_capture
+from archlang.train.stop import Stop
+from tests.tiny_run import After
+from tests.train.test_waiting import ASKS
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
+    """Keeps each operation as a GPU's graph does: with the places that it reads and writes, and with the numbers that
+    it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[tuple[Any, Any, Any, Any]] = []  # Any: as torch hands them over
+        self.before: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
+        self.own: dict[int, Tensor] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
+        if str(func).removeprefix("aten.").startswith(ASKS):
+            # The host would have to wait for it.
+            raise RuntimeError("operation not permitted when stream is capturing\nand more that helps nobody")
+        kwargs = kwargs or {}
+        given = [place(one) for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        if func._schema.is_mutable:
+            for storage in given:
+                if storage.data_ptr() not in {*self.own, *self.before}:
+                    copy = storage.clone()  # type: ignore[no-untyped-call] # torch's own
+                    self.before[storage.data_ptr()] = storage, copy
+        found = func(*args, **kwargs)
+        known = {storage.data_ptr() for storage in given}
+        for one in tree_leaves(found):
+            if isinstance(one, Tensor) and place(one).data_ptr() not in known:
+                self.own[place(one).data_ptr()] = one.detach()
+        self.operations.append(tree_map_only(Tensor, Tensor.detach, (func, args, kwargs, found)))
+        return found
+
+    def undo(self) -> None:
+        """What is recorded is not done."""
+        for storage, before in self.before.values():
+            storage.copy_(before)
+
+    def spoil(self) -> None:
+        """Something else is written to where the results lie."""
+        for one in self.own.values():
+            if one.is_floating_point():
+                one.fill_(torch.nan)
+
+    @torch.enable_grad()  # else an LSTM does not keep what its pass back needs
+    def launch(self) -> None:
+        for func, args, kwargs, results in self.operations:
+            again = func(*args, **kwargs)
+            for before, now in zip(tree_leaves(results), tree_leaves(again), strict=True):
+                if isinstance(before, Tensor) and place(before).data_ptr() != place(now).data_ptr():
+                    before.copy_(now)
+
+
+def place(tensor: Tensor) -> torch.UntypedStorage:
+    return tensor.untyped_storage()
+
+
+class Captures:
+    """In place of the GPU's graphs, with one pool of memory for all of them, which has room for so many."""
+
+    def __init__(self, room: int = 100) -> None:
+        self.room = room
+        self.recorded: list[Recorder] = []
+        self.launched: list[int] = []
+
+    def __call__(self, step: Callable[[], Told]) -> Callable[[], Told]:
+        random, recorder = torch.get_rng_state(), Recorder()
+        with recorder:
+            told = step()
+        recorder.undo()
+        torch.set_rng_state(random)
+        if len(self.recorded) == self.room:
+            raise torch.OutOfMemoryError("no room")
+        number = len(self.recorded)
+        self.recorded.append(recorder)
+
+        def launch() -> Told:
+            self.launched.append(number)
+            for each in self.recorded:
+                each.spoil()
+            recorder.launch()
+            return told
+
+        return launch
+
+
+# Which shapes
+
+
+def double(items: Tensor) -> Told:
+    return items.sum() * 2.0, None
+
+
+def taken(made: Graphs, shape: tuple[int, ...], items: Tensor) -> float | None:
+    told = made.launch(shape, items, double) if made.is_due(shape) else None
+    return None if told is None else float(told[0])
+
+
+def test_a_shape_becomes_a_graph_when_it_has_come_often() -> None:
+    captures = Captures()
+    made = Graphs(captures)
+    items = {4: torch.arange(4), 5: torch.arange(5)}
+    found = [taken(made, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
+    assert found == [None, None, None, 12.0, 12.0, None, 20.0]
+    assert captures.launched == [0, 0, 1]
+
+
+def test_a_graph_reads_items_of_its_own() -> None:
+    made = Graphs(Captures())
+    found = [taken(made, (2,), torch.tensor([number, 1])) for number in range(5)]
+    assert found == [None, None, 6.0, 8.0, 10.0]
+
+
+def test_what_a_step_tells_outlives_the_next_one() -> None:
+    made = Graphs(Captures())
+    told = [made.launch((1,), torch.tensor([number]), double) for number in range(3)]
+    assert [float(one[0]) for one in told if one is not None] == [0.0, 2.0, 4.0]
+
+
+def test_not_every_shape_becomes_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "_MOST", 2)
+    captures = Captures()
+    made = Graphs(captures)
+    for width in (1, 2, 3):
+        for _ in range(5):
+            taken(made, (width,), torch.arange(width))
+    assert len(captures.recorded) == 2
+
+
+# Runs
+
+PROGRAM = """
+model small[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 { h <- norm(h + dropout[0.1](geometric_attention[2](h))) }
+    return linear[classes](last(h))
+}
+
+model halting[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 halting h by token_halt { h <- h + feedforward[8](norm(h)) }
+    return linear[classes](last(h))
+}
+
+recipe small {
+    task  ctl[symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true, train = 1..3, valid = 4..4,
+              test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    model small
+    train TRAIN
+}
+"""
+# Learning rates of few binary digits are the same number on a GPU, where they have 32 bits.
+SETTINGS = "batch = 4, steps = 40, every = 20, schedule = warmup, warmup = 8, clip = 1.0, ponder = 0.5"
+OPTIMIZERS = {
+    "adamw": f"adamw[lr = 0.0078125, weight_decay = 0.01, label_smoothing = 0.1, {SETTINGS}]",
+    "adam": f"adam[lr = 0.0078125, weight_decay = 0.01, clip_value = 0.1, {SETTINGS}]",
+    "rmsprop": f"rmsprop[lr = 0.0078125, alpha = 0.95, momentum = 0.9, weight_decay = 0.01, {SETTINGS}]",
+    "rmsprop without momentum": f"rmsprop[lr = 0.0078125, {SETTINGS}]",
+    "sgd": f"sgd[lr = 0.5, momentum = 0.9, weight_decay = 0.01, {SETTINGS}]",
+    "sgd without momentum": f"sgd[lr = 0.5, {SETTINGS}]",
+    "onecycle": "adamw[lr = 0.01, batch = 4, steps = 40, every = 20, schedule = onecycle, warmup = 8]",
+}
+# Their form for graphs is another one, which rounds in another order.
+OTHERWISE_ROUNDED = ("rmsprop", "rmsprop without momentum", "onecycle")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return written(tmp_path, "adamw")
+
+
+def written(folder: Path, optimizer: str) -> Path:
+    file = folder / "small.arch"
+    file.write_text(PROGRAM.replace("TRAIN", OPTIMIZERS[optimizer]))
+    return file
+
+
+@pytest.fixture
+def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
+    """Graphs on the CPU, where torch's forms for them are refused else."""
+    found = Captures()
+    monkeypatch.setattr(runner, "make_capture", lambda *_: found)
+    # The third shape of these runs is none.
+    monkeypatch.setattr(graphs, "_MOST", 2)
+    for module in (sys.modules["torch.optim.adam"], sys.modules["torch.optim.rmsprop"]):
+        monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda **_: ["cpu"])
+    return found
+
+
+def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:
+    """The curve."""
+    runner.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
+    return (folder / "metrics.jsonl").read_text()
+
+
+def numbers(curve: str) -> list[float]:
+    return [number for line in curve.splitlines() for number in json.loads(line).values() if isinstance(number, float)]
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    saved = Checkpoints(folder / "checkpoints").latest()
+    assert saved is not None
+    return dict(saved.weights)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_run_with_graphs_has_the_curve_of_one_without(
+    optimizer: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = compiler.plan(written(tmp_path, optimizer))
+    curve = train(plan, tmp_path / "graphs")
+    assert set(captures.launched) == {0, 1}
+    assert len(captures.launched) > 20
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    if optimizer in OTHERWISE_ROUNDED:
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+        monkeypatch.setattr(graphs, "_MOST", 0)
+        assert curve == train(plan, tmp_path / "unrecorded")
+        assert len(captures.recorded) == 2
+        return
+    assert curve == plain
+    torch.testing.assert_close(weights(tmp_path / "graphs"), weights(tmp_path / "plain"), rtol=0, atol=0)
+
+
+OTHERS = {
+    "answers of several tokens": """
+use archlang.models.seq2seq
+
+recipe small {
+    task  copy[symbols = 2, train = 1..3, valid = 4..4, test = [5], train_size = 40, valid_size = 8, test_size = 8]
+    model seq2seq[d = 16, heads = 2, ff = 16, layers = 1, dropout = 0.1]
+    train adamw[lr = 0.0078125, batch = 4, steps = 30, every = 30]
+}
+""",
+    "chunks and an LSTM": """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = lstm[8](embed[d](x))
+    m = learned[2, d]()
+    y = scan c in chunks[4](h) carry m {
+        b = c + dropout[0.1](attention[2](norm(c), m))
+        m <- m + attention[2](norm(m), c)
+        emit b
+    }
+    return linear[vocab](y)
+}
+
+recipe small {
+    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train adamw[lr = 0.0078125, clip = 1.0, batch = 16, steps = 20, every = 10]
+}
+""",
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_what_a_batch_holds_besides_is_read_anew_at_every_launch(
+    program: str, tmp_path: Path, captures: Captures
+) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(OTHERS[program])
+    curve = train(compiler.plan(file), tmp_path / "graphs")
+    assert len(captures.launched) > 10
+    assert curve == train(compiler.plan(file), tmp_path / "plain", with_graphs=False)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "onecycle"])
+def test_a_stopped_run_with_graphs_goes_on_as_if_it_had_not_been(
+    optimizer: str, tmp_path: Path, captures: Captures
+) -> None:
+    plan = compiler.plan(written(tmp_path, optimizer))
+    whole = train(plan, tmp_path / "whole")
+    train(plan, tmp_path / "stopped", stop=After(25))
+    before = len(captures.recorded)
+    assert train(plan, tmp_path / "stopped") == whole
+    assert len(captures.recorded) > before
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd", "onecycle"])
+@pytest.mark.parametrize("first", [True, False], ids=["with graphs first", "without graphs first"])
+def test_a_run_may_go_on_with_or_without_graphs(
+    optimizer: str, first: bool, tmp_path: Path, captures: Captures
+) -> None:
+    plan = compiler.plan(written(tmp_path, optimizer))
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    train(plan, tmp_path / "run", with_graphs=first, stop=After(25))
+    curve = train(plan, tmp_path / "run", with_graphs=not first)
+    assert captures.launched
+    if optimizer in OTHERWISE_ROUNDED:
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+    else:
+        assert curve == plain
+
+
+def test_a_step_leaves_nothing_of_its_pass_back_alive(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What gathers a weight's gradient belongs to the stream that it was made on; one of an earlier step that was still
+    alive would gather on a stream that is not recorded."""
+    step, left = Training._step, list[dict[str, int]]()
+
+    def gatherers(self: Training) -> list[Any]:  # Any: a node, which torch declares without its metadata
+        return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self.module.parameters()]
+
+    def marked(self: Training, number: int) -> Any:  # Any: as the step's
+        # Held while the step is taken, so that its pass back uses them.
+        nodes = gatherers(self)
+        for node in nodes:
+            node.metadata["step"] = number
+        found = step(self, number)
+        del nodes, node
+        left.extend(dict(node.metadata) for node in gatherers(self))
+        return found
+
+    monkeypatch.setattr(Training, "_step", marked)
+    train(compiler.plan(program), tmp_path / "run", with_graphs=False)
+    assert left
+    assert not any(left)
+
+
+# What is no graph
+
+
+def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
+        runner.train(compiler.plan(program), tmp_path / "run", device="cpu", graphs=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_halting_loop_is_no_graph(program: Path) -> None:
+    module = build(compiler.graph(program, "halting", {"vocab": 5, "classes": 2}))
+    with pytest.raises(RunError, match="a halting loop ends by what it computes"):
+        make_capture(module, torch.device("cuda"), "32")
+
+
+def test_graphs_are_of_one_device_and_of_single_precision() -> None:
+    for precision, processes in (("bf16", 1), ("32", 2)):
+        with pytest.raises(RunError, match="of one device, and of precision 32"):
+            make_capture(nn.Linear(1, 1), torch.device("cuda"), precision, processes)
+
+
+def test_batches_in_parts_are_no_graphs(program: Path, tmp_path: Path, captures: Captures) -> None:
+    train(compiler.plan(program, sets={"train.micro": "2"}), tmp_path / "run")
+    assert not captures.recorded
+
+
+def test_a_run_that_has_gone_over_to_parts_gives_its_graphs_up(
+    program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gradients, failed = Training._in_parts, list[int]()
+
+    def short(self: Training, items: Any) -> Tensor:  # Any: an array
+        if captures.launched and not failed:
+            failed.append(len(captures.launched))
+            raise torch.OutOfMemoryError("no room")
+        return gradients(self, items)
+
+    monkeypatch.setattr(Training, "_in_parts", short)
+    with pytest.warns(MemoryWarning, match="going on with 2"):
+        train(compiler.plan(program), tmp_path / "run")
+    assert failed == [len(captures.launched)]
+
+
+def test_memory_for_some_graphs_only_is_told_and_changes_no_curve(
+    program: Path, tmp_path: Path, captures: Captures
+) -> None:
+    captures.room = 1
+    with pytest.warns(GraphWarning, match="not suffice for more than 1 CUDA graphs") as said:
+        curve = train(compiler.plan(program), tmp_path / "run")
+    assert len(said) == 1
+    assert set(captures.launched) == {0}
+    assert curve == train(compiler.plan(program), tmp_path / "plain", with_graphs=False)
+
+
+def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
+    program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Training._move
+
+    def asking(self: Training) -> Tensor | None:
+        norm = move(self)
+        assert norm is not None
+        assert float(norm) > 0
+        return norm
+
+    def as_torch_does(step: Callable[[], Told]) -> Callable[[], Told]:
+        try:
+            return captures(step)
+        except RuntimeError:
+            raise RuntimeError("operation failed due to a previous error during capture")  # noqa: B904 # as torch does
+
+    monkeypatch.setattr(Training, "_move", asking)
+    monkeypatch.setattr(runner, "make_capture", lambda *_: as_torch_does)
+    with pytest.raises(RunError, match="cannot become a CUDA graph: .* not permitted when stream is capturing\n"):
+        train(compiler.plan(program), tmp_path / "run")
+    monkeypatch.undo()
+    plain = train(compiler.plan(program), tmp_path / "plain", with_graphs=False)
+    assert train(compiler.plan(program), tmp_path / "run", with_graphs=False) == plain
+
+
+# On a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str, tmp_path: Path) -> None:
+    plan = compiler.plan(written(tmp_path, optimizer))
+    curve = train(plan, tmp_path / "graphs", device="cuda")
+    plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("after", [True, False], ids=["with graphs", "without graphs"])
+def test_on_a_gpu_a_stopped_run_goes_on_as_if_it_had_not_been(after: bool, program: Path, tmp_path: Path) -> None:
+    plan = compiler.plan(program)
+    whole = train(plan, tmp_path / "whole", device="cuda")
+    train(plan, tmp_path / "stopped", stop=After(25), device="cuda")
+    curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(whole), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch, launched = Graphs.launch, list[bool]()
+
+    def strict(self: Graphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
+        known = shape in self._graphs
+        launched.append(known)
+        torch.cuda.set_sync_debug_mode("error" if known else "default")
+        try:
+            return launch(self, shape, items, step)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(Graphs, "launch", strict)
+    train(compiler.plan(program), tmp_path / "run", device="cuda")
+    assert sum(launched) > 20

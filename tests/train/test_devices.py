@@ -1,0 +1,64 @@
+"""A device or precision that cannot be had is a clear error."""
+
+import pytest
+import torch
+
+from archlang.record.mistakes import RunError
+from archlang.train.devices import PRECISIONS, compiler_told, enough_memory, make_fabric
+
+
+def test_cpu_is_always_there() -> None:
+    assert make_fabric("cpu").device == torch.device("cpu")
+    assert make_fabric("cpu", "bf16").device == torch.device("cpu")
+
+
+def test_auto_takes_what_there_is() -> None:
+    assert make_fabric("auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", *(() if torch.cuda.is_available() else ("cuda", "cuda:0"))])
+def test_a_device_that_is_not_there_is_named(device: str) -> None:
+    with pytest.raises(RunError, match=f"no device `{device}`"):
+        make_fabric(device)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cpu:1", "", "cuda:-1"])
+def test_a_word_that_is_no_device_is_refused(device: str) -> None:
+    with pytest.raises(RunError, match="names no device"):
+        make_fabric(device)
+
+
+def test_a_precision_that_is_not_there_is_refused() -> None:
+    with pytest.raises(RunError, match="no precision `64`"):
+        make_fabric("cpu", "64")
+    with pytest.raises(RunError, match="`cpu` does not compute in precision 16"):
+        make_fabric("cpu", "16")
+    assert set(PRECISIONS) == {"32", "bf16", "16"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
+    with pytest.raises(RunError, match=r"batch of 512") as told, enough_memory(torch.device("cpu"), 512):
+        raise error
+    assert "train.batch" in told.value.remedy
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), enough_memory(torch.device("cpu"), 512):
+        raise RuntimeError("shapes")
+
+
+def test_a_compiler_that_fails_is_told_in_one_line() -> None:
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    with pytest.raises(RunError, match="^torch's compiler has failed: No working C\\+\\+ compiler"), compiler_told():
+        raise InvalidCxxCompiler
+    with pytest.raises(ZeroDivisionError), compiler_told():
+        raise ZeroDivisionError

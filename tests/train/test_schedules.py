@@ -1,0 +1,78 @@
+"""Schedules are the published formulas, and torch's where torch has them."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, OneCycleLR, SequentialLR
+
+from archlang.train.schedules import first_beta, learning_rate
+from archlang.train.settings import Settings
+
+PEAK = 0.05
+
+
+def settings(**changes: object) -> Settings:
+    return Settings.model_validate({"lr": PEAK, "batch": 1, "steps": 100, "epochs": 0, **changes})
+
+
+def warmup(optimizer: Optimizer, steps: int) -> LinearLR:
+    return LinearLR(optimizer, start_factor=1 / steps, total_iters=steps - 1)
+
+
+# Theirs, for 60 steps with a warm-up of 10.
+THEIRS: dict[str, Callable[[Optimizer], LRScheduler]] = {
+    "warmup": lambda optimizer: warmup(optimizer, 10),
+    "cosine": lambda optimizer: SequentialLR(
+        optimizer, [warmup(optimizer, 10), CosineAnnealingLR(optimizer, T_max=50)], milestones=[10]
+    ),
+    "root": lambda optimizer: LambdaLR(optimizer, lambda step: min(1, (step + 1) / 10) / math.sqrt(max(step + 1, 10))),
+    "onecycle": lambda optimizer: OneCycleLR(
+        optimizer, PEAK, total_steps=60, pct_start=10 / 60, anneal_strategy="linear"
+    ),
+    "constant": lambda optimizer: LambdaLR(optimizer, lambda step: 1.0),
+}
+
+
+@pytest.mark.parametrize("name", THEIRS)
+# torch's SequentialLR calls its parts with a step number, which torch itself warns of.
+@pytest.mark.filterwarnings("ignore:The epoch parameter")
+def test_a_schedule_is_that_of_torch(name: str) -> None:
+    ours = settings(schedule=name, warmup=0 if name == "constant" else 10)
+    optimizer = AdamW([torch.nn.Parameter(torch.zeros(1))], lr=PEAK)
+    theirs = THEIRS[name](optimizer)
+    for step in range(60):
+        group = optimizer.param_groups[0]
+        assert learning_rate(ours, step, 60) == pytest.approx(group["lr"]), step
+        assert first_beta(ours, step, 60) == pytest.approx(group["betas"][0]), step
+        optimizer.step()
+        if step < 59:
+            theirs.step()
+
+
+@pytest.mark.parametrize(
+    ("lr", "steps", "peak"),
+    [(0.05, 1000, 1.58e-3), (0.0125, 8000, 1.40e-4), (0.05, 8000, 5.6e-4), (0.025, 8000, 2.8e-4)],
+)
+def test_the_published_rates_of_root_have_the_published_peaks(lr: float, steps: int, peak: float) -> None:
+    root = settings(lr=lr, schedule="root", warmup=steps)
+    rates = [learning_rate(root, step, 10 * steps) for step in range(2 * steps)]
+    assert max(rates) == rates[steps - 1] == pytest.approx(peak, rel=0.01)
+
+
+def test_one_cycle_begins_at_a_25th_and_moves_the_first_beta_against_the_rate() -> None:
+    cycle = settings(schedule="onecycle", warmup=50)
+    assert learning_rate(cycle, 0, 500) == pytest.approx(PEAK / 25)
+    assert learning_rate(cycle, 49, 500) == pytest.approx(PEAK)
+    assert learning_rate(cycle, 499, 500) == pytest.approx(PEAK / 250_000)
+    assert [first_beta(cycle, step, 500) for step in (0, 49, 499)] == pytest.approx([0.95, 0.85, 0.95])
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize(("steps", "total"), [(0, 1), (0, 7), (1, 1), (1, 7), (7, 7), (50, 7)])
+def test_every_length_of_run_has_a_rate_at_every_step(name: str, steps: int, total: int) -> None:
+    ours = settings(schedule=name, warmup=steps)
+    rates = [learning_rate(ours, step, total) for step in range(total)]
+    assert all(0 <= rate <= PEAK * 1.000001 for rate in rates)

@@ -1,0 +1,27 @@
+"""What stopping at the lowest loss would have cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archlang.train.selection import alternatives
+
+
+def line(step: int, split: str, loss: float, accuracy: float) -> dict[str, Any]:
+    return {"step": step, "split": split, "loss": loss, "accuracy": accuracy}
+
+
+def test_the_lowest_loss_of_each_split_is_set_beside_its_best_accuracy() -> None:
+    history = [
+        line(10, "valid", 0.5, 0.6), line(10, "iid", 0.4, 0.7),
+        line(20, "valid", 0.7, 0.8), line(20, "iid", 0.3, 0.9),
+        line(30, "valid", 0.9, 0.9), line(30, "iid", 0.2, 1.0),
+    ]  # fmt: skip
+    valid, iid = alternatives(history, "accuracy")
+    assert (valid.split, valid.step, valid.value, valid.best_step, valid.best) == ("valid", 10, 0.6, 30, 0.9)
+    assert (iid.step, iid.value, iid.best_step, iid.best) == (30, 1.0, 30, 1.0)
+
+
+def test_a_run_that_was_never_looked_at_has_no_alternatives() -> None:
+    assert alternatives([], "accuracy") == ()
+    assert alternatives([line(1, "valid", float("nan"), 0.5)], "accuracy") == ()

@@ -1,0 +1,118 @@
+"""A step asks the device for no answer, but where a halting loop looks who has halted: on a GPU each is a wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from archlang import compile as compiler
+from archlang.backend.runtime.loops import Halting
+from archlang.runs import runner
+from archlang.train.loop import Training
+
+# What the host must see before it goes on: a number, or how large a result is.
+ASKS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor")
+TASK = """
+    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train adamw[lr = 1e-3, clip = 1.0, batch = 16, steps = 4, every = 4, ponder = 0.1]
+"""
+STATIC = """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat 3 { h <- copy_gate(gate[d](h), feedforward[8](norm(h + geometric_attention[2, causal = true](h))), h) }
+    return linear[vocab](h)
+}
+"""
+CHUNKS = """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    m = learned[2, d]()
+    y = scan c in chunks[4](h) carry m {
+        a = c + attention[2, causal = true](norm(c))
+        b = a + dropout[0.1](attention[2](norm(a), m))
+        m <- m + attention[2](norm(m), c)
+        emit b
+    }
+    return linear[vocab](y)
+}
+"""
+HALTING = """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat 9 halting h by global_halt[causal = true] { h <- norm(h + attention[1, causal = true](h)) }
+    return linear[vocab](h)
+}
+"""
+
+
+class Waits(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
+    """Counts what the host asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.asked: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
+        name = str(func).removeprefix("aten.")
+        if name.startswith(ASKS):
+            self.asked.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What each step of a training asks for, where loops act as on a GPU."""
+    found: list[list[str]] = []
+    step, asks = Training._step, Halting._asks
+
+    def counted(self: Training, number: int) -> Any:
+        with Waits() as waits:
+            result = step(self, number)
+        found.append(waits.asked)
+        return result
+
+    monkeypatch.setattr(Training, "_step", counted)
+    monkeypatch.setattr(Halting, "_asks", lambda self, number, device: asks(self, number, torch.device("cuda")))
+    return found
+
+
+def train(program: str, folder: Path, device: str = "cpu") -> None:
+    file = folder / "small.arch"
+    file.write_text(f"{program}\nrecipe small {{{TASK}}}\n")
+    runner.train(compiler.plan(file), folder / "run", device=device)
+
+
+@pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
+def test_a_step_without_halting_asks_for_nothing(program: str, tmp_path: Path, asked: list[list[str]]) -> None:
+    train(program, tmp_path)
+    assert asked == [[]] * 4
+
+
+def test_a_halting_loop_asks_every_fourth_step_who_has_halted(tmp_path: Path, asked: list[list[str]]) -> None:
+    train(HALTING, tmp_path)
+    # Of nine steps after the fourth and the eighth: which rows stay, and which go.
+    assert len(asked) == 4
+    assert all(1 <= len(of_step) <= 4 for of_step in asked)
+    assert {name for of_step in asked for name in of_step} == {"nonzero.default"}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
+def test_a_gpu_is_not_waited_for_in_a_step(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Training._step
+
+    def strict(self: Training, number: int) -> Any:
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            return step(self, number)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(Training, "_step", strict)
+    train(program, tmp_path, "cuda")
