@@ -1,20 +1,20 @@
-"""Pages and pictures on disk."""
+"""Writes pages, pictures and tables to disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from archlang.files.atomic import write_whole
-from archlang.record.mistakes import not_written
+from archlang.pages.mistakes import not_written
 
 
-def write_page(place: Path, text: str) -> None:
-    """Writes a page whole or not at all.
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes a file atomically, with the folders that it needs. Text is encoded as UTF-8.
 
     Raises:
-        RunError: it cannot be written."""
+        PageError: The file cannot be written."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
     except OSError as error:
-        raise not_written(place, error.strerror or str(error)) from error
+        raise not_written(path, error.strerror or str(error)) from error
