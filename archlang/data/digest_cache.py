@@ -11,8 +11,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from archlang.data.compression import Stored, telling
 from archlang.data.digests import Digest, Rule, take
-from archlang.data.packing import Stored, telling
 from archlang.source.cache_folder import cache_folder
 
 # Smaller files are read faster than they are looked up.
