@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -85,18 +83,9 @@ def _summary(changed: int, same: int, failed: int) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes a file beside the old one and renames it, so that no half of it is ever seen."""
+    from archlang.files.atomic import write_atomically
+
     try:
-        # A link goes on being one.
-        target = path.resolve(strict=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(target.stat().st_mode)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(path.resolve(strict=True), text)  # a link stays a link
     except OSError as error:
         console.fail(f"`{path}` cannot be written: {error.strerror}", "the file is as it was")
