@@ -93,10 +93,8 @@ def _print(verdicts: Sequence[Verdict]) -> None:
     blocks = dict.fromkeys(verdict.block for verdict in verdicts)
     broken = dict.fromkeys(verdict.block for verdict in verdicts if verdict.mistake is not None)
     count = f"{len(blocks)} block{'s' * (len(blocks) != 1)}"
-    console.out.print(
-        f"{count}, {f'{len(broken)} violate their signatures' if len(broken) > 1 else '1 violates its signature' if broken else 'no violations'}",
-        markup=False,
-    )
+    verb = "violates its signature" if len(broken) == 1 else "violate their signatures"
+    console.out.print(f"{count}, {f'{len(broken)} {verb}' if broken else 'no violations'}", markup=False)
 
 
 def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:
