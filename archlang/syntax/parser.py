@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.report import Report
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build
@@ -32,7 +32,7 @@ def parse(source: Source) -> Program:
     Raises:
         ProgramError: the text has mistakes."""
     program, found = parse_tolerantly(source)
-    report = Report()
+    report = DiagnosticLog()
     report.add(found)
     report.stop_at_errors()
     return program

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.log import MOST_ERRORS
 from archlang.diagnostics.names import did_you_mean
-from archlang.diagnostics.report import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.build import DEEPEST, Build, TooDeep

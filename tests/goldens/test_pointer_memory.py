@@ -16,7 +16,7 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit
 from archlang.blocks.relational_read import RelationalRead
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
 from archlang.tasks.kit.ragged import Ragged
@@ -327,7 +327,7 @@ def test_the_programs_model_has_as_many_weights_as_the_program_uses(folder: Path
 
 
 def test_the_page_of_the_library_is_that_model_on_tokens() -> None:
-    path = module_file("archlang.models.panm")
+    path = library_file("archlang.models.panm")
     assert path is not None
     module = archlang.load(path, "panm_bigru", vocab=12)
     # Twelve symbols are answered, where the program answers ten.

@@ -66,10 +66,10 @@ def binding(expression: Expression) -> int:
     return ATOM
 
 
-def flat(expression: Expression, place: int = PIPE) -> str:
+def expression_text(expression: Expression, place: int = PIPE) -> str:
     level = binding(expression)
     if level < place:
-        return f"({flat(expression)})"
+        return f"({expression_text(expression)})"
     match expression:
         case Number(text=text) | Name(text=text):
             return text
@@ -78,20 +78,21 @@ def flat(expression: Expression, place: int = PIPE) -> str:
         case String(value=text):
             return f'"{text}"'
         case ListOf(items=items):
-            return f"[{', '.join(map(flat, items))}]"
+            return f"[{', '.join(map(expression_text, items))}]"
         case Call():
             return f"{expression.callee.text}{bracketed(expression.statics)}{arguments(expression)}"
         case Pipe(value=value, stage=stage):
-            return f"{flat(value)} |> {flat(stage)}"
+            return f"{expression_text(value)} |> {expression_text(stage)}"
         case Range(low=low, high=high):
-            return f"{flat(low, SUM)}..{flat(high, SUM)}"
+            return f"{expression_text(low, SUM)}..{expression_text(high, SUM)}"
         case Unary(operator=operator, operand=operand):
-            return f"{operator}{' ' if operator == 'not' else ''}{flat(operand, level)}"
+            return f"{operator}{' ' if operator == 'not' else ''}{expression_text(operand, level)}"
         case Conditional(then=then, test=test, otherwise=otherwise):
-            return f"{flat(then, OR)} when {flat(test, OR)} else {flat(otherwise, CONDITIONAL)}"
+            condition = f"when {expression_text(test, OR)}"
+            return f"{expression_text(then, OR)} {condition} else {expression_text(otherwise, CONDITIONAL)}"
         case Binary(operator=operator, left=left, right=right):
             left_place, right_place = operand_places(level)
-            return f"{flat(left, left_place)} {operator} {flat(right, right_place)}"
+            return f"{expression_text(left, left_place)} {operator} {expression_text(right, right_place)}"
 
 
 def operand_places(level: int) -> tuple[int, int]:
@@ -104,13 +105,13 @@ def bracketed(parts: Sequence[StaticArgument | StaticParameter]) -> str:
 
 
 def arguments(call: Call) -> str:
-    return "" if call.arguments is None else f"({', '.join(map(flat, call.arguments))})"
+    return "" if call.arguments is None else f"({', '.join(map(expression_text, call.arguments))})"
 
 
 def type_text(node: TypeName | ConditionalType) -> str:
     if isinstance(node, ConditionalType):
-        return f"{type_text(node.then)} when {flat(node.test, OR)} else {type_text(node.otherwise)}"
-    return f"{node.name}[{', '.join(map(flat, node.dimensions))}]" if node.dimensions else node.name
+        return f"{type_text(node.then)} when {expression_text(node.test, OR)} else {type_text(node.otherwise)}"
+    return f"{node.name}[{', '.join(map(expression_text, node.dimensions))}]" if node.dimensions else node.name
 
 
 Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Sought | Reads | Caveat
@@ -119,21 +120,21 @@ Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation |
 def part_text(part: Part) -> str:
     match part:
         case StaticArgument(name=None, value=value):
-            return flat(value)
+            return expression_text(value)
         case StaticArgument(name=name, value=value):
-            return f"{name} = {flat(value)}"
+            return f"{name} = {expression_text(value)}"
         case StaticParameter(name=name, kind=kind, default=default):
-            return name + (f": {kind}" if kind else "") + (f" = {flat(default)}" if default else "")
+            return name + (f": {kind}" if kind else "") + (f" = {expression_text(default)}" if default else "")
         case InputParameter(name=name, type=type_, default=source):
             dots = "..." if part.variadic else ""
             return f"{name}: {type_text(type_)}{dots}" + (f" = {source}" if source else "")
         case Setting(path=path, value=value):
-            return f"{path.text} = {flat(value)}"
+            return f"{path.text} = {expression_text(value)}"
         case Variation(path=path, values=values):
-            return f"{path.text} in {flat(values)}"
+            return f"{path.text} in {expression_text(values)}"
         case Sought(path=path, values=values, log=log):
-            return f"{path.text} in {flat(values)}" + (" log" if log else "")
+            return f"{path.text} in {expression_text(values)}" + (" log" if log else "")
         case Reads(input=name, mode=mode):
-            return f"{name} {flat(mode)}"
+            return f"{name} {expression_text(mode)}"
         case Caveat(kind=kind, test=test):
-            return caveat_words(kind) + (f" when {flat(test, OR)}" if test else "")
+            return caveat_words(kind) + (f" when {expression_text(test, OR)}" if test else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS, Report
+from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS, DiagnosticLog
 from archlang.source import Source, Span
 
 SOURCE = Source("x.arch", "x" * 1_000)
@@ -16,13 +16,13 @@ def mistake(place: int, code: str = "E0201") -> Diagnostic:
 
 
 def test_a_mistake_that_is_reported_twice_is_told_once() -> None:
-    report = Report()
+    report = DiagnosticLog()
     report.add([mistake(5), mistake(3), mistake(5)])
     assert [found.span.start for found in report.sorted()] == [3, 5]
 
 
 def test_a_mistake_of_a_block_is_not_reported_again_with_the_sizes_of_a_recipe() -> None:
-    report = Report()
+    report = DiagnosticLog()
     report(Diagnostic("E0404", "this is `seq[3, vocab]`", Span(SOURCE, 5, 9)))
     report.settle()
     report(Diagnostic("E0404", "this is `seq[3, 5]`", Span(SOURCE, 5, 9)))
@@ -31,7 +31,7 @@ def test_a_mistake_of_a_block_is_not_reported_again_with_the_sizes_of_a_recipe()
 
 
 def test_the_error_after_the_last_that_is_shown_ends_the_report() -> None:
-    report = Report()
+    report = DiagnosticLog()
     report.add(mistake(place) for place in reversed(range(MOST_ERRORS)))
     report(mistake(0))
     with pytest.raises(ProgramError) as error:
@@ -42,7 +42,7 @@ def test_the_error_after_the_last_that_is_shown_ends_the_report() -> None:
 
 
 def test_warnings_never_hide_an_error() -> None:
-    report = Report()
+    report = DiagnosticLog()
     report.add(mistake(place, "W0201") for place in range(MOST_WARNINGS + 20))
     report(mistake(900))
     *shown, error, last = report.sorted()
@@ -53,7 +53,7 @@ def test_warnings_never_hide_an_error() -> None:
 
 
 def test_only_errors_stop_a_phase() -> None:
-    report = Report()
+    report = DiagnosticLog()
     report(mistake(1, "W0201"))
     report.stop_at_errors()
     report(mistake(2))

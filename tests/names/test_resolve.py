@@ -83,8 +83,8 @@ def test_a_module_of_the_library_is_read_once_for_all_files_that_use_it(
         seen.append(path)
         return read(path)
 
-    monkeypatch.setattr("archlang.names.modules._shipped", {})
-    monkeypatch.setattr("archlang.names.modules.read", noted)
+    monkeypatch.setattr("archlang.names.resolve._shipped", {})
+    monkeypatch.setattr("archlang.names.resolve.read", noted)
     for name in ("one.arch", "another.arch"):
         (tmp_path / name).write_text("use archlang.models.data_router\n" + LAYER)
         assert codes(tmp_path / name) == []
@@ -96,7 +96,7 @@ def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it
 ) -> None:
     broken = tmp_path / "broken.arch"
     broken.write_text("block b(h: seq[n, d]) -> seq[n, d] { return h } }")
-    monkeypatch.setattr("archlang.names.library.module_file", lambda dotted: broken)
+    monkeypatch.setattr("archlang.names.library.library_file", lambda dotted: broken)
     for name in ("one.arch", "another.arch"):
         (tmp_path / name).write_text("use archlang.models.broken\n" + LAYER)
         assert codes(tmp_path / name) == codes(broken) != []

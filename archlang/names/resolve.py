@@ -34,7 +34,7 @@ from archlang.syntax.words import MOST_WORDS, count_words
 
 
 @dataclass(frozen=True, eq=False)
-class Module:
+class ResolvedFile:
     """One file with what its names stand for: its own items and what its `use` lines bring in."""
 
     program: Program
@@ -75,7 +75,7 @@ class Declaration:
     """A block or model, with the file that its names are looked up in."""
 
     item: Definition | Extern
-    module: Module
+    file: ResolvedFile
 
     @property
     def name(self) -> str:
@@ -86,17 +86,17 @@ class Declaration:
         return self.item.name_span
 
 
-_preludes: dict[str, Module] = {}
+_preludes: dict[str, ResolvedFile] = {}
 # Modules of the library that are without mistakes. However many files use one, it is read once: what is installed does
 # not change.
-_shipped: dict[Path, Module] = {}
+_shipped: dict[Path, ResolvedFile] = {}
 
 
 def prelude(item: Definition | Extern) -> Declaration:
     """A declaration of a library item; its other names are those of the prelude."""
     path = item.span.source.path
     if path not in _preludes:
-        _preludes[path] = Module(Program(items=(), source=item.span.source))
+        _preludes[path] = ResolvedFile(Program(items=(), source=item.span.source))
     return Declaration(item, _preludes[path])
 
 
@@ -109,55 +109,55 @@ class Loader:
     """Reads files with all that they use, once each, and collects what is wrong with their names."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    _modules: dict[Path, Module] = field(default_factory=dict)
+    _resolved: dict[Path, ResolvedFile] = field(default_factory=dict)
     _open: dict[Path, str] = field(default_factory=dict)
     _words: int = 0
     _uses: int = 0
 
-    def load(self, path: str | Path) -> Module:
-        """The module of a file, as far as it can be understood."""
+    def load(self, path: str | Path) -> ResolvedFile:
+        """Reads and resolves a file and every file that it uses."""
         return self._load(Path(path), str(path))
 
-    def load_source(self, source: Source) -> Module:
-        """The module of a text that is in hand; it is named by its path, which need not exist."""
+    def load_source(self, source: Source) -> ResolvedFile:
+        """Resolves a text; its path need not exist."""
         program, found = parse_tolerantly(source)
         self.diagnostics.extend(found)
         return self._resolve(program, Path(source.path))
 
-    def _load(self, path: Path, shown: str) -> Module:
+    def _load(self, path: Path, shown: str) -> ResolvedFile:
         key = _place(path)
-        if key not in self._modules:
+        if key not in self._resolved:
             self._open[key] = shown
-            self._modules[key] = self.load_source(read(shown))
+            self._resolved[key] = self.load_source(read(shown))
             del self._open[key]
-        return self._modules[key]
+        return self._resolved[key]
 
-    def _load_used(self, use: Use, path: Path, shown: str) -> Module:
-        """The module of a file that another one uses.
+    def _load_used(self, use: Use, path: Path, shown: str) -> ResolvedFile:
+        """Reads and resolves a file that another file uses.
 
         Raises:
             ProgramError: it cannot be read, or the program as a whole is too large."""
         key = Path(os.path.realpath(path))
-        if key not in self._modules:
+        if key not in self._resolved:
             self._words += count_words(read(shown).text)
             if self._words > MOST_WORDS:
                 raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
         return self._load(path, shown)
 
-    def _load_shipped(self, path: Path) -> Module:
+    def _load_shipped(self, path: Path) -> ResolvedFile:
         if path not in _shipped:
             told, uses = len(self.diagnostics), self._uses
-            module = self._load(path, str(path))
+            resolved = self._load(path, str(path))
             self._uses = uses  # what the library uses is no matter of the program
             if len(self.diagnostics) > told:
-                return module
-            _shipped[path] = module
+                return resolved
+            _shipped[path] = resolved
         return _shipped[path]
 
-    def _resolve(self, program: Program, path: Path) -> Module:
+    def _resolve(self, program: Program, path: Path) -> ResolvedFile:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
-        module = Module(program, own, used)
+        resolved = ResolvedFile(program, own, used)
         first: dict[tuple[str, str], Span] = {}
         for item in program.items:
             if isinstance(item, Use):
@@ -173,18 +173,18 @@ class Loader:
             if known is not item.name_span:
                 self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
             elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):
-                own[item.name] = Declaration(item, module)
-        self.diagnostics.extend(_block_circles(module))
-        return module
+                own[item.name] = Declaration(item, resolved)
+        self.diagnostics.extend(_block_circles(resolved))
+        return resolved
 
     def _use(self, use: Use, path: Path, used: dict[str, Declaration]) -> None:
         if use.is_file:
             target = path.parent / use.path
             shown = str(target)
         else:
-            found = library.module_file(use.path)
+            found = library.library_file(use.path)
             if found is None:
-                self.diagnostics.append(mistakes.unknown_module(use.path_span, use.path, library.module_names()))
+                self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
                 return
             target, shown = found, str(found)
         # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
@@ -202,12 +202,12 @@ class Loader:
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
             return
         try:
-            module = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
+            resolved = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
         except ProgramError as error:
             self.diagnostics.extend(error.diagnostics)
             return
         prefix = f"{use.alias}." if use.alias else ""
-        for name, declaration in module.own.items():
+        for name, declaration in resolved.own.items():
             used[prefix + name] = declaration
 
 
@@ -235,17 +235,17 @@ def _mentions(definition: Definition) -> Iterator[Name]:
                 yield node
 
 
-def _block_circles(module: Module) -> Iterator[Diagnostic]:
+def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
-    for user, declaration in module.own.items():
+    for user, declaration in resolved.own.items():
         if not isinstance(declaration.item, Definition):
             continue
         bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text
-            is_block = used in module.own and used not in bound and isinstance(module.own[used].item, Definition)
+            is_block = used in resolved.own and used not in bound and isinstance(resolved.own[used].item, Definition)
             if is_block and (user, used) not in places:
                 uses.setdefault(user, []).append(used)
                 places[user, used] = name.span

@@ -12,7 +12,7 @@ MOST_ERRORS = 100
 MOST_WARNINGS = 100
 
 
-class Report:
+class DiagnosticLog:
     """Collects mistakes, each once: a block that is used twice has its mistake once."""
 
     def __init__(self) -> None:
