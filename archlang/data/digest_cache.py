@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from archlang.data.compression import Stored, telling
 from archlang.data.digests import Digest, Rule, take
-from archlang.data.packing import Stored, telling
+from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
 
 # Smaller files are read faster than they are looked up.
@@ -61,9 +60,4 @@ def _remember(stored: Stored, rule: Rule, state: list[int], digest: Digest) -> N
     with suppress(OSError):
         note = _note(stored, rule)
         note.parent.mkdir(parents=True, exist_ok=True)
-        beside = note.with_name(f".{note.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        try:
-            beside.write_text(json.dumps({"digest": str(digest), "state": state}), encoding="utf-8")
-            beside.replace(note)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_atomically(note, json.dumps({"digest": str(digest), "state": state}), durable=False)
