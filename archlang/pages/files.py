@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from archlang.files.atomic import write_whole
+from archlang.files.atomic import write_atomically
+from archlang.files.os_errors import os_errors_as
 from archlang.pages.mistakes import not_written
 
 
@@ -13,8 +14,6 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     Raises:
         PageError: The file cannot be written."""
-    try:
+    with os_errors_as(not_written, path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as error:
-        raise not_written(path, error.strerror or str(error)) from error
+        write_atomically(path, content)
