@@ -1,172 +1,135 @@
+// Pans, zooms and folds a picture. The SVG holds the layout with all boxes unfolded; folding only closes gaps in it.
 "use strict";
 (() => {
-  const { constants: k, root } = facts;
+  const MARGIN = 10; // around the picture
+  const HALF_GAP = 11; // on each side of a box or line
   const svg = document.querySelector("svg.picture");
   const view = document.getElementById("view");
   const groups = new Map([...svg.querySelectorAll("g[data-id]")].map((g) => [g.dataset.id, g]));
   const folded = new Set();
-  const boxes = new Map();
-  const visit = (box, outer) => {
-    box.outer = outer;
-    boxes.set(box.id, box);
-    (box.inside || []).forEach((one) => visit(one, box));
-  };
-  visit(root, null);
 
-  // Where everything stands: the same as archlang/pages/pictures/arrange.py.
-  const spread = (wanted, offsets) => {
-    const pools = [];
-    wanted.forEach((want, i) => {
-      pools.push([want - offsets[i], 1]);
-      while (pools.length > 1 && pools[pools.length - 2][0] > pools[pools.length - 1][0]) {
-        const [mean, count] = pools.pop();
-        const [before, many] = pools.pop();
-        pools.push([(before * many + mean * count) / (many + count), many + count]);
-      }
+  const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
+  const children = (g, selector) => [...g.children].filter((child) => child.matches(selector));
+  // The unfolded layout of a group. Positions are relative to the parent, as in the SVG.
+  const read = (g) => {
+    const [rect] = children(g, "rect"), [inside] = children(g, "g.inside");
+    const [x, y] = numbers(g.getAttribute("transform"));
+    const [width, height] = ["width", "height"].map((name) => Number(rect.getAttribute(name)));
+    const box = { id: g.dataset.id, g, rect, inside, x, y, width, height, children: [], routes: [] };
+    if (!inside) return box;
+    [box.labelWidth, box.labelHeight] = numbers(g.dataset.folded);
+    box.children = children(inside, "g[data-id]").map(read);
+    box.routes = children(inside, "path").map((path) => {
+      const flat = numbers(path.getAttribute("d"));
+      const points = Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
+      return { path, source: path.dataset.from, back: path.matches(".back"), points };
     });
-    return pools.flatMap(([mean, count]) => Array(count).fill(mean)).map((mean, i) => mean + offsets[i]);
+    return box;
   };
-  const centres = (box, width) => {
-    const linked = new Map(box.rows.flat().map((id) => [id, [[], []]]));
-    for (const chain of box.chains)
-      for (let i = 1; i < chain.length; i++) {
-        linked.get(chain[i])[0].push(chain[i - 1]);
-        linked.get(chain[i - 1])[1].push(chain[i]);
-      }
-    const offsets = (row) => {
-      const found = [0];
-      for (let i = 1; i < row.length; i++)
-        found.push(found[i - 1] + (width(row[i - 1]) + width(row[i])) / 2 + k.gap);
-      return found;
-    };
-    const centre = new Map();
-    for (const row of box.rows) {
-      const at = offsets(row);
-      row.forEach((id, i) => centre.set(id, at[i] - at[at.length - 1] / 2));
+  const [root] = children(svg, "g[data-id]").map(read);
+
+  // Returns the new place of a coordinate once everything is removed that intervals cover in `before` but not in `after`.
+  const squeeze = (before, after) => {
+    const covers = (intervals, at) => intervals.some(([low, high]) => low < at && at < high);
+    const ends = [...new Set([...before, ...after].flat())].sort((a, b) => a - b);
+    const removed = [];
+    for (let i = 1; i < ends.length; i++) {
+      const middle = (ends[i - 1] + ends[i]) / 2;
+      if (covers(before, middle) && !covers(after, middle)) removed.push([ends[i - 1], ends[i]]);
     }
-    for (let sweep = 0; sweep < k.sweeps; sweep++) {
-      const side = sweep % 2;
-      for (const row of side ? [...box.rows].reverse() : box.rows) {
-        const wanted = row.map((id) => {
-          const near = linked.get(id)[side].length ? linked.get(id)[side] : linked.get(id)[1 - side];
-          return near.length ? near.reduce((sum, one) => sum + centre.get(one), 0) / near.length : centre.get(id);
-        });
-        spread(wanted, offsets(row)).forEach((x, i) => centre.set(row[i], x));
-      }
-    }
-    return centre;
+    return (at) => at - removed.reduce((sum, [low, high]) => sum + Math.max(0, Math.min(at, high) - low), 0);
   };
-  const arrange = (box) => {
-    box.w = box.width;
-    box.h = box.height;
-    if (!box.inside || folded.has(box.id)) return;
-    box.inside.forEach(arrange);
-    const inside = new Map(box.inside.map((one) => [one.id, one]));
-    const width = (id) => (inside.has(id) ? inside.get(id).w : k.bend);
-    const centre = centres(box, width);
-    const ids = box.rows.flat();
-    const shift = k.padding + k.gap / 2 - Math.min(...ids.map((id) => centre.get(id) - width(id) / 2));
-    const right = Math.max(...ids.map((id) => centre.get(id) + shift + width(id) / 2));
-    const at = new Map(), tops = [], bottoms = [];
-    let y = box.height + k.rise / 2;
-    box.rows.forEach((row, number) => {
-      tops.push(y);
-      y += Math.max(...row.map((id) => (inside.has(id) ? inside.get(id).h : 0)));
-      bottoms.push(y);
-      y += k.rise;
-      for (const id of row) {
-        at.set(id, number);
-        if (inside.has(id)) Object.assign(inside.get(id), { x: centre.get(id) + shift - width(id) / 2, y: tops[number] });
-      }
-    });
-    box.routes = box.chains.map((chain) => {
-      const source = inside.get(chain[0]), target = inside.get(chain[chain.length - 1]);
-      const x = (id) => centre.get(id) + shift;
-      const points = [[x(source.id), source.y + source.h], [x(source.id), bottoms[at.get(source.id)]]];
-      for (const bend of chain.slice(1, -1)) points.push([x(bend), tops[at.get(bend)]], [x(bend), bottoms[at.get(bend)]]);
-      points.push([x(target.id), target.y]);
-      return points;
-    });
-    box.back.forEach(([from, to], lane) => {
-      const source = inside.get(from), target = inside.get(to);
-      const apart = 3 + 2 * Math.min(lane, 3), x = right + k.gap / 2 + k.lane * lane;
-      const start = source.x + source.w / 2, end = target.x + target.w / 2;
-      const low = source.y + source.h + apart, high = target.y - apart;
-      box.routes.push([[start, source.y + source.h], [start, low], [x, low], [x, high], [end, high], [end, target.y]]);
-    });
-    box.w = Math.max(box.width, right + k.gap / 2 + k.lane * box.back.length + k.padding);
-    box.h = y - k.rise / 2;
-  };
-  const child = (g, selector) => [...g.children].find((one) => one.matches(selector));
-  const draw = (box) => {
-    const g = groups.get(box.id);
-    const rect = child(g, "rect");
-    rect.setAttribute("width", box.w.toFixed(1));
-    rect.setAttribute("height", box.h.toFixed(1));
-    g.setAttribute("transform", `translate(${(box.x || 0).toFixed(1)} ${(box.y || 0).toFixed(1)})`);
+  // Sets the current size of a box, and the current positions of what is inside it. Children keep their centres.
+  const place = (box) => {
+    box.now = { x: box.x, y: box.y, width: box.width, height: box.height };
     if (!box.inside) return;
-    const inner = child(g, "g.inside");
-    const hidden = folded.has(box.id);
-    inner.style.display = hidden ? "none" : "";
+    if (folded.has(box.id)) {
+      Object.assign(box.now, { width: box.labelWidth, height: box.labelHeight });
+      return;
+    }
+    box.children.forEach(place);
+    const around = (centre, width) => [centre - width / 2 - HALF_GAP, centre + width / 2 + HALF_GAP];
+    const lines = box.routes.filter((route) => !route.back).flatMap(({ points }) => points.map(([x]) => around(x, 0)));
+    const columns = (width) => box.children.map((child) => around(child.x + child.width / 2, width(child)));
+    const rows = (height) => box.children.map((child) => [child.y, child.y + height(child)]);
+    const toX = squeeze(columns((child) => child.width), [...columns((child) => child.now.width), ...lines]);
+    const toY = squeeze(rows((child) => child.height), rows((child) => child.now.height));
+    for (const child of box.children) {
+      child.now.x = toX(child.x + child.width / 2) - child.now.width / 2;
+      child.now.y = toY(child.y);
+    }
+    const bottoms = new Map(box.children.map((child) => [child.id, child.now.y + child.now.height]));
+    for (const route of box.routes) {
+      route.now = route.points.map(([x, y]) => [toX(x), toY(y)]);
+      route.now[0][1] = bottoms.get(route.source);
+    }
+    box.now.width = Math.max(box.labelWidth, toX(box.width));
+    box.now.height = toY(box.height);
+  };
+  const draw = ({ id, g, rect, inside, now, ...box }) => {
+    rect.setAttribute("width", now.width.toFixed(1));
+    rect.setAttribute("height", now.height.toFixed(1));
+    g.setAttribute("transform", `translate(${now.x.toFixed(1)} ${now.y.toFixed(1)})`);
+    if (!inside) return;
+    const hidden = folded.has(id);
+    inside.style.display = hidden ? "none" : "";
     if (g.hasAttribute("aria-expanded")) g.setAttribute("aria-expanded", String(!hidden));
     if (hidden) return;
-    [...inner.children].filter((one) => one.matches("path")).forEach((path, i) => {
-      path.setAttribute("d", "M" + box.routes[i].map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join(" L"));
-    });
-    box.inside.forEach(draw);
+    for (const route of box.routes)
+      route.path.setAttribute("d", "M" + route.now.map((point) => point.map((at) => at.toFixed(1)).join(" ")).join(" L"));
+    box.children.forEach(draw);
   };
-
-  // What part of the picture is seen: its left upper corner, and how large it is.
-  let window_ = [0, 0, 100, 100];
-  const show = () => svg.setAttribute("viewBox", window_.map((one) => one.toFixed(2)).join(" "));
-  const whole = () => {
-    window_ = [-k.padding, -k.padding, root.w + 2 * k.padding, root.h + 2 * k.padding];
-    show();
-  };
-  const begin = () => {
-    // As wide as the picture, from its top; where letters would be too small to read, as much as can be read around its
-    // first box. The rest is reached by dragging.
-    whole();
-    const room = view.getBoundingClientRect();
-    const [edge, top, all] = window_;
-    const wide = Math.max(Math.min(all, room.width / 0.6), room.width / 1.5);
-    const first = root.inside ? root.inside[0] : root;
-    const around = Math.min(Math.max(first.x + first.w / 2 - wide / 2, edge), edge + all - wide);
-    window_ = [wide < all ? around : edge - (wide - all) / 2, top, wide, (wide * room.height) / Math.max(1, room.width)];
-    show();
-  };
-  const zoom = (factor, x, y) => {
-    const room = view.getBoundingClientRect();
-    const px = x === undefined ? 0.5 : (x - room.left) / room.width;
-    const py = y === undefined ? 0.5 : (y - room.top) / room.height;
-    const [left, top, wide, high] = window_;
-    window_ = [left + px * wide * (1 - factor), top + py * high * (1 - factor), wide * factor, high * factor];
-    show();
-  };
-  const again = () => {
-    arrange(root);
+  const update = () => {
+    place(root);
     draw(root);
   };
   const toggle = (id) => {
     folded.has(id) ? folded.delete(id) : folded.add(id);
-    again();
+    update();
   };
-  let from = null, moved = false;
+
+  // The visible part of the picture: left, top, width and height.
+  let visible = [0, 0, 100, 100];
+  const look = (...part) => {
+    visible = part;
+    svg.setAttribute("viewBox", visible.map((number) => number.toFixed(2)).join(" "));
+  };
+  const showAll = () => look(-MARGIN, -MARGIN, root.now.width + 2 * MARGIN, root.now.height + 2 * MARGIN);
+  // Shows the full width from the top. If the letters would be too small to read, shows the part around the first box.
+  const showStart = () => {
+    showAll();
+    const window_ = view.getBoundingClientRect();
+    const [left, top, all] = visible;
+    const width = Math.max(Math.min(all, window_.width / 0.6), window_.width / 1.5);
+    const first = root.children.length ? root.children[0].now : root.now;
+    const centred = Math.min(Math.max(first.x + first.width / 2 - width / 2, left), left + all - width);
+    const height = (width * window_.height) / Math.max(1, window_.width);
+    look(width < all ? centred : left - (width - all) / 2, top, width, height);
+  };
+  const zoom = (factor, x, y) => {
+    const window_ = view.getBoundingClientRect();
+    const shareX = x === undefined ? 0.5 : (x - window_.left) / window_.width;
+    const shareY = y === undefined ? 0.5 : (y - window_.top) / window_.height;
+    const [left, top, width, height] = visible;
+    look(left + shareX * width * (1 - factor), top + shareY * height * (1 - factor), width * factor, height * factor);
+  };
+
+  let drag = null, moved = false;
   view.addEventListener("pointerdown", (event) => {
-    from = [event.clientX, event.clientY, ...window_];
+    drag = { x: event.clientX, y: event.clientY, visible };
     moved = false;
   });
   window.addEventListener("pointermove", (event) => {
-    if (!from) return;
-    const [dx, dy] = [event.clientX - from[0], event.clientY - from[1]];
+    if (!drag) return;
+    const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
     if (Math.hypot(dx, dy) > 4) moved = true;
     if (!moved) return;
-    const room = view.getBoundingClientRect();
-    const scale = Math.max(from[4] / room.width, from[5] / room.height);
-    window_ = [from[2] - dx * scale, from[3] - dy * scale, from[4], from[5]];
-    show();
+    const window_ = view.getBoundingClientRect();
+    const [left, top, width, height] = drag.visible;
+    const scale = Math.max(width / window_.width, height / window_.height);
+    look(left - dx * scale, top - dy * scale, width, height);
   });
-  window.addEventListener("pointerup", () => (from = null));
+  window.addEventListener("pointerup", () => (drag = null));
   view.addEventListener("wheel", (event) => {
     event.preventDefault();
     zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, event.clientX, event.clientY);
@@ -184,66 +147,59 @@
       toggle(g.dataset.id);
     } else if (step) {
       event.preventDefault();
-      window_ = [window_[0] + step[0] * window_[2] * 0.1, window_[1] + step[1] * window_[3] * 0.1, window_[2], window_[3]];
-      show();
+      const [left, top, width, height] = visible;
+      look(left + step[0] * width * 0.1, top + step[1] * height * 0.1, width, height);
     } else if (event.key === "+") zoom(1 / 1.2);
     else if (event.key === "-") zoom(1.2);
-    else if (event.key === "0") whole();
+    else if (event.key === "0") showAll();
   });
 
-  // The way from the model's inputs to its results through an edge that is pointed at, in every box around it.
-  const light = (path) => {
+  // Highlights the paths from the model's inputs to its results through an edge, in every box around the edge.
+  const highlight = (path) => {
     const reach = (paths, start, near, far) => {
-      const seen = new Set([start]);
-      const ways = new Set();
-      const left = [start];
-      while (left.length) {
-        const one = left.pop();
-        for (const way of paths)
-          if (way.dataset[near] === one) {
-            ways.add(way);
-            if (!seen.has(way.dataset[far])) {
-              seen.add(way.dataset[far]);
-              left.push(way.dataset[far]);
-            }
+      const ids = new Set([start]), reached = new Set();
+      // A set yields the values that are added while it is iterated.
+      for (const id of ids)
+        for (const edge of paths)
+          if (edge.dataset[near] === id) {
+            reached.add(edge);
+            ids.add(edge.dataset[far]);
           }
-      }
-      return [seen, ways];
+      return [...reached, ...[...ids].map((id) => groups.get(id))];
     };
-    let inner = path.parentElement, up = path.dataset.from, down = path.dataset.to;
+    let inside = path.parentElement, up = path.dataset.from, down = path.dataset.to;
     path.classList.add("lit");
-    while (inner) {
-      const paths = [...inner.children].filter((one) => one.matches("path:not(.back)"));
-      for (const [seen, ways] of [reach(paths, up, "to", "from"), reach(paths, down, "from", "to")]) {
-        ways.forEach((way) => way.classList.add("lit"));
-        seen.forEach((id) => groups.get(id) && groups.get(id).classList.add("lit"));
-      }
-      const outer = inner.parentElement;
-      up = down = outer.dataset.id;
-      inner = outer.parentElement && outer.parentElement.closest("g.inside");
+    while (inside) {
+      const paths = children(inside, "path:not(.back)");
+      const elements = [...reach(paths, up, "to", "from"), ...reach(paths, down, "from", "to")];
+      elements.forEach((element) => element.classList.add("lit"));
+      const parent = inside.parentElement;
+      up = down = parent.dataset.id;
+      inside = parent.parentElement.closest("g.inside");
     }
   };
-  const dark = () => svg.querySelectorAll(".lit").forEach((one) => one.classList.remove("lit"));
+  const clear = () => svg.querySelectorAll(".lit").forEach((element) => element.classList.remove("lit"));
   svg.querySelectorAll("path[data-from]").forEach((path) => {
-    path.addEventListener("pointerenter", () => light(path));
-    path.addEventListener("pointerleave", dark);
+    path.addEventListener("pointerenter", () => highlight(path));
+    path.addEventListener("pointerleave", clear);
   });
+
   const press = (id, act) => document.getElementById(id).addEventListener("click", act);
   press("fold", () => {
-    boxes.forEach((box) => box.inside && box !== root && folded.add(box.id));
-    again();
-    begin();
+    svg.querySelectorAll("g[aria-expanded]").forEach((g) => folded.add(g.dataset.id));
+    update();
+    showStart();
   });
   press("unfold", () => {
     folded.clear();
-    again();
-    begin();
+    update();
+    showStart();
   });
-  press("closer", () => zoom(1 / 1.2));
-  press("farther", () => zoom(1.2));
-  press("whole", whole);
-  window.addEventListener("beforeprint", whole);
-  window.addEventListener("resize", begin);
-  again();
-  begin();
+  press("zoom-in", () => zoom(1 / 1.2));
+  press("zoom-out", () => zoom(1.2));
+  press("whole", showAll);
+  window.addEventListener("beforeprint", showAll);
+  window.addEventListener("resize", showStart);
+  update();
+  showStart();
 })();

@@ -10,7 +10,8 @@ from archlang import compile as compiler
 from archlang.graph.costs import parameters
 from archlang.graph.graph import Graph, Node
 from archlang.graph.summary import summarize
-from archlang.pages.pictures.picture import Box, picture
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.picture import picture
 
 LENGTH = 64  # of a sample whose costs are told
 

@@ -142,7 +142,7 @@ class _Region:
 
 
 def _centres(ranks: Ranks, widths: Mapping[str, float]) -> dict[str, float]:
-    """Returns the x of the centre of every box and bend: as near to its neighbours above and below as its row allows."""
+    """Returns the x of the centre of every box and bend: as near to its neighbours in other rows as its row allows."""
     linked: dict[str, list[list[str]]] = {id: [[], []] for row in ranks.rows for id in row}
     for chain in ranks.chains:
         for upper, lower in pairwise(chain):
