@@ -73,7 +73,7 @@ def _construct_tasks(paths: list[Path], plugin: str) -> None:
     Raises:
         TaskError: a class contradicts its signature."""
     from archlang import compile as compiler
-    from archlang.tasks.kit.make import check_sizes, is_own, make_task
+    from archlang.tasks.kit.make_task import check_sizes, is_own, make_task
 
     for path in paths:
         for name in compiler.recipes(path):

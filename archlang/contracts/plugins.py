@@ -10,7 +10,7 @@ from pathlib import Path
 from archlang.contracts import mistakes
 from archlang.names.resolve import Declaration
 from archlang.syntax.tree import Extern
-from archlang.tasks.kit.make import import_plugin
+from archlang.tasks.kit.make_task import import_plugin
 
 _LIBRARY = "archlang.blocks."
 

@@ -21,9 +21,9 @@ from typing import BinaryIO
 from filelock import FileLock
 
 from archlang.data import mistakes
-from archlang.data.checked import digest_of
+from archlang.data.compression import Stored
+from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest
-from archlang.data.packing import Stored
 from archlang.data.registry import Held
 from archlang.files.atomic import atomic_folder
 from archlang.source.cache_folder import cache_folder

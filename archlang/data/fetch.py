@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 
 from archlang.data import mistakes, store
+from archlang.data.compression import Stored
 from archlang.data.digests import Digest
-from archlang.data.packing import Stored
 from archlang.data.registry import OfficialFile
 from archlang.files.os_errors import os_errors_as
 

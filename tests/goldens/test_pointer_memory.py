@@ -19,8 +19,8 @@ from archlang.blocks.relational_read import RelationalRead
 from archlang.names.library import library_file
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
-from archlang.tasks.kit.base import Ragged
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.reverse import Reverse
 from tests.goldens.golden import Golden, Program, close
 
@@ -399,7 +399,7 @@ def test_copy_and_reverse_ask_for_what_the_program_asks(golden: Golden) -> None:
         assert F.one_hot(channels, symbols + 2).equal(given.long())
         assert channels[:, 0].eq(symbols).all()
         assert channels[:, -1].eq(symbols + 1).all()
-        fields, answers = task.items(Chance("task"), Ragged.table(channels[:, 1:-1].numpy()))
+        fields, answers = task.items(RandomStream("task"), Ragged.table(channels[:, 1:-1].numpy()))
         assert task.symbols == symbols
         for row, tokens in enumerate(channels.tolist()):
             ours = {symbols: task.begin, symbols + 1: task.symbols}

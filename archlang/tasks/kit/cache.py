@@ -19,9 +19,10 @@ import numpy as np
 
 from archlang.files.atomic import atomic_folder, remove_folder
 from archlang.source.cache_folder import cache_folder
-from archlang.tasks.kit import published
-from archlang.tasks.kit.base import Split, Task
+from archlang.tasks.kit import published_files
 from archlang.tasks.kit.mistakes import CacheWarning
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
 # Runs of different seeds differ in their weights and batches; the data of a task are the same for all, as published
@@ -85,7 +86,7 @@ def folder() -> Path:
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
     told = {key: _plain(value) for key, value in sorted(statics.items())}
     facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
-    if files := published.state(task):
+    if files := published_files.state(task):
         facts.append(files)
     if own := _own(task):
         facts.append(own)

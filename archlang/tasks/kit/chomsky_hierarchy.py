@@ -12,8 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Ragged, Split, offsets_of
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
 from archlang.types.statics import Interval
 
 PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(1, 40), Interval(41, 500)
@@ -54,12 +55,12 @@ class ByLength(ABC):
         if split not in self.split_names():
             raise mistakes.unknown_split(self.name, split, self.split_names())
         allowed, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
-        chance = Chance(self.name, split, seed)
-        lengths = allowed.low + chance.below(allowed.high - allowed.low + 1, size)
-        return self.items(chance, lengths)
+        rng = RandomStream(self.name, split, seed)
+        lengths = allowed.low + rng.below(allowed.high - allowed.low + 1, size)
+        return self.items(rng, lengths)
 
     @abstractmethod
-    def items(self, chance: Chance, lengths: Integers) -> Split:
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
         """Random items of these lengths."""
 
 
@@ -68,10 +69,10 @@ def groups(lengths: Integers) -> dict[str, Integers]:
     return {"length": lengths // _STEP * _STEP}
 
 
-def symbols(chance: Chance, count: int, lengths: Integers) -> Ragged:
+def symbols(rng: RandomStream, count: int, lengths: Integers) -> Ragged:
     """Random rows of so many symbols."""
     offsets = offsets_of(lengths)
-    return Ragged(chance.below(count, int(offsets[-1])).astype(np.uint8), offsets)
+    return Ragged(rng.below(count, int(offsets[-1])).astype(np.uint8), offsets)
 
 
 def asked(x: Ragged, answers: Ragged, empty: int, scored: Ragged | None = None) -> tuple[Ragged, Ragged, Ragged]:

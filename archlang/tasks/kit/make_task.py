@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Task
+from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue, Symbol
 
 _OWN = "archlang.tasks."

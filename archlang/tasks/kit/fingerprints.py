@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.base import Ragged, Truths
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged, Truths
+from archlang.tasks.kit.random_stream import RandomStream
 
 Fingerprints = npt.NDArray[np.uint64]
 
 _LONGEST = 4096
-_WEIGHTS = Chance("archlang fingerprints").words(_LONGEST)
+_WEIGHTS = RandomStream("archlang fingerprints").words(_LONGEST)
 
 
 def fingerprints(items: Ragged) -> Fingerprints:
@@ -34,7 +34,7 @@ def table_fingerprints(rows: np.ndarray) -> Fingerprints:
     return _mix(sums)
 
 
-def combined(first: Fingerprints, second: Fingerprints) -> Fingerprints:
+def combine(first: Fingerprints, second: Fingerprints) -> Fingerprints:
     """The fingerprints of pairs, in this order."""
     return _mix(first * _WEIGHTS[0] + second * _WEIGHTS[1])
 
@@ -45,7 +45,7 @@ def _mix(words: Fingerprints) -> Fingerprints:
     return words ^ (words >> np.uint64(31))
 
 
-def within(prints: Fingerprints, low: float, high: float) -> Truths:
+def in_share(prints: Fingerprints, low: float, high: float) -> Truths:
     """Which items belong to the share [low, high) of all items.
 
     Splits take the items of different shares. That makes them disjoint whatever their sizes and seeds are."""

@@ -5,8 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.trees import CLOSE, MAX, MED, MIN, SM, Forest, Growth, Level, evaluate, graft, grow, write
+from archlang.tasks.kit.listops_trees import (
+    CLOSE,
+    MAX,
+    MED,
+    MIN,
+    SM,
+    Forest,
+    Growth,
+    Level,
+    evaluate,
+    graft,
+    grow,
+    write,
+)
+from archlang.tasks.kit.random_stream import RandomStream
 
 GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 
@@ -53,25 +66,25 @@ def finished(forest: Forest) -> Forest:
 @pytest.mark.parametrize("arguments", [3, 5, 15])
 def test_grown_trees_are_read_back(arguments: int) -> None:
     growth = Growth(probability=0.3, height=4, arguments=arguments, limit=200)
-    forest = grow(Chance("grown", arguments), 3000, growth)
+    forest = grow(RandomStream("grown", arguments), 3000, growth)
     check(forest.select(forest.sizes <= 200), cost=2)
 
 
 def test_grafted_trees_are_read_back_and_one_higher() -> None:
-    old = finished(grow(Chance("old"), 4000, GROWTH))
+    old = finished(grow(RandomStream("old"), 4000, GROWTH))
     old = old.select(old.heights < 5)
-    new = graft(Chance("new"), old, GROWTH)
+    new = graft(RandomStream("new"), old, GROWTH)
     assert (new.heights > old.heights).all()
     assert new.heights.max() == 5
     check(finished(new), cost=3)
 
 
 def test_the_old_tree_is_never_the_last_argument() -> None:
-    old = grow(Chance("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
+    old = grow(RandomStream("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
     (digits,) = old.levels
     sevens = Level(digits.tree, np.full(2000, 7, dtype=np.uint8), digits.arguments)
     marked = Forest((sevens,), old.sizes, old.heights)
-    new = write(graft(Chance("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
+    new = write(graft(RandomStream("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
     rows = [new[index].tolist() for index in range(2000)]
     assert {len(row) - 2 for row in rows} == {3, 4, 5}
     for count in (3, 4, 5):
@@ -82,7 +95,7 @@ def test_the_old_tree_is_never_the_last_argument() -> None:
 
 
 def test_nodes_are_as_likely_as_asked() -> None:
-    forest = grow(Chance("shares"), 100_000, Growth(probability=0.25, height=1, arguments=5, limit=99))
+    forest = grow(RandomStream("shares"), 100_000, Growth(probability=0.25, height=1, arguments=5, limit=99))
     root, leaves = forest.levels
     operators = root.arguments > 0
     assert abs(operators.mean() - 0.25) < 0.01
@@ -93,11 +106,11 @@ def test_nodes_are_as_likely_as_asked() -> None:
 
 def test_a_tree_over_the_limit_is_given_up_and_known_to_be() -> None:
     growth = Growth(probability=0.9, height=12, arguments=5, limit=60)
-    forest = grow(Chance("large"), 2000, growth)
+    forest = grow(RandomStream("large"), 2000, growth)
     assert max(len(level.tree) for level in forest.levels) < 2000 * 61
     assert 0 < (forest.sizes > 60).mean() < 1
 
 
 def test_no_tree_is_no_tree() -> None:
-    none = grow(Chance("none"), 10, GROWTH).select(np.zeros(10, dtype=np.bool_))
-    assert len(write(none)) == len(evaluate(none)[0]) == len(graft(Chance("none"), none, GROWTH)) == 0
+    none = grow(RandomStream("none"), 10, GROWTH).select(np.zeros(10, dtype=np.bool_))
+    assert len(write(none)) == len(evaluate(none)[0]) == len(graft(RandomStream("none"), none, GROWTH)) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archlang.data.mistakes import DataError
-from archlang.data.needs import absent, dataset, files
+from archlang.data.required_files import absent, dataset, files
 
 
 def test_members_of_one_archive_ask_for_it_once() -> None:

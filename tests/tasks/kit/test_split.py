@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Form, Kind, Ragged, Split, append, digest, enclose, join, join_splits, shift
+from archlang.tasks.kit.ragged import Ragged, append, enclose, join, shift
+from archlang.tasks.kit.split import Form, Split, digest, join_splits
+from archlang.tasks.kit.task import Kind
 
 
 def rows(ragged: Ragged) -> list[list[int]]:

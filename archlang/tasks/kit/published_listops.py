@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import published
-from archlang.tasks.kit.trees import VOCABULARY
-from archlang.tasks.kit.words import Lexicon
+from archlang.tasks.kit import published_files
+from archlang.tasks.kit.lexicon import Lexicon
+from archlang.tasks.kit.listops_trees import VOCABULARY
 
 TRAIN, TEST = "train_d20s.tsv", "test_d20s.tsv"
 # As in the code of Ray Chowdhury & Caragea, the first lines of the train file validate.
@@ -83,8 +83,8 @@ def items(split: str, max_length: int) -> list[Item]:
     """The published items of a split: `iid` is the test file, `valid` the first lines of the train file, and `train`
     those of its other lines that are not too long."""
     if split == "iid":
-        return published.parsed("listops", TEST, read)
-    every = published.parsed("listops", TRAIN, read)
+        return published_files.parsed("listops", TEST, read)
+    every = published_files.parsed("listops", TRAIN, read)
     if split == "valid":
         return every[:VALID_LINES]
     return [item for item in every[VALID_LINES:] if len(item.tokens) <= max_length]

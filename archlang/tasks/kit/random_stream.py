@@ -15,8 +15,8 @@ from archlang.tasks.kit import mistakes
 Shape = int | tuple[int, ...]
 
 
-class Chance:
-    """A stream of random numbers. Every word of `key` matters: `Chance("ctl", "train", 3)`."""
+class RandomStream:
+    """A stream of random numbers. Every word of `key` matters: `RandomStream("ctl", "train", 3)`."""
 
     def __init__(self, *key: str | int) -> None:
         for part in key:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.rows import OwnFile, labels, lexicon, numbered, whole, words
+from archlang.tasks.kit.user_files import OwnFile, labels, lexicon, numbered, whole, words
 
 TSV = "text\tlabel\nwhat a day\tgood\nno\tbad\n"
 

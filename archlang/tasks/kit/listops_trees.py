@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.base import Integers, Ragged, Truths, offsets_of
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
 
 Tokens = npt.NDArray[np.uint8]
 
@@ -61,7 +61,7 @@ class Forest:
         return Forest(tuple(levels), self.sizes[keep], self.heights[keep])
 
 
-def grow(chance: Chance, count: int, growth: Growth) -> Forest:
+def grow(rng: RandomStream, count: int, growth: Growth) -> Forest:
     """`count` random trees."""
     tree = np.arange(count, dtype=np.int64)
     sizes, heights = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -69,7 +69,7 @@ def grow(chance: Chance, count: int, growth: Growth) -> Forest:
     levels: list[Level] = []
     while len(tree):
         # One word makes a node: 24 bits say whether it is an operator, 20 which token, 20 how many arguments.
-        words = chance.words(len(tree))
+        words = rng.words(len(tree))
         token = (((words >> np.uint64(20)) & np.uint64(0xFFFFF)) * np.uint64(10) >> np.uint64(20)).astype(np.uint8)
         arguments = np.zeros(len(tree), dtype=np.int64)
         if len(levels) < growth.height:
@@ -84,11 +84,11 @@ def grow(chance: Chance, count: int, growth: Growth) -> Forest:
     return Forest(tuple(levels), sizes, heights)
 
 
-def graft(chance: Chance, forest: Forest, growth: Growth) -> Forest:
+def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
     """Each tree as an argument, never the last one, of a new operator whose other 2 to `arguments - 1` arguments are
     grown afresh."""
     count = len(forest)
-    words = chance.words(count)
+    words = rng.words(count)
     fresh_counts = _argument_counts(words, growth.arguments - 1)
     places = ((words >> np.uint64(40)) * fresh_counts.astype(np.uint64) >> np.uint64(24)).astype(np.int64)
     below = Growth(
@@ -98,7 +98,7 @@ def graft(chance: Chance, forest: Forest, growth: Growth) -> Forest:
         limit=growth.limit,
         cost=growth.cost,
     )
-    fresh = grow(chance, int(fresh_counts.sum()), below)
+    fresh = grow(rng, int(fresh_counts.sum()), below)
     owner = np.repeat(np.arange(count), fresh_counts)
     slot = np.arange(len(owner)) - np.repeat(offsets_of(fresh_counts)[:-1], fresh_counts)
     slot += slot >= places[owner]

@@ -1,18 +1,17 @@
-"""Tasks of words: the words that have a number each, and pairs of rows of words as items to translate."""
+"""Lexicons: the words of a task, each with its token."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from archlang.tasks.kit.base import Integers, Ragged, Split, append, enclose, offsets_of, shift
-from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged, offsets_of
 
-Row = Sequence[str]
+Words = Sequence[str]
 
 END, BEGIN, UNKNOWN, UNUSED = "[E]", "[B]", "<unk>", "<unused>"
 
@@ -31,7 +30,7 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def encode(self, rows: Iterable[Row]) -> Ragged:
+    def encode(self, rows: Iterable[Words]) -> Ragged:
         """Rows of words as numbers.
 
         Raises:
@@ -45,12 +44,12 @@ class Lexicon:
         return Ragged(np.fromiter(numbers, dtype=kind, count=int(lengths.sum())), offsets_of(lengths))
 
 
-def alphabetical(rows: Iterable[Row]) -> tuple[str, ...]:
+def alphabetical(rows: Iterable[Words]) -> tuple[str, ...]:
     """Every word once, in the order of their letters."""
     return tuple(sorted({word for row in rows for word in row}))
 
 
-def most_frequent(rows: Iterable[Row], most: int) -> tuple[str, ...]:
+def most_frequent(rows: Iterable[Words], most: int) -> tuple[str, ...]:
     """The most frequent words, at most so many, those that are equally frequent in the order of their letters."""
     counts = Counter(word for row in rows for word in row)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -61,38 +60,3 @@ def filled(texts: Sequence[str], size: int) -> tuple[str, ...]:
     """The texts and as many that stand for nothing as `size` has room for: a vocabulary whose size is told before its
     words are known."""
     return (*texts, *(f"{UNUSED}{number}" for number in range(size - len(texts))))
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Rows of words with their translations, as numbers, and the groups that they belong to."""
-
-    source: Ragged
-    target: Ragged
-    groups: Mapping[str, Integers] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def select(self, chosen: np.ndarray) -> Pairs:
-        groups = {name: values[chosen] for name, values in self.groups.items()}
-        return Pairs(self.source.select(chosen), self.target.select(chosen), groups)
-
-    def split(self, begin: int, end: int, source_begin: int | None = None, source_end: int | None = None) -> Split:
-        """As items: `source` is `[B] words [E]`, `target` what a decoder has seen, and `words [E]` is asked for. A
-        source with a vocabulary of its own has its own signs."""
-        targets = append(self.target, end)
-        source = enclose(
-            self.source,
-            begin=begin if source_begin is None else source_begin,
-            end=end if source_end is None else source_end,
-        )
-        fields = {"source": source, "target": shift(targets, begin)}
-        return Split(fields, targets, groups=dict(self.groups))
-
-
-def other_vocabulary(task: str, found: int, published: int) -> TaskError:
-    return TaskError(
-        f"the files of {task} hold {found} different words, and those that were published hold {published}",
-        "fetch the files again; other files of the same form can be read by the task `file`",
-    )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.listops_files import LEXICON, columns, read, understood
+from archlang.tasks.kit.published_listops import LEXICON, columns, read, understood
 
 
 def value(tokens: list[str]) -> int:

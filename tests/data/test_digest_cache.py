@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data import checked, digests
-from archlang.data.checked import digest_of
+from archlang.data import digest_cache, digests
+from archlang.data.compression import Stored
+from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest, Rule
 from archlang.data.mistakes import DataError
-from archlang.data.packing import Stored
 
 LARGE = b"x" * (1 << 20)
 
@@ -26,7 +26,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Rule]:
         found.append(rule)
         return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(checked, "take", counted)
+    monkeypatch.setattr(digest_cache, "take", counted)
     return found
 
 

@@ -9,8 +9,8 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from archlang.data.compression import Stored, telling
 from archlang.data.digests import Digest, Rule, take
-from archlang.data.packing import Stored, telling
 from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from archlang.tasks.kit.base import Ragged
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, combined, fingerprints, table_fingerprints, within
+from archlang.tasks.kit.fingerprints import Patience, Seen, combine, fingerprints, in_share, table_fingerprints
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.random_stream import RandomStream
 
 
 def test_fingerprints_are_fixed() -> None:
@@ -19,7 +19,7 @@ def test_different_sequences_differ() -> None:
 
 
 def test_a_table_and_a_ragged_agree() -> None:
-    rows = Chance("rows").below(7, (50, 9))
+    rows = RandomStream("rows").below(7, (50, 9))
     assert table_fingerprints(rows).tolist() == fingerprints(Ragged.table(rows)).tolist()
 
 
@@ -29,12 +29,12 @@ def test_places_that_hold_minus_one_do_not_count() -> None:
 
 def test_pairs_are_ordered() -> None:
     prints = fingerprints(Ragged.of([[1], [2]]))
-    assert combined(prints, prints[::-1])[0] != combined(prints[::-1], prints)[0]
+    assert combine(prints, prints[::-1])[0] != combine(prints[::-1], prints)[0]
 
 
 def test_shares_split_all_items_once() -> None:
-    prints = fingerprints(Ragged.table(Chance("rows").below(10, (20_000, 12))))
-    parts = [within(prints, low, high) for low, high in ((0.0, 0.25), (0.25, 0.3), (0.3, 1.0))]
+    prints = fingerprints(Ragged.table(RandomStream("rows").below(10, (20_000, 12))))
+    parts = [in_share(prints, low, high) for low, high in ((0.0, 0.25), (0.25, 0.3), (0.3, 1.0))]
     assert (np.sum(parts, axis=0) == 1).all()
     assert [round(part.mean(), 2) for part in parts] == [0.25, 0.05, 0.7]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from archlang.data.compression import ENDINGS, Stored, telling
 from archlang.data.mistakes import DataError
-from archlang.data.packing import ENDINGS, Stored, telling
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.words import UNKNOWN, Lexicon, filled, most_frequent
+from archlang.tasks.kit.lexicon import UNKNOWN, Lexicon, filled, most_frequent
 
 Row = tuple[str, ...]
 Cut = Callable[[str], Row]

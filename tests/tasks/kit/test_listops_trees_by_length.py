@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from archlang.tasks.kit.base import Integers
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.sized_trees import LengthTable, grow_to
-from archlang.tasks.kit.trees import Growth, evaluate, grow, write
+from archlang.tasks.kit.listops_trees import Growth, evaluate, grow, write
+from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
+from archlang.tasks.kit.ragged import Integers
+from archlang.tasks.kit.random_stream import RandomStream
 
 GROWTH = Growth(probability=0.25, height=4, arguments=4, limit=30)
 TABLE = LengthTable.of(GROWTH)
@@ -18,22 +18,22 @@ def shares(values: Integers) -> np.ndarray:
 
 
 def test_every_tree_has_its_length() -> None:
-    lengths = TABLE.lengths(Chance("lengths"), 4, 30, 500)
-    forest = grow_to(Chance("trees"), TABLE, lengths)
+    lengths = TABLE.lengths(RandomStream("lengths"), 4, 30, 500)
+    forest = grow_to(RandomStream("trees"), TABLE, lengths)
     assert write(forest).lengths.tolist() == lengths.tolist()
     assert forest.heights.max() == 4
 
 
 def test_they_are_distributed_as_grown_ones() -> None:
-    chance, lengths, heights, depths, arguments = Chance("grown"), [], [], [], []
+    rng, lengths, heights, depths, arguments = RandomStream("grown"), [], [], [], []
     for _ in range(40):
-        forest = grow(chance, 1 << 15, GROWTH)
+        forest = grow(rng, 1 << 15, GROWTH)
         forest = forest.select((forest.sizes >= 16) & (forest.sizes <= 24))
         lengths.append(forest.sizes)
         heights.append(forest.heights)
         depths.append(evaluate(forest)[1])
         arguments.append(forest.levels[0].arguments)
-    sized = grow_to(Chance("sized"), TABLE, TABLE.lengths(Chance("sizes"), 16, 24, 20_000))
+    sized = grow_to(RandomStream("sized"), TABLE, TABLE.lengths(RandomStream("sizes"), 16, 24, 20_000))
     for grown, made in (
         (lengths, sized.sizes),
         (heights, sized.heights),

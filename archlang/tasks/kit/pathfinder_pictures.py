@@ -11,8 +11,8 @@ from math import cos, pi, sin
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.base import Integers, Truths
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Integers, Truths
+from archlang.tasks.kit.random_stream import RandomStream
 
 SIDE = 32
 _UNIT = 256
@@ -41,7 +41,7 @@ class Pictures:
     joined: Integers
 
 
-def draw(chance: Chance, count: int, dashes: int, distractors: int) -> Pictures:
+def draw(rng: RandomStream, count: int, dashes: int, distractors: int) -> Pictures:
     """At most so many pictures: those that no room was left in are given up."""
     drawn, blocked = _blank(count), _blank(count)
     whole = np.ones(count, dtype=np.bool_)
@@ -49,15 +49,15 @@ def draw(chance: Chance, count: int, dashes: int, distractors: int) -> Pictures:
     for number in range(2 + distractors):
         long = number < 2
         # What is given up is not drawn on.
-        path = _grow(chance, blocked, whole, dashes if long else max(dashes // 3, 2))
+        path = _grow(rng, blocked, whole, dashes if long else max(dashes // 3, 2))
         if long:
             whole &= path.done
             ends[number] = path.first, path.last
         drawn |= path.drawn & path.done[:, None, None]
         blocked |= _wider(path.drawn & path.done[:, None, None])
-    joined = chance.below(2, count)
+    joined = rng.below(2, count)
     rows = np.arange(count)
-    mine, theirs = chance.below(2, count), chance.below(2, count)
+    mine, theirs = rng.below(2, count), rng.below(2, count)
     first = ends[0, mine, rows]
     second = np.where(joined[:, None] == 1, ends[0, 1 - mine, rows], ends[1, theirs, rows])
     for places in (first, second):
@@ -75,7 +75,7 @@ class _Path:
     done: Truths
 
 
-def _grow(chance: Chance, blocked: Canvas, wanted: Truths, dashes: int) -> _Path:
+def _grow(rng: RandomStream, blocked: Canvas, wanted: Truths, dashes: int) -> _Path:
     """Paths that keep clear of what is blocked and of themselves. Where one cannot go on it begins anew elsewhere."""
     count = len(blocked)
     drawn, done = _blank(count), ~wanted
@@ -84,25 +84,25 @@ def _grow(chance: Chance, blocked: Canvas, wanted: Truths, dashes: int) -> _Path
         missing = np.flatnonzero(~done)
         if not len(missing):
             break
-        tried = _try(chance, blocked[missing], dashes)
+        tried = _try(rng, blocked[missing], dashes)
         good = missing[tried.done]
         drawn[good], first[good], last[good] = tried.drawn[tried.done], tried.first[tried.done], tried.last[tried.done]
         done[good] = True
     return _Path(drawn, first, last, done & wanted)
 
 
-def _try(chance: Chance, blocked: Canvas, dashes: int) -> _Path:
+def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
     """One attempt at a path for each picture."""
     count = len(blocked)
     drawn, closed = _blank(count), blocked.copy()
     alive = np.arange(count)
-    place = _MARGIN * _UNIT + chance.below((SIDE - 2 * _MARGIN) * _UNIT, (count, 2))
-    direction = chance.below(_DIRECTIONS, count)
+    place = _MARGIN * _UNIT + rng.below((SIDE - 2 * _MARGIN) * _UNIT, (count, 2))
+    direction = rng.below(_DIRECTIONS, count)
     first, last = place.copy(), place.copy()
     latest = np.zeros((count, 0, 2), dtype=np.int64)
     for number in range(dashes):
-        # Every turn in an order of chance; the first that leads to free ground is taken.
-        turns = np.argsort(chance.words((len(alive), 2 * _TURNS + 1)), axis=1) - _TURNS if number else _STRAIGHT
+        # Every turn in random order; the first that leads to free ground is taken.
+        turns = np.argsort(rng.words((len(alive), 2 * _TURNS + 1)), axis=1) - _TURNS if number else _STRAIGHT
         found = np.zeros(len(alive), dtype=np.bool_)
         for turn in turns.T:
             candidate = (direction + turn) % _DIRECTIONS

@@ -8,15 +8,17 @@ import pytest
 
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit import cache
-from archlang.tasks.kit.base import Kind, spell
-from archlang.tasks.kit.make import check_sizes, make_task
+from archlang.tasks.kit.make_task import check_sizes, make_task
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.task import Kind, spell
 from archlang.types.statics import Interval, Symbol
 
 PLUGIN = """
 from dataclasses import dataclass
 import numpy as np
-from archlang.tasks.kit.base import Kind, Ragged, Split, Unit
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 @dataclass(frozen=True)
 class Even:

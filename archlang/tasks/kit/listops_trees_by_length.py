@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.base import Integers, offsets_of
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.trees import MAX, Forest, Growth, Level
+from archlang.tasks.kit.listops_trees import MAX, Forest, Growth, Level
+from archlang.tasks.kit.ragged import Integers, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
 
 Reals = npt.NDArray[np.float64]
 
@@ -51,40 +51,40 @@ class LengthTable:
             powers.append(tuple(found))
         return LengthTable(growth, tuple(powers))
 
-    def lengths(self, chance: Chance, low: int, high: int, count: int) -> Integers:
+    def lengths(self, rng: RandomStream, low: int, high: int, count: int) -> Integers:
         """Lengths from low to high, as often as trees have them."""
         weights = self.powers[-1][1][low : high + 1]
-        return np.asarray(_choose(weights, chance.real(count)) + low)
+        return np.asarray(_choose(weights, rng.real(count)) + low)
 
 
-def grow_to(chance: Chance, table: LengthTable, lengths: Integers) -> Forest:
+def grow_to(rng: RandomStream, table: LengthTable, lengths: Integers) -> Forest:
     """A random tree of each length."""
     sizes, tree = lengths, np.arange(len(lengths), dtype=np.int64)
     heights = np.zeros(len(lengths), dtype=np.int64)
     levels: list[Level] = []
     while len(sizes):
-        token = chance.below(10, len(sizes)).astype(np.uint8)
+        token = rng.below(10, len(sizes)).astype(np.uint8)
         arguments = np.zeros(len(sizes), dtype=np.int64)
         at = np.flatnonzero(sizes > 1)
         if len(at):
             powers = table.powers[table.growth.height - 1 - len(levels)]
-            token[at] = MAX + chance.below(4, len(at))
-            arguments[at] = _argument_counts(chance, powers, sizes[at] - 2)
+            token[at] = MAX + rng.below(4, len(at))
+            arguments[at] = _argument_counts(rng, powers, sizes[at] - 2)
             heights[tree[at]] = len(levels) + 1
         levels.append(Level(tree, token, arguments))
-        sizes = _argument_sizes(chance, powers, sizes[at] - 2, arguments[at]) if len(at) else sizes[:0]
+        sizes = _argument_sizes(rng, powers, sizes[at] - 2, arguments[at]) if len(at) else sizes[:0]
         tree = np.repeat(tree, arguments)
     return Forest(tuple(levels), lengths, heights)
 
 
-def _argument_counts(chance: Chance, powers: tuple[Reals, ...], inside: Integers) -> Integers:
+def _argument_counts(rng: RandomStream, powers: tuple[Reals, ...], inside: Integers) -> Integers:
     """How many arguments share `inside` tokens."""
     cumulative = np.cumsum([power[inside] for power in powers[2:]], axis=0)
-    passed = chance.real(len(inside)) * cumulative[-1] >= cumulative[:-1]
+    passed = rng.real(len(inside)) * cumulative[-1] >= cumulative[:-1]
     return np.asarray(2 + passed.sum(axis=0, dtype=np.int64))
 
 
-def _argument_sizes(chance: Chance, powers: tuple[Reals, ...], inside: Integers, arguments: Integers) -> Integers:
+def _argument_sizes(rng: RandomStream, powers: tuple[Reals, ...], inside: Integers, arguments: Integers) -> Integers:
     """The lengths of all arguments, operator after operator; those of one operator add up to its `inside`."""
     first = offsets_of(arguments)
     sizes = np.empty(first[-1], dtype=np.int64)
@@ -96,7 +96,7 @@ def _argument_sizes(chance: Chance, powers: tuple[Reals, ...], inside: Integers,
             return sizes
         for count in range(1, int(later.max()) + 1):
             at = np.flatnonzero(later == count)
-            uniform = chance.real(len(at))
+            uniform = rng.real(len(at))
             for total in np.unique(left[at]):
                 same = left[at] == total
                 weights = powers[1][: total + 1] * powers[count][total::-1]
