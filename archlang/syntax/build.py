@@ -24,6 +24,7 @@ from archlang.syntax.tree import (
     Column,
     Conditional,
     ConditionalType,
+    Cost,
     Definition,
     Emit,
     Expression,
@@ -33,6 +34,8 @@ from archlang.syntax.tree import (
     InputParameter,
     Let,
     ListOf,
+    MapName,
+    Maps,
     Move,
     Name,
     Node,
@@ -42,6 +45,7 @@ from archlang.syntax.tree import (
     Range,
     Reads,
     Recipe,
+    Record,
     Repeat,
     Return,
     Row,
@@ -92,7 +96,7 @@ class Group(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """`where …`, `reads …`, `gives …`, `pure`, `causal` of a signature, or a caveat."""
+    """A clause of a signature: the word that it begins with (`caveat` for a caveat), and its parts."""
 
     word: str
     nodes: tuple[Node, ...]
@@ -214,6 +218,10 @@ class Build:
             caveats=_clause(clauses, "caveat", Caveat),
             pure="pure" in words,
             pure_span=words.get("pure"),
+            sizes=_clause(clauses, "sizes", StaticArgument),
+            costs=_clause(clauses, "costs", Cost),
+            maps=_clause(clauses, "maps", Maps),
+            records=_clause(clauses, "records", Record),
             gives=_clause(clauses, "gives", StaticArgument),
             causal="causal" in words,
             python=python[1:-1],
@@ -265,11 +273,38 @@ class Build:
     def where(self, parts: Parts) -> Clause:
         return Clause(parts[0], _nodes(parts), self._span(parts))
 
-    reads = gives = pure = causal = where
+    reads = gives = pure = causal = sizes = costs = maps = records = where
 
     def read(self, parts: Parts) -> Reads:
         name, mode = parts
         return Reads(input=str(name), mode=mode, span=self._span(parts))
+
+    def whole_cost(self, parts: Parts) -> Cost:
+        quantity, _, value = parts
+        return Cost(quantity=str(quantity), value=value, span=self._span(parts))
+
+    def added_cost(self, parts: Parts) -> Cost:
+        quantity, _, value, _, test = parts
+        return Cost(quantity=str(quantity), value=value, test=test, span=self._span(parts))
+
+    def whole_map(self, parts: Parts) -> Maps:
+        names = tuple(part for part in parts if isinstance(part, MapName))
+        return Maps(names=names, width=parts[-1], span=self._span(parts))
+
+    def added_map(self, parts: Parts) -> Maps:
+        names = tuple(part for part in parts if isinstance(part, MapName))
+        *_, width, _, test = parts
+        return Maps(names=names, width=width, test=test, span=self._span(parts))
+
+    def map_name(self, parts: Parts) -> MapName:
+        name, _, argument, _ = parts
+        return MapName(name=str(name), input=str(argument), span=self._span(parts))
+
+    def record(self, parts: Parts) -> Record:
+        kind, _, argument, _, test = parts
+        return Record(
+            kind=str(kind), input=None if argument is None else str(argument), test=test, span=self._span(parts)
+        )
 
     def depends(self, parts: Parts) -> Clause:
         _, _, kind, _, test = parts
