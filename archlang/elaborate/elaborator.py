@@ -17,7 +17,7 @@ from archlang.names.evaluate import (
     InstanceValue,
     Unknown,
 )
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,

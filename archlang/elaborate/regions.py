@@ -19,7 +19,7 @@ from archlang.names.evaluate import (
     Unknown,
     Value,
 )
-from archlang.names.modules import Declaration, Module
+from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.tree import (
     Call,
@@ -151,8 +151,8 @@ class Regions:
 
         return Evaluator(frame.lookup, names, self._module(frame), self.report, configure)
 
-    def _module(self, frame: Frame) -> Module:
-        return frame.binding.declaration.module
+    def _module(self, frame: Frame) -> ResolvedFile:
+        return frame.binding.declaration.file
 
     def _id(self) -> str:
         self._ids += 1

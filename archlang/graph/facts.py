@@ -29,6 +29,9 @@ class Costs:
     activations: Dim | None = None
 
 
+UNKNOWN = Costs()
+
+
 @dataclass(frozen=True)
 class LinearMap:
     """A linear map that a block applies to an argument before anything else, so that it may be joined with others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from archlang.graph.facts import Costs, LinearMap, Record
+from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.source import Span
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
@@ -134,7 +134,7 @@ class Instance:
     axes: tuple[tuple[str, ...], ...] = ()
     unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     caveats: tuple[str, ...] = ()
-    costs: Costs = Costs()
+    costs: Costs = UNKNOWN
     maps: tuple[LinearMap, ...] = ()
     records: tuple[Record, ...] = ()
 

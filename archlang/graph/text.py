@@ -12,7 +12,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 
-from archlang.graph.facts import QUANTITIES, Costs, LinearMap, Record
+from archlang.graph.facts import QUANTITIES, UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.source import Source, Span
 from archlang.types import Dim, Type
@@ -204,7 +204,7 @@ class _Build(Transformer[Token, Graph]):
             span=self._span(meta),
             axes=next((clause.names for clause in rest if isinstance(clause, _Axes)), ()),
             caveats=next((clause.names for clause in rest if isinstance(clause, _Caveats)), ()),
-            costs=next((clause for clause in rest if isinstance(clause, Costs)), Costs()),
+            costs=next((clause for clause in rest if isinstance(clause, Costs)), UNKNOWN),
             maps=next((clause.maps for clause in rest if isinstance(clause, _Maps)), ()),
             records=next((clause.records for clause in rest if isinstance(clause, _Records)), ()),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.names import mistakes
-from archlang.names.modules import Declaration, Module
+from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.tree import (
     Binary,
@@ -88,14 +88,14 @@ Lookup = Callable[[str], Bound | Data | Length | None]
 
 @dataclass
 class Evaluator:
-    """Evaluates static expressions where `lookup` gives the names in sight and `module` the blocks.
+    """Evaluates static expressions where `lookup` gives the names in sight and `file` the blocks.
 
     `configure` turns `attention[heads = 4]` into a block with settled statics; the binder of calls gives it."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
-    module: Module
-    report: Callable[[Diagnostic], None]
+    file: ResolvedFile
+    report: Report
     configure: Callable[[Call, Declaration | BlockValue], Value]
 
     def value(self, expression: Expression, kind: str | None) -> Value:
@@ -168,13 +168,13 @@ class Evaluator:
             if len(name.parts) == 1:
                 return found.value
             return self._attribute(name, found)
-        declaration = self.module.find(name.text)
+        declaration = self.file.find(name.text)
         if declaration is not None:
             return BlockValue(declaration)
         if kind is None:
             return Symbol(name.text)
         if kind == "block":
-            self.report(mistakes.unknown_block(name.span, name.text, self.module.names()))
+            self.report(mistakes.unknown_block(name.span, name.text, self.file.names()))
         else:
             self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
@@ -214,9 +214,9 @@ class Evaluator:
                 return found.value
             self.report(mistakes.not_a_block(callee.span, callee.text, describe(found.value)))
             return None
-        declaration = self.module.find(callee.text)
+        declaration = self.file.find(callee.text)
         if declaration is None:
-            self.report(mistakes.unknown_block(callee.span, callee.text, self.module.names()))
+            self.report(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
             return None
         return self.configure(call, declaration)
 

@@ -28,8 +28,9 @@ from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.progress import Display, Silent, measuring
 from archlang.tasks.kit import cache
-from archlang.tasks.kit.base import Split, Task, digest
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.decoding import MOST, add_written
 from archlang.train.devices import compiler_told, enough_memory, make_fabric
