@@ -23,7 +23,7 @@ from archlang.names.resolve import MOST_USES
 from archlang.plan import grid as points
 from archlang.plan.grid import MOST_POINTS
 from archlang.plan.recipe import MOST_VARIED
-from archlang.syntax.build import DEEPEST
+from archlang.syntax.builders import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import LONGEST_WORD, MOST_WORDS
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS

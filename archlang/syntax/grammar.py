@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from archlang.files.atomic import write_atomically
@@ -52,10 +53,10 @@ def grammar() -> Lark:
     return made
 
 
-def callbacks(build: object) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
-    """For each rule the method of `build` that has its name."""
-    found: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(build)  # type: ignore[no-untyped-call]  # lark's
-    return found
+def callbacks(builders: Mapping[str, object]) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
+    """Returns the function of `builders` for each rule; the keys of `builders` are the names of the rules."""
+    functions: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(SimpleNamespace(**builders))  # type: ignore[no-untyped-call]  # lark's
+    return functions
 
 
 @cache
