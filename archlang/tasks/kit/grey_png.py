@@ -38,12 +38,5 @@ def grey_pixels(data: bytes) -> Pixels:
             return np.array(picture, dtype=np.uint8)
     except UnidentifiedImageError as error:
         raise PictureError("the file is not a PNG picture, or its header is damaged") from error
-    except (
-        OSError,
-        SyntaxError,
-        ValueError,
-        struct.error,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
+    except (OSError, SyntaxError, ValueError, struct.error, *too_large) as error:
         raise PictureError(f"the PNG picture is damaged: {error}") from error
