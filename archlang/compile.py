@@ -16,10 +16,14 @@ from archlang.elaborate.signature import TASK_SIZES, parameter_kind
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Bound, Value
 from archlang.names.mistakes import too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    Value,
+)
 from archlang.plan import mistakes
 from archlang.plan.plan import Chosen, Plan
 from archlang.plan.recipe import Planner, model_sizes, parts_of

@@ -11,8 +11,12 @@ from archlang.elaborate.application import Applied
 from archlang.elaborate.frame import Builder, Flow
 from archlang.elaborate.signature import Binding, parameter_kind
 from archlang.graph.graph import Instance
-from archlang.names.evaluate import Bound, InstanceValue, Value
 from archlang.names.resolve import Declaration
+from archlang.names.values import (
+    Bound,
+    InstanceValue,
+    Value,
+)
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
 from archlang.syntax.walk import walk

@@ -10,8 +10,13 @@ from typing import get_type_hints
 from archlang.contracts.cases import Case, Table, cases
 from archlang.elaborate.signature import parameter_kind
 from archlang.names import library
-from archlang.names.evaluate import BlockValue, Bound, InstanceValue, Value
 from archlang.names.resolve import Declaration, prelude
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    InstanceValue,
+    Value,
+)
 from archlang.syntax.tree import Extern, Name, StaticParameter
 from archlang.syntax.walk import walk
 from archlang.types import Dim

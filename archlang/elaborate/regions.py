@@ -12,14 +12,14 @@ from archlang.elaborate.frame import Builder, Flow, Frame
 from archlang.elaborate.signature import Binding, settle
 from archlang.graph.graph import Input, Instance, Node, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
     BlockValue,
     Bound,
-    Evaluator,
     Unknown,
     Value,
 )
-from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.tree import (
     Call,

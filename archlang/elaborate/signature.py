@@ -10,13 +10,14 @@ from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
     KINDS,
     MISFIT,
     BlockValue,
     Bound,
     Data,
-    Evaluator,
     Length,
     Unknown,
     Value,
@@ -24,7 +25,6 @@ from archlang.names.evaluate import (
     describe,
     show,
 )
-from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (

@@ -8,8 +8,11 @@ from archlang.diagnostics import Report
 from archlang.elaborate import mistakes
 from archlang.elaborate.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import KINDS, Bound
 from archlang.names.resolve import Declaration
+from archlang.names.values import (
+    KINDS,
+    Bound,
+)
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary

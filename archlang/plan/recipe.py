@@ -20,8 +20,14 @@ from archlang.graph.graph import Graph, Node
 from archlang.graph.prune import normalize
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Bound, Evaluator, Unknown, Value
+from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    Unknown,
+    Value,
+)
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Chosen, Plan, PublishedResult

@@ -10,8 +10,11 @@ from itertools import product
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.application import plain
-from archlang.names.evaluate import Evaluator, Unknown
+from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
+from archlang.names.values import (
+    Unknown,
+)
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan, PublishedResult
