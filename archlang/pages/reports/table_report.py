@@ -88,10 +88,8 @@ class TableReport:
 
         Raises:
             PageError: matplotlib is not installed."""
-        table = self.table
-        rows = [
-            [row.title, *("\n".join(table.at(row, column).lines) for column in table.columns)] for row in table.rows
-        ]
+        table, columns = self.table, self.table.columns
+        rows = [[row.title, *("\n".join(table.at(row, column).lines) for column in columns)] for row in table.rows]
         return render(
             "report.html",
             title=table.name,

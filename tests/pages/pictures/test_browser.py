@@ -11,7 +11,7 @@ import pytest
 import archlang
 from archlang.pages.pictures.architecture import read
 from archlang.pages.pictures.page import print_page
-from archlang.pages.pictures.placement import place_boxes
+from archlang.pages.pictures.placement import PlacedBox, place_boxes
 from tests.pages.inspection.test_browser import browser, open_page  # noqa: F401 # fixtures
 
 pytestmark = pytest.mark.browser
