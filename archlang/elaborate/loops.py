@@ -11,7 +11,7 @@ from archlang.elaborate.frame import Builder, Flow, Frame, Place, moved_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.values import (
     InstanceValue,
     Unknown,
     describe,
