@@ -9,8 +9,8 @@ from enum import Enum
 from typing import ClassVar, NamedTuple
 
 
-class LinearMap(NamedTuple):
-    """One linear map of a block, by the path of the block's instance and the map's name in the block."""
+class MapPath(NamedTuple):
+    """A linear map, by the path of its block's instance and its name in the block."""
 
     instance: str
     name: str
@@ -33,7 +33,7 @@ class Join:
     """Linear maps of one value, with one result each."""
 
     mnemonic: ClassVar = "join"
-    maps: tuple[LinearMap, ...]
+    maps: tuple[MapPath, ...]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from archlang.graph.operations import (
     Call,
     Halting,
     Join,
-    LinearMap,
     Literal,
     Loop,
+    MapPath,
     Part,
     Repeat,
     Scan,
@@ -141,7 +141,7 @@ class _Verification:
         _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
         return instance
 
-    def _join(self, node: Node, maps: Sequence[LinearMap], types: Sequence[Type], scope: str) -> None:
+    def _join(self, node: Node, maps: Sequence[MapPath], types: Sequence[Type], scope: str) -> None:
         where = _where(node)
         _require(len(types) == 1, f"{where} has {len(types)} arguments")
         _require(len(maps) == len(node.types), f"{where} of {len(maps)} maps has {len(node.types)} results")

@@ -23,7 +23,7 @@ from dataclasses import replace
 from itertools import count
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.operations import Call, Join, LinearMap, Part, SharedLoop
+from archlang.graph.operations import Call, Join, MapPath, Part, SharedLoop
 from archlang.passes.fresh import fresh_numbers
 from archlang.types import Dim, Type
 from archlang.types.statics import Symbol
@@ -49,18 +49,18 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
     if not shared:
         return replace(region, nodes=nodes)
     # For each value, the maps that read it with their widths.
-    readers: dict[str, dict[LinearMap, int]] = {}
+    readers: dict[str, dict[MapPath, int]] = {}
     for node in nodes:
         for name, argument, width in _maps(node, instances):
-            readers.setdefault(node.inputs[argument], {})[LinearMap(node.instance or "", name)] = width
+            readers.setdefault(node.inputs[argument], {})[MapPath(node.instance or "", name)] = width
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in nodes if len(node.types) == 1}
-    products: dict[tuple[str, LinearMap], str] = {}
+    products: dict[tuple[str, MapPath], str] = {}
     made: list[Node] = []
     for node in nodes:
         given: dict[str, str] = {}
         for name, argument, _ in _maps(node, instances):
-            source, path = node.inputs[argument], LinearMap(node.instance or "", name)
+            source, path = node.inputs[argument], MapPath(node.instance or "", name)
             if len(readers[source]) == 1:
                 continue
             if (source, path) not in products:
@@ -75,7 +75,7 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
     return replace(region, nodes=tuple(made))
 
 
-def _products(source: str, kind: Type, maps: Mapping[LinearMap, int], first: Node, fresh: count[int]) -> list[Node]:
+def _products(source: str, kind: Type, maps: Mapping[MapPath, int], first: Node, fresh: count[int]) -> list[Node]:
     """The product of a value with some maps, and its parts."""
     types = tuple(Type(kind.name, (*kind.dims[:-1], Dim.of(width))) for width in maps.values())
     whole = Node(f"%{next(fresh)}", Join(tuple(maps)), (source,), types, first.span)

@@ -13,7 +13,7 @@ from typing import Any
 from torch import fx
 
 from archlang.graph.graph import Node
-from archlang.graph.operations import LinearMap
+from archlang.graph.operations import MapPath
 from archlang.types import Type
 
 _MAKES = re.compile(r"\s+(\w+) = ")
@@ -74,7 +74,7 @@ class Join:
     module that calls it."""
 
     name: str
-    maps: tuple[LinearMap, ...]
+    maps: tuple[MapPath, ...]
     types: tuple[Type, ...]
     scope: str
 
