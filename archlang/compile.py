@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
-from archlang.names.resolve import resolve
+from archlang.names.load import load_file
 from archlang.passes import optimize
 from archlang.plan.from_file import has_recipe, plan_recipe
 from archlang.plan.model_graph import model_graph
@@ -58,7 +58,7 @@ def compile_graph(
 
     Raises:
         ProgramError: the file has mistakes, or no such model or static."""
-    resolved = resolve(path)  # parses too, as files that the program uses are parsed when their names are needed
+    resolved = load_file(path)  # parses too, as files that the program uses are parsed when their names are needed
     return model_graph(resolved, model, statics or {})
 
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.runs import runner
 from archlang.train.step.stacked import TogetherWarning
@@ -95,7 +95,7 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     sets = {**dict(one.split("=", 1) for one in given.set), **_NEVER}
     plans = [
-        compiler.plan(given.file, given.recipe, sets={**sets, "seed": str(seed)}) for seed in range(1, given.seeds + 1)
+        plan_recipe(given.file, given.recipe, sets={**sets, "seed": str(seed)}) for seed in range(1, given.seeds + 1)
     ]
     settings = given.device, given.precision, given.warm, given.steps
     print(machine())

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from archlang import compile as compiler
-from archlang.backend.build import build
+from archlang.compile import build
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.runs import runner
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
 from archlang.train.schedules import learning_rate
 from archlang.train.settings import Settings
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    plan = compiler.plan(given.file, sets=dict(one.split("=", 1) for one in given.set))
+    plan = plan_recipe(given.file, sets=dict(one.split("=", 1) for one in given.set))
     print(machine())
     ratios = []
     for turn in range(given.rounds):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archlang.names.modules import Module
+from archlang.diagnostics import Report
+from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.parts import Reporter
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.source import Span
-from archlang.syntax.flat import flat
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
 from archlang.types.statics import StaticValue
 
@@ -22,8 +22,8 @@ class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
     replace those that the recipes vary. Mistakes go to `report`."""
 
-    module: Module
-    report: Reporter
+    file: ResolvedFile
+    report: Report
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
@@ -60,12 +60,12 @@ class CellPlanner:
     def planner(self, name: str) -> Planner | None:
         """The planner of a recipe; None, and a report, if the file has no recipe of this name."""
         if name not in self._planners:
-            recipe = self.module.recipes.get(name)
+            recipe = self.file.recipes.get(name)
             if recipe is None:
-                start = Span(self.module.program.source, 0, 0)
-                self.report(mistakes.unknown_recipe(start, name, self.module.recipes))
+                start = Span(self.file.program.source, 0, 0)
+                self.report(mistakes.unknown_recipe(start, name, self.file.recipes))
                 return None
-            planner = Planner.of(recipe, self.module, self.report, self.overrides)
+            planner = Planner.of(recipe, self.file, self.report, self.overrides)
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]
@@ -83,7 +83,9 @@ class CellPlanner:
 
 def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
     """The statics of `settings` as sorted text: equal settings have equal texts."""
-    return tuple(sorted((setting.path.text, flat(setting.value)) for setting in settings if not is_group(setting)))
+    return tuple(
+        sorted((setting.path.text, expression_text(setting.value)) for setting in settings if not is_group(setting))
+    )
 
 
 def is_group(setting: Setting) -> bool:

@@ -7,7 +7,7 @@ from itertools import product
 
 from archlang.plan.cells import CellPlanner, claimed_groups
 from archlang.plan.table import TableColumn, TablePlan, TableRow
-from archlang.syntax.flat import flat
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
 
 # The only column of a table whose recipes claim nothing.
@@ -17,7 +17,7 @@ _DEFAULT_METRIC = "test.accuracy"
 def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePlan | None:
     """The table of the recipes called `names`, or of all; None, and a report, if one has a mistake."""
     title = names[0] if len(names) == 1 else "recipes"
-    names = names or tuple(cells.module.recipes)
+    names = names or tuple(cells.file.recipes)
     rows: list[tuple[TableRow, tuple[Setting, ...]]] = []
     for name in names:
         planner = cells.planner(name)
@@ -26,7 +26,7 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
         varied = [static for static in planner.varied if static.path.text != "seed"]
         for indices in product(*(range(len(static.values)) for static in varied)):
             point = tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
-            shown = ", ".join(f"{setting.path.parts[-1]} = {flat(setting.value)}" for setting in point)
+            shown = ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
     columns = _claimed_columns(cells, names)
     planned = [cells.cell(row, column, point) for row, point in rows for column in columns]

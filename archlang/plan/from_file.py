@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from archlang.diagnostics import ProgramError
-from archlang.diagnostics.report import Report
-from archlang.names.modules import Loader, Module
-from archlang.names.resolve import resolve, resolve_text
+from archlang.diagnostics.log import DiagnosticLog
+from archlang.names.load import load_file, load_text
+from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
 from archlang.plan.derived_table import plan_derived_table
@@ -19,7 +19,8 @@ from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import resolve_recipe
-from archlang.plan.search import SearchPlan, plan_search as plan_search_of
+from archlang.plan.search import SearchPlan
+from archlang.plan.search import plan_search as plan_search_of
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
 from archlang.source import Span
@@ -59,36 +60,34 @@ def plan_table(
 
     Raises:
         ProgramError: the file has mistakes, no such table, or no recipe."""
-    module, report = resolve(path), Report()
-    if not module.recipes:
-        raise ProgramError([mistakes.no_recipe(_start(module), str(path))])
-    if name and name not in module.tables:
-        raise ProgramError([mistakes.unknown_table(_start(module), name, module.tables)])
-    cells = CellPlanner(module, report, parse_overrides(sets), seeds)
-    table = module.tables.get(name) if name else next(iter(module.tables.values()), None)
+    resolved, report = load_file(path), DiagnosticLog()
+    if not resolved.recipes:
+        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+    if name and name not in resolved.tables:
+        raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
+    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds)
+    table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     if recipes or table is None:
         return _without_errors(plan_derived_table(cells, recipes), report)
     return _without_errors(plan_written_table(cells, table), report)
 
 
-def bind_task(
-    text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None
-) -> BoundExtern:
+def bind_task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None) -> BoundExtern:
     """A task as a recipe writes it, such as `scan[split = length]`. `sets`, such as `{"split": "jump"}`, override its
     statics. `text` may name the tasks that the program `beside` declares.
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    declaring = resolve(beside) if beside is not None else None
-    module = resolve_text(f"recipe shown {{\n    task {text}\n}}\n", "<command line>")
+    declaring = load_file(beside) if beside is not None else None
+    resolved = load_text(f"recipe shown {{\n    task {text}\n}}\n", "<command line>")
     if declaring is not None:
-        items = (*module.program.items, *declaring.tasks.values())
-        module = replace(module, program=replace(module.program, items=items))
+        items = (*resolved.program.items, *declaring.tasks.values())
+        resolved = replace(resolved, program=replace(resolved.program, items=items))
     overrides = parse_overrides({f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()})
-    report = Report()
+    report = DiagnosticLog()
     # The recipe has neither a model nor an optimizer.
-    parts = read_parts(next(iter(module.recipes.values())), lambda missing: None)
-    planner = Planner(resolve_recipe(module, parts, report), overrides)
+    parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
+    planner = Planner(resolve_recipe(resolved, parts, report), overrides)
     report.stop_at_errors()
     return _without_errors(planner.task(), report)
 
@@ -109,26 +108,26 @@ def has_recipe(path: str | Path) -> bool:
         return False
 
 
-def _planner(path: str | Path, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, Report]:
+def _planner(path: str | Path, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
     """The planner of a recipe of a file, its paths checked."""
-    module, report = resolve(path), Report()
-    recipe = module.recipes.get(name) if name else next(iter(module.recipes.values()), None)
+    resolved, report = load_file(path), DiagnosticLog()
+    recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
     if recipe is None:
-        if name and module.recipes:
-            raise ProgramError([mistakes.unknown_recipe(_start(module), name, module.recipes)])
-        raise ProgramError([mistakes.no_recipe(_start(module), str(path))])
-    planner = Planner.of(recipe, module, report, parse_overrides(sets))
+        if name and resolved.recipes:
+            raise ProgramError([mistakes.unknown_recipe(_start(resolved), name, resolved.recipes)])
+        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+    planner = Planner.of(recipe, resolved, report, parse_overrides(sets))
     report.stop_at_errors()
     planner.check_paths()
     return planner, report
 
 
-def _without_errors(planned: Planned | None, report: Report) -> Planned:
+def _without_errors(planned: Planned | None, report: DiagnosticLog) -> Planned:
     """Raises the reported errors; without any, there is a plan."""
     report.stop_at_errors()
     assert planned is not None, "planning failed without an error"
     return planned
 
 
-def _start(module: Module) -> Span:
-    return Span(module.program.source, 0, 0)
+def _start(resolved: ResolvedFile) -> Span:
+    return Span(resolved.program.source, 0, 0)

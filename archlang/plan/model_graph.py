@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archlang.diagnostics import ProgramError
-from archlang.diagnostics.report import Report
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature import TASK_SIZES, parameter_kind
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Bound, Value
-from archlang.names.modules import Declaration, Module
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Name
@@ -21,23 +21,21 @@ from archlang.types import Dim
 from archlang.types.statics import Interval, StaticValue, Symbol
 
 
-def model_graph(module: Module, name: str | None, statics: Mapping[str, StaticValue]) -> Graph:
+def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, StaticValue]) -> Graph:
     """Elaborates the model of a file called `name`, or its first. `statics` are the model's own, and sizes that a task
     would give, such as `vocab` and `classes`.
 
     Raises:
         ProgramError: the file has mistakes, no such model, or the model has no such static."""
-    report = Report()
-    model = _find_model(module, name)
+    report = DiagnosticLog()
+    model = _find_model(resolved, name)
     _require_known(model, statics)
     sizes = {size: value for size in ("vocab", "classes") if isinstance(value := statics.get(size), int)}
-    bound = {
-        static: Bound(_evaluated(value), None) for static, value in statics.items() if static not in sizes
-    }
+    bound = {static: Bound(_evaluated(value), None) for static, value in statics.items() if static not in sizes}
     for parameter in model.item.signature.statics:
         value = statics.get(parameter.name)
-        if isinstance(value, Symbol) and parameter_kind(parameter, module) == "block":
-            block = module.find(value.text)
+        if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
+            block = resolved.find(value.text)
             if block is not None:
                 bound[parameter.name] = Bound(BlockValue(block), None)
     graph, _, _ = elaborate(model, bound, model_sizes(sizes), model.span, report)
@@ -47,20 +45,22 @@ def model_graph(module: Module, name: str | None, statics: Mapping[str, StaticVa
     return graph
 
 
-def _find_model(module: Module, name: str | None) -> Declaration:
+def _find_model(resolved: ResolvedFile, name: str | None) -> Declaration:
     """The model called `name`, which may be a block, or the first model.
 
     Raises:
         ProgramError: there is none."""
     models = {
         key: declaration
-        for key, declaration in module.own.items()
+        for key, declaration in resolved.own.items()
         if isinstance(declaration.item, Definition) and (declaration.item.word == "model" or key == name)
     }
     model = models.get(name) if name else next(iter(models.values()), None)
     if model is None:
-        start = Span(module.program.source, 0, 0)
-        raise ProgramError([name_mistakes.unknown_model(start, name, models) if name else name_mistakes.no_model(start)])
+        start = Span(resolved.program.source, 0, 0)
+        raise ProgramError(
+            [name_mistakes.unknown_model(start, name, models) if name else name_mistakes.no_model(start)]
+        )
     return model
 
 

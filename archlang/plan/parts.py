@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.plan import mistakes
 from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, Setting, Sought, Variation, Vary
 
-Reporter = Callable[[Diagnostic], None]
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
 
 
@@ -25,7 +24,7 @@ class RecipeParts:
     claims: tuple[Claim, ...]
 
 
-def read_parts(recipe: Recipe, report: Reporter) -> RecipeParts:
+def read_parts(recipe: Recipe, report: Report) -> RecipeParts:
     """Returns the lines of a recipe; reports a missing or repeated `task`, `model` or `train`."""
     choices: dict[str, Choice] = {}
     at_test: list[Setting] = []

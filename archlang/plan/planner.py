@@ -9,19 +9,20 @@ from functools import cached_property
 from itertools import islice
 from math import prod
 
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.names import mistakes as name_mistakes
+from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.claims import check_claims, published_results
 from archlang.plan.grid import spread
-from archlang.plan.recipe_graph import recipe_graph
-from archlang.plan.parts import Reporter, read_parts
+from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, resolve_recipe
+from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics, sizes_of_task
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
-from archlang.names.modules import Module
 from archlang.syntax.tree import Recipe, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
@@ -37,10 +38,10 @@ class Planner:
 
     @staticmethod
     def of(
-        recipe: Recipe, module: Module, report: Reporter, overrides: Mapping[str, Setting] | None = None
+        recipe: Recipe, resolved: ResolvedFile, report: Report, overrides: Mapping[str, Setting] | None = None
     ) -> Planner:
-        """The planner of a recipe of `module`; reports missing, repeated and unknown parts."""
-        return Planner(resolve_recipe(module, read_parts(recipe, report), report), overrides or {})
+        """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
+        return Planner(resolve_recipe(resolved, read_parts(recipe, report), report), overrides or {})
 
     # Checking
 
@@ -64,10 +65,7 @@ class Planner:
         with suppress(TooMuchWork):
             for place in islice(spread(sizes), 1, None):
                 self.plan(
-                    {
-                        static.path.text: static.setting(index)
-                        for static, index in zip(varied, place, strict=True)
-                    }
+                    {static.path.text: static.setting(index) for static, index in zip(varied, place, strict=True)}
                 )
                 checked += 1
         if checked < prod(sizes):
@@ -110,7 +108,7 @@ class Planner:
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
         by_path["seed"] = seed
         return Plan(
-            recipe.name, recipe.module.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
+            recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
             by_path, self._values_by_path, self._claims,
         )  # fmt: skip
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.signature import settle, static_value
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Evaluator, Value
-from archlang.names.modules import Declaration, Module, prelude
-from archlang.plan.parts import RecipeParts, Reporter
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile, prelude
+from archlang.names.values import BlockValue, Value
+from archlang.plan.parts import RecipeParts
 from archlang.source import Span
 from archlang.syntax.tree import Call, Choice, Definition, Expression, Extern, Name, StaticParameter
 
@@ -25,10 +26,10 @@ class ResolvedRecipe:
     """A recipe with what its names stand for. `declarations` has the task, the model and the optimizer under `task`,
     `model` and `train`; None where the recipe names none, or an unknown name."""
 
-    module: Module
+    file: ResolvedFile
     parts: RecipeParts
     declarations: Mapping[str, Declaration | None]
-    report: Reporter
+    report: Report
 
     @property
     def name(self) -> str:
@@ -54,11 +55,11 @@ class ResolvedRecipe:
             settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
             return BlockValue(block.declaration, settled)
 
-        return Evaluator(lambda name: None, frozenset, self.module, self.report, configure)
+        return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
 
     def value(self, parameter: StaticParameter, expression: Expression) -> Value:
         """The value of an expression that the recipe gives to one of its `parameters`."""
-        return static_value(parameter, expression, self.evaluator(), self.module, self.report)
+        return static_value(parameter, expression, self.evaluator(), self.file, self.report)
 
     def has_static(self, path: Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of
@@ -72,28 +73,28 @@ class ResolvedRecipe:
         return False
 
 
-def resolve_recipe(module: Module, parts: RecipeParts, report: Reporter) -> ResolvedRecipe:
+def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:
     """Finds the task, the model and the optimizer that a recipe names, and reports unknown ones."""
     declarations = {
-        "task": _find_task(module, parts.choices.get("task"), report),
+        "task": _find_task(resolved, parts.choices.get("task"), report),
         "train": _find_shipped(
             parts.choices.get("train"), library.optimizer, name_mistakes.unknown_optimizer,
             library.optimizer_names(), report,
         ),
-        "model": _find_model(module, parts.choices.get("model"), report),
+        "model": _find_model(resolved, parts.choices.get("model"), report),
     }  # fmt: skip
-    return ResolvedRecipe(module, parts, declarations, report)
+    return ResolvedRecipe(resolved, parts, declarations, report)
 
 
-def _find_task(module: Module, choice: Choice | None, report: Reporter) -> Declaration | None:
+def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     """A task of the file, or a shipped one."""
-    if choice is not None and (item := module.tasks.get(_callee(choice).text)) is not None:
-        # archlang's own signatures check the statics of its tasks; a signature in a program could let any value through.
+    if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:
+        # archlang's own signatures check the statics of its tasks; a program's signature could let any value through.
         if item.python.startswith("archlang."):
             report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
-        return Declaration(item, module)
-    names = library.task_names() | frozenset(module.tasks)
+        return Declaration(item, resolved)
+    names = library.task_names() | frozenset(resolved.tasks)
     return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
 
 
@@ -102,7 +103,7 @@ def _find_shipped(
     find: Callable[[str], Extern | None],
     unknown: Callable[[Span, str, Iterable[str]], Diagnostic],
     names: Iterable[str],
-    report: Reporter,
+    report: Report,
 ) -> Declaration | None:
     if choice is None:
         return None
@@ -114,14 +115,14 @@ def _find_shipped(
     return prelude(item)
 
 
-def _find_model(module: Module, choice: Choice | None, report: Reporter) -> Declaration | None:
+def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     if choice is None:
         return None
     name = _callee(choice)
-    declaration = module.find(name.text)
+    declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
         return declaration
-    models = [name for name, candidate in {**module.used, **module.own}.items() if _is_model(candidate)]
+    models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
     report(name_mistakes.unknown_model(name.span, name.text, models))
     return None
 

@@ -10,8 +10,8 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature import Binding
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
-from archlang.names.evaluate import Bound
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
+from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes

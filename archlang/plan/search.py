@@ -16,7 +16,7 @@ from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.source import Span
-from archlang.syntax.flat import flat
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
     Call,
@@ -96,7 +96,7 @@ class SearchPlan:
     def _choices(self) -> dict[str, dict[str, Expression]]:
         """The expressions of each listed static by their texts."""
         return {
-            sought.path.text: {flat(item): item for item in sought.values.items}
+            sought.path.text: {expression_text(item): item for item in sought.values.items}
             for sought in self._planner.recipe.parts.search
             if isinstance(sought.values, ListOf)
         }
@@ -164,7 +164,7 @@ def _space(planner: Planner, sought: Sought) -> SearchSpace | None:
         return None
     if isinstance(values, ListOf) and values.items and not sought.log:
         choices = [_value(planner, path, item) for item in values.items]
-        return None if None in choices else SearchSpace(path.text, tuple(map(flat, values.items)))
+        return None if None in choices else SearchSpace(path.text, tuple(map(expression_text, values.items)))
     ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
     if len(ends) < 2 or None in ends:
         if len(ends) < 2:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from archlang.elaborate.application import plain
 from archlang.elaborate.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
-from archlang.names.evaluate import BlockValue, Bound, Unknown
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
+from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.syntax.tree import Call, Extern, Setting
@@ -26,7 +26,7 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
         setting = settings.get(f"{word}.{parameter.name}")
         if setting is not None:
             given[parameter.name] = Bound(
-                static_value(parameter, setting.value, recipe.evaluator(), declaration.module, recipe.report),
+                static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report),
                 setting.value.span,
             )
     return given
@@ -73,9 +73,7 @@ def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
     return {name: Bound(Dim.of(known.get(name, name)), None) for name in TASK_SIZES}
 
 
-def model_statics(
-    model: Declaration, given: Mapping[str, Bound], sizes: Mapping[str, int]
-) -> dict[str, StaticValue]:
+def model_statics(model: Declaration, given: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
     """Every static of a model by name, defaults filled in; a block is its name."""
     binding = Binding(
         model, model.span, dict(given), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
@@ -86,7 +84,7 @@ def model_statics(
         value = bound.value if isinstance(bound, Bound) else None
         if isinstance(value, BlockValue):
             statics[parameter.name] = value.declaration.name
-        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.module):
+        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.file):
             static = plain(value)
             if static is not None:
                 statics[parameter.name] = static

@@ -58,9 +58,7 @@ def check_variations(recipe: ResolvedRecipe) -> None:
             recipe.report(name_mistakes.nothing_to_vary(values.span))
 
 
-def values_by_path(
-    recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]
-) -> dict[str, tuple[StaticValue, ...]]:
+def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
     """The evaluated values of each varied static by its dotted path."""
     values: dict[str, tuple[StaticValue, ...]] = {}
     for static in varied:

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.application import plain
-from archlang.names.evaluate import Evaluator, Unknown
+from archlang.names.evaluate import Evaluator
+from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, is_group, settings_text
 from archlang.plan.grid import spread
@@ -78,7 +79,7 @@ def _is_sound(cells: CellPlanner, table: Table) -> bool:
         if len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
             sound = False
-    recipes = cells.module.recipes
+    recipes = cells.file.recipes
     for row in rows:
         if row.recipe is not None and row.recipe not in recipes:
             cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
@@ -104,16 +105,14 @@ def _resolve_column(cells: CellPlanner, column: Column) -> TableColumn:
     def configure(call: object, target: object) -> Unknown:
         return Unknown("block")
 
-    evaluator = Evaluator(lambda name: None, frozenset, cells.module, cells.report, configure)
+    evaluator = Evaluator(lambda name: None, frozenset, cells.file, cells.report, configure)
     index = None if column.index is None else evaluator.value(column.index, "int")
     groups = {
         setting.path.text.partition(".")[2]: group
         for setting in column.at
         if is_group(setting) and (group := plain(evaluator.value(setting.value, None))) is not None
     }
-    return TableColumn(
-        column.title, column.metric.text, index.constant if isinstance(index, Dim) else None, groups
-    )
+    return TableColumn(column.title, column.metric.text, index.constant if isinstance(index, Dim) else None, groups)
 
 
 def _rows_and_columns(table: Table) -> tuple[list[Row], list[Column]]:

@@ -12,8 +12,8 @@ from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.runs.engines import Engine
 from archlang.runs.points import Done, Point, folder_name, results
-from archlang.train.settings import Settings
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.train.settings import Settings
 
 _STUDY = "study.sqlite"
 
@@ -111,7 +111,7 @@ class Tuning:
         for space in self.search.spaces:
             if space.choices:
                 values[space.path] = asked.suggest_categorical(space.path, list(space.choices))
-            elif space.whole:
+            elif space.integers:
                 values[space.path] = asked.suggest_int(space.path, int(space.low), int(space.high), log=space.log)
             else:
                 values[space.path] = asked.suggest_float(space.path, space.low, space.high, log=space.log)

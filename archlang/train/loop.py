@@ -18,8 +18,9 @@ from archlang.backend.runtime.loops import halting_loops
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.run_folder import Record
-from archlang.tasks.kit.base import Split, Task, rule_of
 from archlang.tasks.kit.metrics import rank
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
 from archlang.train.data import Batch, Data, Sampler
 from archlang.train.devices import is_out_of_memory
@@ -100,7 +101,7 @@ class Training:
         if at_test is not module:
             at_test.to(fabric.device)
         self._selecting, self._metric = settings.selecting
-        self.rule = rule_of(task)
+        self.rule = loss_rule(task)
         # Beside what selects, what tells whether a model fits, and whether it generalizes.
         watched = (self._selecting, *(name for name in _VALIDATION if name in splits and len(splits[name])))
         self._watched = tuple(dict.fromkeys(watched))

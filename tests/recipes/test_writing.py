@@ -14,15 +14,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
 from archlang.backend.decode.greedy import Decoded, target_of
-from archlang.compile import plan
+from archlang.compile import build
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.syntax import parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe
-from archlang.tasks.kit.base import Kind
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.task import Kind
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FOLDERS = (RECIPES / "papers" / "devil", RECIPES / "papers" / "panm", RECIPES / "mixed")
@@ -36,8 +36,10 @@ def name(page: Path) -> str:
 
 
 def small(page: Path, recipe: str) -> Plan:
-    settings = plan(page, recipe).settings
-    return plan(page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings})
+    settings = plan_recipe(page, recipe).settings
+    return plan_recipe(
+        page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings}
+    )
 
 
 @cache

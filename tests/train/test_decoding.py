@@ -12,8 +12,9 @@ import torch
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
-from archlang.compile import check, plan
+from archlang.compile import build
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
@@ -21,7 +22,9 @@ from archlang.record.run_folder import json_text, read_graph
 from archlang.runs import runner
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.kit.base import Ragged, Split, Task, Written
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import DecodableTask, Task
 from archlang.train.data import Data
 from archlang.train.decoding import add_written
 from archlang.train.score import Interrupted, Score, evaluate
@@ -55,7 +58,7 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     file = tmp_path_factory.mktemp("program") / "writer.arch"
     file.write_text(WRITER)
     assert check(file) == ()
-    return plan(file)
+    return plan_recipe(file)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +83,7 @@ def measured(module: Architecture, split: Split, task: Task, **asked: object) ->
     return plain, add_written(plain, module, split, task, CPU, **asked)  # type: ignore[arg-type] # arguments of add_written
 
 
-def by_hand(module: Architecture, split: Split, task: Written) -> tuple[list[bool], list[bool]]:
+def by_hand(module: Architecture, split: Split, task: DecodableTask) -> tuple[list[bool], list[bool]]:
     """One item at a time, the whole model for each token: which answers are right freely, and with their length."""
     module.eval()
     exact, oracle = [], []
@@ -232,7 +235,7 @@ def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
 
 
 def test_what_is_measured_at_the_end_only_cannot_select(point: Plan, tmp_path: Path) -> None:
-    asked = plan(point.source.path, sets={"train.select": "valid.exact_match"})
+    asked = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
     with pytest.raises(RunError, match="is measured when a run ends") as said:
         runner.train(asked, tmp_path / "run", device="cpu")
     assert "select by one of accuracy, sequence_accuracy" in str(said.value)
