@@ -17,6 +17,7 @@ from archlang.graph.verifier import verify
 if TYPE_CHECKING:
     from archlang.backend import Architecture
 
+Compiled = Callable[..., "Architecture"]
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 pytest_plugins = ["tests.tiny_run"]
@@ -43,7 +44,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path) -> Callable[..., Architecture]:
+def compiled(tmp_path: Path) -> Compiled:
     """Compiles a program given as text: `compiled(text, d=8)`."""
 
     def make(text: str, *, model: str | None = None, plugins: bool = False, **statics: object) -> Architecture:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.source import Span
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
@@ -117,7 +118,7 @@ class Instance:
     the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
     the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
     keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
-    `training`, and its `gradients` stop."""
+    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names."""
 
     path: str
     block: str
@@ -133,6 +134,9 @@ class Instance:
     axes: tuple[tuple[str, ...], ...] = ()
     unknown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     caveats: tuple[str, ...] = ()
+    costs: Costs = UNKNOWN
+    maps: tuple[LinearMap, ...] = ()
+    records: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 
+from archlang.graph.facts import QUANTITIES, UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.source import Source, Span
 from archlang.types import Dim, Type
@@ -43,8 +44,19 @@ def _instance(instance: Instance) -> str:
         text += f" reads {_names(instance.reads)}"
     if instance.caveats:
         text += f" caveats {_names(instance.caveats)}"
+    costs = [(name, getattr(instance.costs, name)) for name in QUANTITIES]
+    if any(cost is not None for _, cost in costs):
+        text += f" costs ({', '.join(f'{name} = {cost}' for name, cost in costs if cost is not None)})"
+    if instance.maps:
+        text += f" maps ({', '.join(f'{one.name}({one.input}) = {one.width}' for one in instance.maps)})"
+    if instance.records:
+        text += f" records ({', '.join(map(_record, instance.records))})"
     text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
     return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
+
+
+def _record(record: Record) -> str:
+    return record.kind if record.input is None else f"{record.kind}({record.input})"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -136,6 +148,16 @@ class _Caveats:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Maps:
+    maps: tuple[LinearMap, ...]
+
+
+@dataclass(frozen=True)
+class _Records:
+    records: tuple[Record, ...]
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Graph]):
     """Makes the values bottom up, one method for each rule of the grammar."""
@@ -164,7 +186,7 @@ class _Build(Transformer[Token, Graph]):
         block: Token,
         statics: Mapping[str, StaticValue] | None,
         features: Mapping[str, Dim] | None,
-        *rest: _Lengths | _Axes | _Reads | _Caveats | Token,
+        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | Token,
     ) -> Instance:
         python = rest[-1]
         assert isinstance(python, Token)
@@ -182,6 +204,9 @@ class _Build(Transformer[Token, Graph]):
             span=self._span(meta),
             axes=next((clause.names for clause in rest if isinstance(clause, _Axes)), ()),
             caveats=next((clause.names for clause in rest if isinstance(clause, _Caveats)), ()),
+            costs=next((clause for clause in rest if isinstance(clause, Costs)), UNKNOWN),
+            maps=next((clause.maps for clause in rest if isinstance(clause, _Maps)), ()),
+            records=next((clause.records for clause in rest if isinstance(clause, _Records)), ()),
         )
 
     def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
@@ -201,6 +226,22 @@ class _Build(Transformer[Token, Graph]):
 
     def caveats(self, names: tuple[str, ...]) -> _Caveats:
         return _Caveats(names)
+
+    def costs(self, costs: Mapping[str, Dim]) -> Costs:
+        parameters = costs.get("parameters")
+        return Costs(None if parameters is None else parameters.constant, costs.get("flops"), costs.get("activations"))
+
+    def maps(self, *maps: LinearMap) -> _Maps:
+        return _Maps(maps)
+
+    def linear_map(self, name: Token, place: Token, width: Token) -> LinearMap:
+        return LinearMap(str(name), int(place), int(width))
+
+    def records(self, *records: Record) -> _Records:
+        return _Records(records)
+
+    def record(self, kind: Token, place: Token | None) -> Record:
+        return Record(str(kind), None if place is None else int(place))
 
     def names(self, *names: Token | None) -> tuple[str, ...]:
         return tuple("" if name == "-" else str(name) for name in names if name)
