@@ -31,10 +31,10 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
-    from archlang.pages.files import write_page
+    from archlang.pages.files import write_file
 
     if what.suffix == ".arch":
-        from archlang.pages.reports.table_page import TableReport
+        from archlang.pages.reports.table_report import TableReport
         from archlang.plan.from_file import plan_table
 
         plan = plan_table(what, name, parse_sets(sets), chosen_seeds(seeds))
@@ -44,12 +44,12 @@ def report(
         place = out or folder / "report.html"
         text = None if no_page else found.html()
     else:
-        from archlang.pages.reports.run_page import RunReport
+        from archlang.pages.reports.run_report import RunReport
 
         one = RunReport.read(what)
         console.out.print(one.terminal())
         place = out or what / "report.html"
         text = None if no_page else one.html()
     if text is not None:
-        write_page(place, text)
+        write_file(place, text)
         console.out.print(f"wrote {place}", markup=False)

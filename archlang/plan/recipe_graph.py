@@ -8,6 +8,7 @@ from archlang.diagnostics import Diagnostic, Label
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature import Binding
+from archlang.graph import operations
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
 from archlang.names.resolve import Declaration
@@ -70,7 +71,7 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
     labels += [
         Label(node.span, "carried on here")
         for node in leak.carriers[:2]
-        if node.span is not None and node.op in ("call", "apply")
+        if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
     ]
     return mistakes.sees_future(
         culprit.span or span, model.name, item.name, name, leak.reason, _without_repeats(path), labels
@@ -79,13 +80,13 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
 
 def _node_name(node: Node, graph: Graph) -> str:
     """A node as the program calls it: by its block, or by the name that `let` gives to it."""
-    if node.op in ("call", "halting"):
-        path = str(node.attributes["instance"])
-        block, name = graph.instances[path].block, path.split(".")[-1]
-        return block if name.rstrip("0123456789") == f"{block}_" else name
-    if node.op == "apply":
-        return str(node.attributes["block"])
-    return node.name or node.op
+    match node.operation:
+        case operations.Call(instance=path) | operations.Halting(instance=path):
+            block, name = graph.instances[path].block, path.split(".")[-1]
+            return block if name.rstrip("0123456789") == f"{block}_" else name
+        case operations.Apply(block=block):
+            return block
+    return node.name or node.operation.mnemonic
 
 
 def _without_repeats(path: list[str]) -> list[str]:

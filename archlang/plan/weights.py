@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from archlang.graph import operations
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
-from archlang.types.statics import StaticValue
 
 
 def have_same_weights(left: Graph, right: Graph) -> bool:
@@ -21,8 +21,7 @@ def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
     }
 
 
-def _copies(graph: Graph) -> dict[str, StaticValue]:
+def _copies(graph: Graph) -> dict[str, int]:
     """How many copies of its weights each `stack` has, by its path."""
-    return {
-        str(node.attributes["path"]): node.attributes["count"] for node in graph.region.walk() if node.op == "stack"
-    }
+    stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.Stack))
+    return {stack.path: stack.count for stack in stacks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import archlang
-from archlang.pages.pictures.difference import differences
+from archlang.pages.pictures.changes import differences
 from archlang.plan.from_file import plan_recipe
 
 NDR = Path(archlang.__file__).parent / "recipes" / "ndr.arch"
