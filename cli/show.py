@@ -30,8 +30,8 @@ def show(
 
     Example: archlang show recipes/gutlb.arch --torch
     """
-    from archlang.cli.graphs import read_graph
     from archlang.cli.settings import parse_sets
+    from archlang.compile import named_graph
     from archlang.passes.pipeline import NAMES, PASSES, optimize
 
     if tree + graph + torch + passes > 1:
@@ -47,10 +47,10 @@ def show(
 
         print(pretty_repr(parse(read(file)), max_width=120))
         return
-    shown = read_graph(file, model, recipe, parse_sets(sets))
+    shown = named_graph(file, model, recipe, parse_sets(sets))
     if torch:
-        from archlang.backend.build import build
         from archlang.backend.lower.text import print_torch
+        from archlang.compile import build
 
         print(print_torch(build(shown, without=excluded)))
         return

@@ -35,11 +35,11 @@ def summary(
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
-    from archlang.cli.graphs import read_graph
     from archlang.cli.settings import parse_sets
+    from archlang.compile import named_graph
     from archlang.graph.summary import summarize
 
-    graph = read_graph(file, model, recipe, parse_sets(sets))
+    graph = named_graph(file, model, recipe, parse_sets(sets))
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths

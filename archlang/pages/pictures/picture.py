@@ -1,4 +1,4 @@
-"""Draws a graph as boxes within boxes. The graph is the one before the passes, so each block of the program has a box."""
+"""Draws a graph as boxes within boxes. Before the passes, each block of the program has a box."""
 
 from __future__ import annotations
 
