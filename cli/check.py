@@ -73,14 +73,14 @@ def _construct_tasks(paths: list[Path], plugin: str) -> None:
     Raises:
         TaskError: a class contradicts its signature."""
     from archlang import compile as compiler
-    from archlang.tasks.kit.make_task import check_sizes, is_own, make_task
+    from archlang.tasks.kit.make_task import check_vocabulary, is_own, make_task
 
     for path in paths:
         for name in compiler.recipes(path):
             plan = compiler.plan(path, name)
             if not is_own(plan.task.python):
                 task = make_task(plan.task.name, plan.task.python, plan.task.statics, plugin)
-                check_sizes(task, plan.task.name, plan.gives)
+                check_vocabulary(task, plan.task.name, plan.gives)
 
 
 def _summary(files: int, errors: int, warnings: int) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from archlang.graph.facts import POSITIONS
-from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
+from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Arithmetic, Call, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
 
@@ -92,24 +93,23 @@ class _Counter:
 
     def node(self, node: Node, given: list[Type], made: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
         cost = Cost()
-        limit = node.attributes.get("limit", node.attributes.get("count", 1))
-        times = int(limit) if isinstance(limit, int) else 1
-        if node.op in ("repeat", "halting") and self.depth is not None:
+        limit = step_limit(node.operation)
+        times = 1 if limit is None else limit
+        if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
-        if node.op in ("call", *ARITHMETIC):
+        if isinstance(node.operation, Call | Arithmetic):
             cost = Cost(values=_count(node.type, lengths))
-        if node.op == "call":
-            cost += self.call(node, given, lengths)
-        if node.op == "halting":
-            state = node.attributes["state"]
-            assert isinstance(state, int)
-            cost += self.call(node, [given[state]], lengths).times(times)
+        match node.operation:
+            case Call(instance=path):
+                cost += self.call(path, given, lengths)
+            case Halting(instance=path, state=state):
+                cost += self.call(path, [given[state]], lengths).times(times)
         if not node.regions:
             return cost
         (body,) = node.regions
-        if node.op != "scan":
+        if not isinstance(node.operation, Scan):
             before = self.stacked, self.around
-            self.stacked *= times if node.op == "stack" else 1
+            self.stacked *= times if isinstance(node.operation, Stack) else 1
             self.around *= times
             inner = self.region(body, lengths)
             self.stacked, self.around = before
@@ -127,15 +127,14 @@ class _Counter:
     def chunk(self, cut: Node | None, part: Dim | None, whole: int) -> int:
         """How many positions a chunk has, where `part` is the largest size that its type allows."""
         size = (part and part.constant) or 0
-        if cut is not None and cut.op == "call":
-            even = self.graph.instances[str(cut.attributes["instance"])].even
-            if even is not None:
-                parts = even or (-(-whole // size) if size else 1)
-                size = -(-whole // max(1, parts))
+        even = self.graph.instances[cut.instance].even if cut is not None and cut.instance is not None else None
+        if even is not None:
+            parts = even or (-(-whole // size) if size else 1)
+            size = -(-whole // max(1, parts))
         return max(1, size or whole)
 
-    def call(self, node: Node, given: list[Type], lengths: Mapping[str, int]) -> Cost:
-        instance = self.graph.instances[str(node.attributes["instance"])]
+    def call(self, path: str, given: list[Type], lengths: Mapping[str, int]) -> Cost:
+        instance = self.graph.instances[path]
         self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
         sizes = {POSITIONS: prod(_size(dim, lengths) for dim in given[0].lengths) if given else 1}
         for axes, kind in zip(instance.axes, given, strict=False):

@@ -23,7 +23,8 @@ from dataclasses import replace
 from itertools import count
 
 from archlang.graph.facts import LinearMap
-from archlang.graph.graph import SHARED, Graph, Instance, Node, Region
+from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.operations import Call, Join, MapPath, Part, SharedLoop
 from archlang.passes.fresh import fresh_numbers
 from archlang.types import Dim, Type
 
@@ -35,7 +36,10 @@ def join_maps(graph: Graph) -> Graph:
 
 def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], shared: bool) -> Region:
     nodes = tuple(
-        replace(node, regions=tuple(_join(one, instances, fresh, node.op in SHARED) for one in node.regions))
+        replace(
+            node,
+            regions=tuple(_join(one, instances, fresh, isinstance(node.operation, SharedLoop)) for one in node.regions),
+        )
         if node.regions
         else node
         for node in region.nodes
@@ -43,18 +47,18 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
     if not shared:
         return replace(region, nodes=nodes)
     # For each value, the maps that read it with their widths.
-    readers: dict[str, dict[str, int]] = {}
+    readers: dict[str, dict[MapPath, int]] = {}
     for node in nodes:
         for linear in _maps(node, instances):
-            readers.setdefault(node.inputs[linear.input], {})[_path(node, linear.name)] = linear.width
+            readers.setdefault(node.inputs[linear.input], {})[MapPath(node.instance or "", linear.name)] = linear.width
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in nodes if len(node.types) == 1}
-    products: dict[tuple[str, str], str] = {}
+    products: dict[tuple[str, MapPath], str] = {}
     made: list[Node] = []
     for node in nodes:
         given: dict[str, str] = {}
         for linear in _maps(node, instances):
-            source, path = node.inputs[linear.input], _path(node, linear.name)
+            source, path = node.inputs[linear.input], MapPath(node.instance or "", linear.name)
             if len(readers[source]) == 1:
                 continue
             if (source, path) not in products:
@@ -62,30 +66,24 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
                 made += [whole, *parts]
                 products.update(((source, one), part.id) for one, part in zip(readers[source], parts, strict=True))
             given[linear.name] = products[source, path]
-        made.append(_give(node, given) if given else node)
+        if given and isinstance(node.operation, Call):
+            operation = replace(node.operation, products=tuple(given))
+            node = replace(node, operation=operation, inputs=(*node.inputs, *given.values()))
+        made.append(node)
     return replace(region, nodes=tuple(made))
 
 
-def _path(call: Node, name: str) -> str:
-    return f"{call.attributes['instance']}.{name}"
-
-
-def _products(source: str, kind: Type, maps: Mapping[str, int], first: Node, fresh: count[int]) -> list[Node]:
+def _products(source: str, kind: Type, maps: Mapping[MapPath, int], first: Node, fresh: count[int]) -> list[Node]:
     """The product of a value with some maps, and its parts."""
     types = tuple(Type(kind.name, (*kind.dims[:-1], Dim.of(width))) for width in maps.values())
-    whole = Node(f"%{next(fresh)}", "join", (source,), types, first.span, attributes={"maps": tuple(maps)})
-    parts = [
-        Node(f"%{next(fresh)}", "part", (whole.id,), (one,), first.span, attributes={"index": index})
-        for index, one in enumerate(types)
-    ]
+    whole = Node(f"%{next(fresh)}", Join(tuple(maps)), (source,), types, first.span)
+    parts = [Node(f"%{next(fresh)}", Part(index), (whole.id,), (one,), first.span) for index, one in enumerate(types)]
     return [whole, *parts]
-
-
-def _give(call: Node, products: Mapping[str, str]) -> Node:
-    attributes = {**call.attributes, "given": tuple(products)}
-    return replace(call, inputs=(*call.inputs, *products.values()), attributes=attributes)
 
 
 def _maps(node: Node, instances: Mapping[str, Instance]) -> tuple[LinearMap, ...]:
     """The linear maps that a call begins with. A call that is given its products has none left."""
-    return instances[str(node.attributes["instance"])].maps if node.op == "call" and not node.given else ()
+    match node.operation:
+        case Call(instance=path, products=()):
+            return instances[path].maps
+    return ()

@@ -9,7 +9,8 @@ from pathlib import Path
 from archlang import compile as compiler
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
-from archlang.pages.pictures.picture import Box, picture
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.picture import picture
 
 LENGTH = 64  # of a sample whose costs are told
 
@@ -25,11 +26,10 @@ class Architecture:
         whole = summarize(self.graph, LENGTH)
         notes: dict[str, tuple[str, ...]] = {}
         for node in self.graph.region.walk():
-            path = node.attributes.get("instance")
             cost = whole.nodes.get(node.id)
-            if not isinstance(path, str) or cost is None:
+            if node.instance is None or cost is None:
                 continue
-            own = self.graph.instances[path].costs.parameters
+            own = self.graph.instances[node.instance].costs.parameters
             said = []
             if own:
                 more = f", {cost.parameters:,} executed" if cost.parameters > own and not node.regions else ""
