@@ -9,17 +9,21 @@ from pathlib import Path
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
-from archlang.diagnostics.report import Report
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature import TASK_SIZES, parameter_kind
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Bound, Value
 from archlang.names.mistakes import too_much_work
-from archlang.names.modules import Declaration, Loader, Module
+from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    Value,
+)
 from archlang.plan import mistakes
 from archlang.plan.plan import Chosen, Plan
 from archlang.plan.recipe import Planner, model_sizes, parts_of
@@ -41,26 +45,26 @@ def check(path: str | Path) -> tuple[Diagnostic, ...]:
     """Every mistake of a file: of each block and model on its own, and of the points of each recipe."""
     loader = Loader()
     try:
-        module = loader.load(path)
+        resolved = loader.load(path)
     except ProgramError as error:
         return error.diagnostics
-    return _check(module, loader.diagnostics)
+    return _check(resolved, loader.diagnostics)
 
 
 def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
     """Every mistake of a program that is in hand; `use "./…"` looks beside `path`."""
     loader = Loader()
-    module = loader.load_source(Source(path, text))
-    return _check(module, loader.diagnostics)
+    resolved = loader.load_source(Source(path, text))
+    return _check(resolved, loader.diagnostics)
 
 
-def _check(module: Module, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _check(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """`diagnostics` are those of loading."""
-    report = Report()
+    report = DiagnosticLog()
     try:
         report.add(diagnostics)
         if not report.has("E0210"):  # a circle of blocks cannot be unfolded
-            _check_module(module, report)
+            _check_file(resolved, report)
         if any(diagnostic.code.startswith("E01") for diagnostic in diagnostics):
             # What is missing may stand where the text could not be read.
             return tuple(diagnostic for diagnostic in report.sorted() if diagnostic.code != "E0214")
@@ -69,33 +73,33 @@ def _check(module: Module, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnosti
     return report.sorted()
 
 
-def _check_module(module: Module, report: Report) -> None:
+def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     later: list[Callable[[], None]] = []
     item: Definition | Extern | Recipe | Table | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for declaration in (*module.own.values(), *module.used.values()):
+            for declaration in (*resolved.own.values(), *resolved.used.values()):
                 item = declaration.item
                 check_signature(declaration, report)
             if report.has("E0425"):
                 return  # sizes that have two meanings would lead to further mistakes
-            for declaration in module.own.values():
+            for declaration in resolved.own.values():
                 item = declaration.item
                 _check_body(declaration, report)
                 if report.has("E0421"):
                     return  # what is built on a block that is too large is too large
             report.settle()
-            for item in module.tasks.values():
-                check_signature(Declaration(item, module), report)
-            for item in module.recipes.values():
-                planner = Planner(module, parts_of(item, report), report)
+            for item in resolved.tasks.values():
+                check_signature(Declaration(item, resolved), report)
+            for item in resolved.recipes.values():
+                planner = Planner(resolved, parts_of(item, report), report)
                 search = SearchPlanner(planner)
                 planner.check()
                 search.check()
                 later += [planner.check_points] if planner.parts.vary else []
                 later += [search.check_points] if planner.parts.search else []
-            tables = TablePlanner(module, report)
-            for item in module.tables.values():
+            tables = TablePlanner(resolved, report)
+            for item in resolved.tables.values():
                 tables.check(item)
                 later.append(partial(tables.check_points, item))
     except TooMuchWork:
@@ -110,7 +114,7 @@ def _check_module(module: Module, report: Report) -> None:
         left -= budget.spent
 
 
-def _check_body(declaration: Declaration, report: Report) -> None:
+def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
     if isinstance(declaration.item, Definition):
         ambient = model_sizes({}) if declaration.item.word == "model" else {}
         elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
@@ -129,21 +133,21 @@ def plan(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | 
     return point
 
 
-def _planner(path: str | Path, recipe: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, Report]:
+def _planner(path: str | Path, recipe: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
     """A recipe, taken apart, with settings on top."""
-    report = Report()
+    report = DiagnosticLog()
     loader = Loader()
-    module = loader.load(path)
+    resolved = loader.load(path)
     report.add(loader.diagnostics)
     report.stop_at_errors()
-    chosen = module.recipes.get(recipe) if recipe else next(iter(module.recipes.values()), None)
+    chosen = resolved.recipes.get(recipe) if recipe else next(iter(resolved.recipes.values()), None)
     if chosen is None:
-        start = Span(module.program.source, 0, 0)
-        if recipe and module.recipes:
-            raise ProgramError([mistakes.unknown_recipe(start, recipe, module.recipes)])
+        start = Span(resolved.program.source, 0, 0)
+        if recipe and resolved.recipes:
+            raise ProgramError([mistakes.unknown_recipe(start, recipe, resolved.recipes)])
         raise ProgramError([mistakes.no_recipe(start, str(path))])
     settings = {name: _setting(name, text) for name, text in (sets or {}).items()}
-    planner = Planner(module, parts_of(chosen, report), report, settings)
+    planner = Planner(resolved, parts_of(chosen, report), report, settings)
     report.stop_at_errors()
     planner.check_paths()
     return planner, report
@@ -161,19 +165,19 @@ def table(
 
     Raises:
         ProgramError: the file has mistakes, names no such table, or has no recipe."""
-    report = Report()
+    report = DiagnosticLog()
     loader = Loader()
-    module = loader.load(path)
+    resolved = loader.load(path)
     report.add(loader.diagnostics)
     report.stop_at_errors()
-    start = Span(module.program.source, 0, 0)
-    if not module.recipes:
+    start = Span(resolved.program.source, 0, 0)
+    if not resolved.recipes:
         raise ProgramError([mistakes.no_recipe(start, str(path))])
-    if name and name not in module.tables:
-        raise ProgramError([mistakes.unknown_table(start, name, module.tables)])
+    if name and name not in resolved.tables:
+        raise ProgramError([mistakes.unknown_table(start, name, resolved.tables)])
     settings = {path: _setting(path, text) for path, text in (sets or {}).items()}
-    planner = TablePlanner(module, report, settings, seeds)
-    chosen = module.tables.get(name) if name else next(iter(module.tables.values()), None)
+    planner = TablePlanner(resolved, report, settings, seeds)
+    chosen = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     found = planner.of_recipes(recipes) if recipes or chosen is None else planner.plan(chosen)
     report.stop_at_errors()
     assert found is not None, "a table fails without a mistake"
@@ -198,17 +202,19 @@ def task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | 
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    report = Report()
+    report = DiagnosticLog()
     loader = Loader()
     own = loader.load(beside) if beside is not None else None
-    module = loader.load_source(Source("<command line>", f"recipe shown {{\n    task {text}\n}}\n"))
+    resolved = loader.load_source(Source("<command line>", f"recipe shown {{\n    task {text}\n}}\n"))
     report.add(loader.diagnostics)
     report.stop_at_errors()
     if own is not None:
-        module = replace(module, program=replace(module.program, items=(*module.program.items, *own.tasks.values())))
-    parts = parts_of(next(iter(module.recipes.values())), lambda missing: None)
+        resolved = replace(
+            resolved, program=replace(resolved.program, items=(*resolved.program.items, *own.tasks.values()))
+        )
+    parts = parts_of(next(iter(resolved.recipes.values())), lambda missing: None)
     settings = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
-    planner = Planner(module, parts, report, {name: _setting(name, text) for name, text in settings.items()})
+    planner = Planner(resolved, parts, report, {name: _setting(name, text) for name, text in settings.items()})
     report.stop_at_errors()
     found = planner.task()
     report.stop_at_errors()
@@ -245,20 +251,20 @@ def graph(path: str | Path, model: str | None = None, statics: Mapping[str, Stat
 
     Raises:
         ProgramError: the file has mistakes, or no such model."""
-    report = Report()
+    report = DiagnosticLog()
     loader = Loader()
-    module = loader.load(path)
+    resolved = loader.load(path)
     report.add(loader.diagnostics)
     report.stop_at_errors()
-    declaration = _find_model(module, model)
+    declaration = _find_model(resolved, model)
     given = dict(statics or {})
     _require_statics(declaration, given)
     gives = {name: size for name in ("vocab", "classes") if isinstance(size := given.pop(name, None), int)}
     bound = {name: Bound(_value(value), None) for name, value in given.items()}
     for parameter in declaration.item.signature.statics:
         value = given.get(parameter.name)
-        if isinstance(value, Symbol) and parameter_kind(parameter, module) == "block":
-            block = module.find(value.text)
+        if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
+            block = resolved.find(value.text)
             if block is not None:
                 bound[parameter.name] = Bound(BlockValue(block), None)
     found, _, _ = elaborate(declaration, bound, model_sizes(gives), declaration.span, report)
@@ -297,15 +303,15 @@ def statics_of(settings: Mapping[str, str]) -> dict[str, StaticValue]:
     return statics
 
 
-def _find_model(module: Module, name: str | None) -> Declaration:
+def _find_model(resolved: ResolvedFile, name: str | None) -> Declaration:
     definitions = {
         key: declaration
-        for key, declaration in module.own.items()
+        for key, declaration in resolved.own.items()
         if isinstance(declaration.item, Definition) and (declaration.item.word == "model" or key == name)
     }
     found = definitions.get(name) if name else next(iter(definitions.values()), None)
     if found is None:
-        start = Span(module.program.source, 0, 0)
+        start = Span(resolved.program.source, 0, 0)
         mistake = name_mistakes.unknown_model(start, name, definitions) if name else name_mistakes.no_model(start)
         raise ProgramError([mistake])
     return found

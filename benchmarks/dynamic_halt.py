@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import archlang
 from archlang.backend import Architecture
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.halting import spread_depths
 from benchmarks.handwritten_halt import Bottleneck, Universal
@@ -102,7 +102,7 @@ def pair(size: Size) -> tuple[Architecture, nn.Module]:
     else:
         theirs = Universal(_VOCAB, _CLASSES, size.d, size.heads, size.ff, size.depth, gated)
     statics["layers" if size.model == "temporal_latent_bottleneck" else "depth"] = size.depth
-    page = module_file("archlang.models.dynamic_halt")
+    page = library_file("archlang.models.dynamic_halt")
     assert page is not None
     ours = archlang.load(page, size.model, vocab=_VOCAB, classes=_CLASSES, **statics)
     share_weights(ours, theirs, NAMES)

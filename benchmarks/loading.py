@@ -13,8 +13,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 from archlang import compile as compiler
-from archlang.tasks.kit.base import Split
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split
 from archlang.train.data import Data, Sampler
 from benchmarks.measure import BATCHES, Case, Group, Setting, Sides
 

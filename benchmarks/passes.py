@@ -15,7 +15,7 @@ from torch import Tensor
 import archlang
 from archlang.backend import Architecture
 from archlang.kernels import dropout as kernel
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from benchmarks.comparison import Trial, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides
 
@@ -76,7 +76,7 @@ _SIZES = {"vocab": 17, "words": 17, "classes": 10}
 
 def pair(name: str, size: Size, tiny: bool) -> tuple[Architecture, Architecture]:
     """With the pass and without it, the same weights."""
-    path = module_file(size.file)
+    path = library_file(size.file)
     assert path is not None
     statics: dict[str, Any] = {key: count for key, count in _SIZES.items() if key != "words" or size.model == "seq2seq"}
     statics.update((key, _TINY.get(key, value) if tiny else value) for key, value in size.statics.items())

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import archlang
 from archlang.backend import Architecture
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from benchmarks.comparison import Trial, cases_of, share_weights
 from benchmarks.handwritten_seq2seq import Seq2seq
 from benchmarks.measure import Case, Group, Setting, Sides
@@ -56,7 +56,7 @@ def pair(size: Size) -> tuple[Architecture, Seq2seq]:
     """Both modules with the same weights."""
     torch.manual_seed(0)
     theirs = Seq2seq(size.words, size.vocab, size.d, size.heads, size.ff, size.layers, size.dropout)
-    page = module_file("archlang.models.seq2seq")
+    page = library_file("archlang.models.seq2seq")
     assert page is not None
     statics = {name: getattr(size, name) for name in ("d", "heads", "ff", "layers", "words", "vocab", "dropout")}
     ours = archlang.load(page, "seq2seq", universal=True, relative=True, **statics)

@@ -19,7 +19,7 @@ from archlang import compile as compiler
 from archlang.backend.build import build
 from archlang.plan.plan import Plan
 from archlang.runs import runner
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
 from archlang.train.schedules import learning_rate
 from archlang.train.settings import Settings

@@ -1,4 +1,4 @@
-"""`archlang blocks`: the library."""
+"""`archlang blocks`: lists and documents the blocks of the library."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typer
 
 
 def blocks(
-    name: Annotated[str | None, typer.Argument(help="A block; without one, all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The name of a block. Without a name, list all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the blocks of the library, or print one: signature, equations, defaults and source.
+    """List the blocks of the library, or print one with signature, equations, defaults and source.
 
     Example: archlang blocks geometric_attention
     """

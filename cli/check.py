@@ -1,4 +1,4 @@
-"""`archlang check`: every mistake of a program, before any GPU time is spent."""
+"""`archlang check`: checks programs without running them."""
 
 from __future__ import annotations
 
@@ -16,46 +16,49 @@ from archlang.cli.files import arch_files
 
 def check(
     files: Annotated[list[Path], typer.Argument(help="Files or folders to check.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the mistakes as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
     plugin: Annotated[
-        Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is run: read it first.")
+        Path | None,
+        typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
     ] = None,
-    as_sarif: Annotated[bool, typer.Option("--sarif", help="Print the mistakes as SARIF 2.1.0.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print mistakes only.")] = False,
+    as_sarif: Annotated[bool, typer.Option("--sarif", help="Print errors and warnings as SARIF 2.1.0.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:
-    """Check programs: names, statics, shapes, lengths, causality, and that models fit their tasks.
+    """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
-    Nothing is run and torch is not needed. Ends with 1 if there are errors; warnings leave 0. With `--plugin`, the
-    classes of tasks of your own are made too, and held against their signatures.
+    Runs nothing and does not need torch. Exits with 1 if there are errors; warnings do not count. With `--plugin`, also
+    constructs the tasks that the file defines and compares them with their signatures.
 
     Example: archlang check recipes/gutlb.arch
     """
     from archlang import compile as compiler
 
     if as_json and as_sarif:
-        console.fail("`--json` and `--sarif` are two forms of the same output", "choose one of them", code=2)
+        console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
     paths = arch_files(files)
     with _rare_collections():
-        found = list({(str(d.span), d.code, d.message): d for path in paths for d in compiler.check(path)}.values())
-    errors = [diagnostic for diagnostic in found if diagnostic.is_error]
+        # Files that are used by several of the paths report their errors once.
+        unique = {(str(d.span), d.code, d.message): d for path in paths for d in compiler.check(path)}
+    diagnostics = list(unique.values())
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     if as_json or as_sarif:
         from archlang.diagnostics import render
 
-        print(render.to_json(found) if as_json else render.to_sarif(found))
+        print(render.to_json(diagnostics) if as_json else render.to_sarif(diagnostics))
     else:
-        console.show(found)
+        console.show(diagnostics)
         if not quiet:
-            console.out.print(_summary(len(paths), len(errors), len(found) - len(errors)))
+            console.out.print(_summary(len(paths), len(errors), len(diagnostics) - len(errors)))
     if errors:
         raise typer.Exit(1)
     if plugin is not None:
-        _make_tasks(paths, str(plugin))
+        _construct_tasks(paths, str(plugin))
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collects garbage rarely: most of what a check makes lives until its end, and to look through it again and again
-    takes a third of the time of a large file."""
+    """Raises the thresholds of the garbage collector: nearly all objects of a check live until its end, and tracing
+    them repeatedly takes a third of the time of a large file."""
     thresholds = gc.get_threshold()
     gc.set_threshold(50_000, 20, 50)
     try:
@@ -64,13 +67,13 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _make_tasks(paths: list[Path], plugin: str) -> None:
-    """Makes the tasks whose classes are in a plugin.
+def _construct_tasks(paths: list[Path], plugin: str) -> None:
+    """Constructs the tasks that a plugin defines.
 
     Raises:
-        TaskError: a class does not do what its signature says."""
+        TaskError: a class contradicts its signature."""
     from archlang import compile as compiler
-    from archlang.tasks.kit.make import check_sizes, is_own, make_task
+    from archlang.tasks.kit.make_task import check_sizes, is_own, make_task
 
     for path in paths:
         for name in compiler.recipes(path):

@@ -1,4 +1,4 @@
-"""Where commands print: results to the standard output, mistakes to the standard error."""
+"""Printing: results go to standard output, errors and warnings to standard error."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def prepare() -> None:
-    """Lets every sign be printed: pipes get UTF-8, as programs and JSON are, and a terminal that cannot show a sign its
-    number."""
+    """Makes every character printable: pipes get UTF-8, and a terminal gets `\\uXXXX` for a character that it cannot
+    show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def say(message: str, remedy: str = "") -> None:
-    """Says what went wrong, and what to do about it."""
-    err.print(Text.assemble(("error:", "bold red"), f" {_visible(message)}"))
+    """Prints an error message and its remedy."""
+    err.print(Text.assemble(("error:", "bold red"), f" {_escape_controls(message)}"))
     if remedy:
-        err.print(Text.assemble("  ", ("help:", "green"), f" {_visible(remedy)}"))
+        err.print(Text.assemble("  ", ("help:", "green"), f" {_escape_controls(remedy)}"))
 
 
 def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
-    """Says what went wrong, and ends: with 1 where the file or the data is wrong, with 2 for the command line."""
+    """Prints an error and exits: with 1 if a file or the data is wrong, with 2 if the command line is wrong."""
     say(message, remedy)
     raise typer.Exit(code)
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
-    """Prints mistakes with their source."""
+    """Prints diagnostics with excerpts of their source."""
     from archlang.diagnostics import render
 
     for diagnostic in diagnostics:
@@ -50,5 +50,5 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
             print(render.plain([diagnostic]), file=sys.stderr, end="")
 
 
-def _visible(text: str) -> str:
+def _escape_controls(text: str) -> str:
     return "\n".join(visible(line) for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""`archlang test`: blocks held to their signatures, numerically."""
+"""`archlang test`: tests extern blocks against their signatures, numerically."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ _CODE = 5
 def hold_blocks(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE] [BLOCK]...", help="A program, and blocks; without a program, of the library."),
+        typer.Argument(
+            metavar="[FILE] [BLOCK]...",
+            help="A program and its blocks, or blocks of the library; none: all.",
+        ),
     ] = None,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option("--plugin", help="A Python file of blocks of your own. It is run: read it first."),
+        typer.Option("--plugin", help="A Python file with blocks of your own. archlang runs it: read it first."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="Of the weights and of the samples.")] = 0,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Test longer samples too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON, and nothing else.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="The seed of weights and samples.")] = 0,
+    thorough: Annotated[bool, typer.Option("--thorough", help="Also test longer samples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Hold extern blocks to their signatures: result, reads, padding, batch mates, gradients, randomness, saving.
+    """Test extern blocks against their signatures: result, reads, padding, batch mates, gradients, randomness, saving.
 
-    Each block runs on small random samples at many statics and sizes. Ends with 1 if a block breaks its signature, and
-    prints the clause that it breaks with the input that shows it.
+    Runs each block on small random samples with many statics and sizes. For a block that violates its signature, prints
+    the clause and an input that shows the violation, and exits with 1.
 
     Example: archlang test attention gru
     """
@@ -52,9 +55,9 @@ def hold_blocks(
     require_trust(blocks, plugins)
     verdicts: list[Verdict] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    shown = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
-    # What a block prints is no verdict.
-    with redirect_stdout(sys.stderr), importable(plugins), shown as progress:
+    progress_bar = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
+    # A block may print; standard output is for verdicts.
+    with redirect_stdout(sys.stderr), importable(plugins), progress_bar as progress:
         bar = progress.add_task("testing", total=len(blocks))
         for block in blocks:
             progress.update(bar, description=block.name)
@@ -80,32 +83,33 @@ def _described(verdict: Verdict) -> dict[str, object]:
 
 
 def _print(verdicts: Sequence[Verdict]) -> None:
-    """A row for each block, a column for each property; why something was skipped stands below, by its number."""
-    skipped = dict.fromkeys(one.skipped for one in verdicts if one.skipped)
+    """Prints a row for each block and a column for each property, then the reasons for skipping by number."""
+    skipped = dict.fromkeys(verdict.skipped for verdict in verdicts if verdict.skipped)
     reasons = {reason: str(number) for number, reason in enumerate(skipped, start=1)}
     for row in _rows(verdicts, reasons):
         console.out.print(row)
     for reason, number in reasons.items():
         console.out.print(f"{number}  skipped: {reason}", markup=False)
-    blocks = dict.fromkeys(one.block for one in verdicts)
-    broken = dict.fromkeys(one.block for one in verdicts if one.mistake is not None)
+    blocks = dict.fromkeys(verdict.block for verdict in verdicts)
+    broken = dict.fromkeys(verdict.block for verdict in verdicts if verdict.mistake is not None)
     count = f"{len(blocks)} block{'s' * (len(blocks) != 1)}"
-    console.out.print(f"{count}, {f'{len(broken)} broken' if broken else 'all as their signatures say'}", markup=False)
+    verb = "violates its signature" if len(broken) == 1 else "violate their signatures"
+    console.out.print(f"{count}, {f'{len(broken)} {verb}' if broken else 'no violations'}", markup=False)
 
 
 def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:
-    """The lines of the table. Its columns are as wide as their titles, whatever the width of the terminal."""
+    """Yields the lines of the table. Columns are as wide as their titles and do not depend on the terminal."""
     from rich.text import Text
 
-    properties = list(dict.fromkeys(one.property for one in verdicts))
-    margin = max(len(one.block) for one in verdicts) + 2
+    properties = list(dict.fromkeys(verdict.property for verdict in verdicts))
+    margin = max(len(verdict.block) for verdict in verdicts) + 2
     yield Text("  ".join([" " * (margin - 2), *(name.ljust(_CODE) for name in properties)]), "bold")
-    for block in dict.fromkeys(one.block for one in verdicts):
+    for block in dict.fromkeys(verdict.block for verdict in verdicts):
         row = Text(block.ljust(margin))
-        for one in verdicts:
-            if one.block == block:
-                cell, style = _cell(one, reasons)
-                row.append(cell.center(max(_CODE, len(one.property))) + "  ", style)
+        for verdict in verdicts:
+            if verdict.block == block:
+                cell, style = _cell(verdict, reasons)
+                row.append(cell.center(max(_CODE, len(verdict.property))) + "  ", style)
         row.rstrip()
         yield row
 

@@ -84,9 +84,9 @@ def get(
 
     Example: archlang data get scan
     """
-    from archlang.data import needs
+    from archlang.data import required_files
 
-    wanted = needs.files(name, members or ())
+    wanted = required_files.files(name, members or ())
     shown = console.err if as_json else console.out
     told = []
     for file, place, digest in fetch_all(wanted, shown):
@@ -110,13 +110,13 @@ def verify(
 
     Example: archlang data verify scan
     """
-    from archlang.data import needs, store
+    from archlang.data import required_files, store
     from archlang.data.mistakes import DataError
     from archlang.data.registry import DATASETS
 
     told: list[dict[str, str | None]] = []
     wrong: list[DataError] = []
-    for file in [file for name in names or sorted(DATASETS) for file in needs.files(name)]:
+    for file in [file for name in names or sorted(DATASETS) for file in required_files.files(name)]:
         try:
             found = store.verify(file)
             state = _state(file, found is not None)
@@ -158,13 +158,13 @@ def path(
 
     Example: archlang data path scan
     """
-    from archlang.data import needs, store
+    from archlang.data import required_files, store
 
     place = store.folder()
     if name is not None:
-        place = place / needs.dataset(name).name
+        place = place / required_files.dataset(name).name
     if name is not None and member is not None:
-        needs.files(name, [member])
+        required_files.files(name, [member])
         found = store.find(name, member)
         if found is None:
             console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")
@@ -199,7 +199,7 @@ def show(
     from archlang import compile as compiler
     from archlang.pages.reports import data as report
     from archlang.tasks.kit import cache, mistakes
-    from archlang.tasks.kit.make import make_task
+    from archlang.tasks.kit.make_task import make_task
 
     chosen = compiler.task(task, parse_sets(sets), program)
     made = make_task(chosen.name, chosen.python, chosen.statics, "" if plugin is None else str(plugin))

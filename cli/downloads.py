@@ -53,9 +53,9 @@ def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[O
 def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
     """Fetches what the tasks of these plans read and is not at hand, if the user says so: by `--yes`, or to a question
     on a terminal."""
-    from archlang.data.needs import absent
-    from archlang.tasks.kit.make import make_task
-    from archlang.tasks.kit.published import Reading
+    from archlang.data.required_files import absent
+    from archlang.tasks.kit.make_task import make_task
+    from archlang.tasks.kit.published_files import Reading
 
     reads: dict[tuple[str, str], None] = {}
     known: set[str] = set()

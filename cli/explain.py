@@ -1,4 +1,4 @@
-"""`archlang explain`: the long form of a mistake."""
+"""`archlang explain`: the documentation of an error or warning."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from archlang.cli import console
 
 
 def explain(
-    code: Annotated[str | None, typer.Argument(help="A code such as E0401; without one, all are listed.")] = None,
+    code: Annotated[str | None, typer.Argument(help="A code such as E0401. Without a code, list all.")] = None,
 ) -> None:
-    """Explain a mistake by its code, with a program that has it and one that has not.
+    """Explain an error or warning by its code, with a failing and a corrected program.
 
     Example: archlang explain E0401
     """
@@ -21,17 +21,17 @@ def explain(
     from archlang.diagnostics import codes
     from archlang.diagnostics.names import did_you_mean
 
-    known = codes.titles()
+    titles = codes.titles()
     if code is None:
-        for name, title in known.items():
+        for name, title in titles.items():
             console.out.print(Text.assemble((name, "bold"), f"  {title}"))
         return
-    wanted = code.upper()
-    if wanted not in known:
-        near = did_you_mean(wanted, known)
-        remedy = f"did you mean {near}?" if near else "`archlang explain` lists them all"
+    code_upper = code.upper()
+    if code_upper not in titles:
+        near = did_you_mean(code_upper, titles)
+        remedy = f"did you mean {near}?" if near else "`archlang explain` lists all codes"
         console.fail(f"there is no code {code}", remedy, code=2)
-    page = codes.explain(wanted)
+    page = codes.explain(code_upper)
     if console.out.is_terminal:
         from rich.markdown import Markdown
 

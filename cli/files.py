@@ -1,4 +1,4 @@
-"""The `.arch` files that a command line names."""
+"""Finds the `.arch` files that a command line names."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from archlang.cli import console
 
 
 def arch_files(paths: Iterable[Path]) -> list[Path]:
-    """The named files, and those below the named folders; what lies below `.venv` and the like is somebody else's."""
-    found: list[Path] = []
+    """Returns the named files and the `.arch` files in the named folders, except in hidden folders such as `.venv`."""
+    files: list[Path] = []
     for path in paths:
-        # Unlike `Path.is_dir`, false also for a name that no file can have: reading the file says so.
+        # Unlike `Path.is_dir`, returns False for a name that no file can have; reading the file reports it.
         if not os.path.isdir(path):
-            found.append(path)
+            files.append(path)
             continue
         inside = [file for file in sorted(path.rglob("*.arch")) if not (_hidden(file, path) or file.is_dir())]
         if not inside:
-            console.fail(f"the folder `{path}` holds no .arch file", "name a file, or another folder")
-        found.extend(inside)
-    return found
+            console.fail(f"the folder `{path}` contains no .arch file", "name a file, or another folder")
+        files.extend(inside)
+    return files
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -1,10 +1,8 @@
-"""`archlang fmt`: one layout for every program."""
+"""`archlang fmt`: formats programs in place."""
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,15 +19,13 @@ _PIPE = Path("-")
 
 
 def fmt(
-    files: Annotated[
-        list[Path], typer.Argument(help="Files or folders; `-` for the standard input.", show_default=False)
-    ],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; end with 1 if a file would change.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print what would change.")] = False,
+    files: Annotated[list[Path], typer.Argument(help="Files or folders; `-` for standard input.", show_default=False)],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:
-    """Format programs in place. Comments stay, and the meaning never changes.
+    """Format programs in place. Comments and meaning stay the same.
 
-    A file that cannot be parsed is left as it is.
+    A file with syntax errors is not changed.
 
     Example: archlang fmt recipes/
     """
@@ -39,7 +35,7 @@ def fmt(
 
     piped = files == [_PIPE]
     if _PIPE in files and not piped:
-        console.fail("`-` is the standard input, which is formatted alone", "name the files in another call", code=2)
+        console.fail("`-` cannot be combined with files", "format the files in a separate call", code=2)
     paths = files if piped else arch_files(files)
     changed = failed = 0
     for path in paths:
@@ -62,7 +58,7 @@ def fmt(
             _replace(path, text)
             console.out.print(f"formatted {path}", markup=False)
     if not diff and not piped:
-        console.out.print(_summary(changed, len(paths) - changed - failed, failed))
+        console.out.print(_summary(changed, len(paths) - changed - failed, failed, check))
     if failed or (check and changed):
         raise typer.Exit(1)
 
@@ -79,24 +75,16 @@ def _difference(source: Source, text: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _summary(changed: int, same: int, failed: int) -> str:
-    parts = [f"{changed} changed", f"{same} left as {'it is' if same == 1 else 'they are'}"]
-    return ", ".join([*parts, f"{failed} with mistakes"] if failed else parts)
+def _summary(changed: int, same: int, failed: int, dry_run: bool) -> str:
+    verb = "would change" if dry_run else "changed"
+    parts = [f"{changed} {verb}", f"{same} unchanged"]
+    return ", ".join([*parts, f"{failed} with syntax errors"] if failed else parts)
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes a file beside the old one and renames it, so that no half of it is ever seen."""
+    from archlang.files.atomic import write_atomically
+
     try:
-        # A link goes on being one.
-        target = path.resolve(strict=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(target.stat().st_mode)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(path.resolve(strict=True), text)  # a link stays a link
     except OSError as error:
-        console.fail(f"`{path}` cannot be written: {error.strerror}", "the file is as it was")
+        console.fail(f"`{path}` cannot be written: {error.strerror}", "the file was not changed")

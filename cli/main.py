@@ -1,4 +1,4 @@
-"""The command `archlang`: its sub-commands, and how each way to fail ends."""
+"""The command `archlang`: its subcommands, and the exit code of each kind of failure."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ app.add_typer(runs.app)
 app.add_typer(data.app)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"archlang {archlang.__version__}")
         raise typer.Exit
 
@@ -70,14 +70,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Runs the command line; whatever goes wrong ends in a message and an exit code."""
+    """Runs the command line. Every failure ends with a message and an exit code, never with a traceback."""
     console.prepare()
     try:
         app()
@@ -90,12 +90,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of a pipe has gone: nobody is left to tell.
+        # The reader has closed the pipe, as `head` does. Python would write to it once more on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
         if os.environ.get("ARCHLANG_DEBUG"):
             raise
-        remedy = "this is a mistake in archlang; set ARCHLANG_DEBUG=1 to see where, and please report it"
+        remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
         console.say(f"internal error: {type(error).__name__}: {error}", remedy)
         sys.exit(70)

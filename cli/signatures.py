@@ -1,4 +1,4 @@
-"""Signatures with their documentation, as `blocks` and `tasks` print them."""
+"""Prints signatures with their documentation, for `blocks` and `tasks`."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Definition, Extern
 
 Item = Definition | Extern
-
-
-Told = Callable[[Item], Mapping[str, object]]
+FactsOf = Callable[[Item], Mapping[str, object]]
 
 
 def list_or_show(
-    what: str, items: Mapping[str, Item], name: str | None, as_json: bool, more: Told = lambda item: {}
+    kind: str, items: Mapping[str, Item], name: str | None, as_json: bool, more_facts: FactsOf = lambda item: {}
 ) -> None:
-    """One line for each item, or all about one; `more` tells of one what its signature does not."""
+    """Prints one line for each item, or everything about the item called `name`.
+
+    `kind` is "block" or "task". `more_facts` returns facts about an item that its signature does not state."""
     if name is not None and name not in items:
         # `panm` for `models.panm.panm`.
         ends = [key for key in items if key.rpartition(".")[2] == name]
         name = ends[0] if len(ends) == 1 else name
     if name is not None and name not in items:
         near = did_you_mean(name, items)
-        remedy = f"did you mean `{near}`?" if near else f"`archlang {what}s` lists them"
-        console.fail(f"no {what} is called `{name}`", remedy, code=2)
+        remedy = f"did you mean `{near}`?" if near else f"`archlang {kind}s` lists all {kind}s"
+        console.fail(f"there is no {kind} `{name}`", remedy, code=2)
     if as_json:
-        found = {name: items[name]} if name is not None else items
-        told = [{**_facts(key, item), **more(item)} for key, item in found.items()]
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        selected = {name: items[name]} if name is not None else items
+        facts = [{**_facts(key, item), **more_facts(item)} for key, item in selected.items()]
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif name is not None:
-        _show(name, items[name], more(items[name]))
+        _show(name, items[name], more_facts(items[name]))
     else:
         _list(items)
 
 
 def _list(items: Mapping[str, Item]) -> None:
-    """One line for each item, cut at the edge of a terminal; those of a library module below a `use` line."""
+    """Prints one line for each item, truncated to the terminal's width, below a `use` line for each module."""
     width = max(len(key.rpartition(".")[2]) for key in items) + 2
     module = ""
-    for key, item in sorted(items.items(), key=lambda one: one[0].rpartition(".")[0]):
+    for key, item in sorted(items.items(), key=lambda pair: pair[0].rpartition(".")[0]):
         head, _, name = key.rpartition(".")
         if head != module:
             module = head
@@ -58,7 +58,7 @@ def _list(items: Mapping[str, Item]) -> None:
 
 
 def signature(item: Item) -> str:
-    """The signature as one would write it, without its `##` lines."""
+    """Returns the signature as source text, without documentation."""
     statics = ",\n    ".join(unparse(parameter) for parameter in item.signature.statics)
     inputs = ", ".join(unparse(parameter) for parameter in item.signature.inputs)
     result = f" -> {unparse(item.signature.result)}" if item.signature.result is not None else ""

@@ -10,7 +10,7 @@ import typer
 from archlang.syntax.tree import Definition, Extern
 
 if TYPE_CHECKING:
-    from archlang.tasks.kit.base import Task
+    from archlang.tasks.kit.task import Task
 
 Item = Definition | Extern
 

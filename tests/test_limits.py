@@ -13,17 +13,17 @@ from archlang import compile as compiler
 from archlang.compile import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Budget, limited
-from archlang.diagnostics.report import MOST_ERRORS, MOST_WARNINGS
+from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
 from archlang.elaborate.calls import _DEEPEST as DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
 from archlang.elaborate.regions import LARGEST as MOST_OPERATIONS
 from archlang.elaborate.regions import MOST_LOOP_STEPS
 from archlang.elaborate.signature import LARGEST_SIZE
-from archlang.names.modules import MOST_USES
+from archlang.names.resolve import MOST_USES
 from archlang.plan import grid as points
 from archlang.plan.grid import MOST_POINTS
 from archlang.plan.recipe import MOST_VARIED
-from archlang.syntax.build import DEEPEST
+from archlang.syntax.builders import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import LONGEST_WORD, MOST_WORDS
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -132,3 +133,15 @@ def test_what_a_wheel_installs_works_away_from_the_project(wheel: zipfile.ZipFil
 def test_an_editable_installation_leaks_no_other_name(tmp_path: Path) -> None:
     program = "import importlib.util as u; print([n for n in ('blocks', 'cli', 'recipes') if u.find_spec(n)])"
     assert python(tmp_path, "-c", program).stdout == "[]\n"
+
+
+def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
+    (sentence,) = re.findall(r"It needs Python (.*)\.\n", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert re.findall(r"3\.\d+", matrix) == re.findall(r"3\.\d+", sentence)
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {archlang.__version__}\n" in citation

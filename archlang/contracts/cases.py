@@ -11,8 +11,12 @@ from archlang.elaborate.application import Applied
 from archlang.elaborate.frame import Builder, Flow
 from archlang.elaborate.signature import Binding, parameter_kind
 from archlang.graph.graph import Instance
-from archlang.names.evaluate import Bound, InstanceValue, Value
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
+from archlang.names.values import (
+    Bound,
+    InstanceValue,
+    Value,
+)
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
 from archlang.syntax.walk import walk
@@ -129,7 +133,7 @@ class _Search:
         self.declaration = declaration
         self.tables = tables
         self.parameters = declaration.item.signature.statics
-        self.kinds = {one.name: parameter_kind(one, declaration.module) for one in self.parameters}
+        self.kinds = {one.name: parameter_kind(one, declaration.file) for one in self.parameters}
 
     def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True) -> Case | None:
         """The first case in which some statics have these values. If it `is_small`, large defaults are left."""

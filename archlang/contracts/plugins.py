@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from archlang.contracts import mistakes
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
 from archlang.syntax.tree import Extern
-from archlang.tasks.kit.make import import_plugin
+from archlang.tasks.kit.make_task import import_plugin
 
 _LIBRARY = "archlang.blocks."
 

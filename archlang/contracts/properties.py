@@ -19,7 +19,7 @@ from archlang.contracts.subject import Subject
 from archlang.contracts.tables import tables
 from archlang.contracts.tallies import halting
 from archlang.contracts.verdict import Broken, Skipped, Verdict
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
 
 # Each raises `Broken` or `Skipped`, or returns. `result` comes first: without it nothing else can be tested.
 PROPERTIES: Mapping[str, Callable[[Subject], None]] = {

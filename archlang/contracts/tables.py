@@ -10,8 +10,13 @@ from typing import get_type_hints
 from archlang.contracts.cases import Case, Table, cases
 from archlang.elaborate.signature import parameter_kind
 from archlang.names import library
-from archlang.names.evaluate import BlockValue, Bound, InstanceValue, Value
-from archlang.names.modules import Declaration, prelude
+from archlang.names.resolve import Declaration, prelude
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    InstanceValue,
+    Value,
+)
 from archlang.syntax.tree import Extern, Name, StaticParameter
 from archlang.syntax.walk import walk
 from archlang.types import Dim
@@ -22,7 +27,7 @@ def tables(declaration: Declaration) -> dict[str, Table] | str:
     """A table for each static that is a block; where there is none, the name of the static."""
     found: dict[str, Table] = {}
     for parameter in declaration.item.signature.statics:
-        if parameter_kind(parameter, declaration.module) == "block":
+        if parameter_kind(parameter, declaration.file) == "block":
             table = next(_candidates(declaration, parameter), None)
             if table is None:
                 return parameter.name
@@ -39,11 +44,11 @@ def _candidates(declaration: Declaration, static: StaticParameter) -> Iterator[T
         if isinstance(node, Name) and len(node.parts) == 2 and node.parts[0] == static.name
     }
     wanted = _annotation(declaration, static.name)
-    externs = [one for one in declaration.module.own.values() if isinstance(one.item, Extern)]
+    externs = [one for one in declaration.file.own.values() if isinstance(one.item, Extern)]
     externs += [prelude(item) for item in library.blocks().values() if isinstance(item, Extern)]
     externs.sort(key=lambda one: getattr(one.item, "python", "").partition(":")[2] != wanted)
     for other in externs:
-        kinds = {parameter_kind(one, other.module) for one in other.item.signature.statics}
+        kinds = {parameter_kind(one, other.file) for one in other.item.signature.statics}
         if other.name == declaration.name or "block" in kinds:
             continue
         case = next(iter(cases(other, {})), None)

@@ -9,7 +9,7 @@ from archlang import compile as compiler
 from archlang.contracts import mistakes
 from archlang.diagnostics import ProgramError
 from archlang.names import library
-from archlang.names.modules import Declaration, Loader, prelude
+from archlang.names.resolve import Declaration, Loader, prelude
 from archlang.syntax.tree import Extern
 
 

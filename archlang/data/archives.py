@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import secrets
 import shutil
 import tarfile
 import zlib
@@ -23,10 +21,11 @@ from typing import BinaryIO
 from filelock import FileLock
 
 from archlang.data import mistakes
-from archlang.data.checked import digest_of
+from archlang.data.compression import Stored
+from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest
-from archlang.data.packing import Stored
 from archlang.data.registry import Held
+from archlang.files.atomic import atomic_folder
 from archlang.source.cache_folder import cache_folder
 
 _MANIFEST = "manifest.json"
@@ -81,15 +80,13 @@ def _unpacked(place: Path, digest: Digest, holds: Sequence[Held]) -> Path:
 
 
 def _unpack(place: Path, holds: Sequence[Held], unpacked: Path) -> None:
-    beside = unpacked.with_name(f".{unpacked.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    beside.mkdir()
-    try:
+    with atomic_folder(unpacked, durable=False) as unfinished:
         digests: dict[str, str] = {}
         for name, stream in _files(place):
             wanted = _member(name, holds)
             if wanted is None:
                 continue
-            file = beside / wanted
+            file = unfinished / wanted
             file.parent.mkdir(parents=True, exist_ok=True)
             whole = hashlib.sha256()
             with file.open("wb") as target:
@@ -97,11 +94,7 @@ def _unpack(place: Path, holds: Sequence[Held], unpacked: Path) -> None:
                     whole.update(chunk)
                     target.write(chunk)
             digests[wanted] = whole.hexdigest()
-        (beside / _MANIFEST).write_text(json.dumps(digests), encoding="utf-8")
-        shutil.rmtree(unpacked, ignore_errors=True)
-        beside.rename(unpacked)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        (unfinished / _MANIFEST).write_text(json.dumps(digests), encoding="utf-8")
 
 
 def _read(place: Path, stream: BinaryIO) -> bytes:

@@ -16,9 +16,10 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 
 from archlang.data import mistakes, store
+from archlang.data.compression import Stored
 from archlang.data.digests import Digest
-from archlang.data.packing import Stored
 from archlang.data.registry import OfficialFile
+from archlang.files.os_errors import os_errors_as
 
 if TYPE_CHECKING:
     from requests import Response
@@ -78,7 +79,7 @@ def _whole(file: OfficialFile) -> Arrived | None:
 def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
     """One process at a time fetches a file."""
     lock = FileLock(place.with_name(f".{place.name}.lock"))
-    with _telling(place):
+    with os_errors_as(mistakes.not_written, place):
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
@@ -94,10 +95,10 @@ def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
 def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -> Arrived:
     """Fetches a file; the lock is held."""
     part = _Part(file, place)
-    with _telling(place):
+    with os_errors_as(mistakes.not_written, place):
         continued = part.begin()
     try:
-        with _telling(place):
+        with os_errors_as(mistakes.not_written, place):
             part.download(watcher, sleep)
             if continued and not part.is_right():
                 # What an earlier attempt had left may be what is wrong.
@@ -111,15 +112,6 @@ def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) ->
     except mistakes.DataError:
         part.remove()
         raise
-
-
-@contextmanager
-def _telling(place: Path) -> Iterator[None]:
-    """Says which file it is that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise mistakes.not_written(place, error.strerror or error) from error
 
 
 class _Part:

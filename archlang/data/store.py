@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archlang.data import archives, mistakes
-from archlang.data.checked import digest_of
+from archlang.data.compression import ENDINGS, Stored
+from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest, Rule
-from archlang.data.packing import ENDINGS, Stored
 from archlang.data.registry import DATASETS, OfficialFile, official
 from archlang.source.cache_folder import cache_folder
 

@@ -1,5 +1,5 @@
 """Mistakes as data, and their rendering."""
 
-from archlang.diagnostics.diagnostic import ArchlangError, Diagnostic, Label, ProgramError
+from archlang.diagnostics.diagnostic import ArchlangError, Diagnostic, Label, ProgramError, Report
 
-__all__ = ["ArchlangError", "Diagnostic", "Label", "ProgramError"]
+__all__ = ["ArchlangError", "Diagnostic", "Label", "ProgramError", "Report"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from archlang.source import Span
@@ -31,6 +31,10 @@ class Diagnostic:
     @property
     def is_error(self) -> bool:
         return self.code.startswith("E")
+
+
+# What a phase calls for each mistake that it finds.
+Report = Callable[[Diagnostic], None]
 
 
 class ArchlangError(Exception):

@@ -10,7 +10,12 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.frame import Flow
 from archlang.elaborate.signature import LARGEST_SIZE, Binding
 from archlang.graph.graph import Instance
-from archlang.names.evaluate import BlockValue, InstanceValue, Unknown, Value
+from archlang.names.values import (
+    BlockValue,
+    InstanceValue,
+    Unknown,
+    Value,
+)
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
 from archlang.syntax.walk import walk

@@ -10,14 +10,14 @@ from archlang.elaborate.frame import Builder, Flow, Frame, Place
 from archlang.elaborate.regions import Regions
 from archlang.graph.graph import Instance, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.resolve import Declaration
+from archlang.names.values import (
     BlockValue,
     Bound,
     InstanceValue,
     Unknown,
     describe,
 )
-from archlang.names.modules import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import (
     ConditionalType,

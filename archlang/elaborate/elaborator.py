@@ -11,13 +11,13 @@ from archlang.elaborate.loops import Loops
 from archlang.elaborate.regions import TooLarge
 from archlang.graph.graph import Graph, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.resolve import Declaration
+from archlang.names.values import (
     BlockValue,
     Bound,
     InstanceValue,
     Unknown,
 )
-from archlang.names.modules import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,

@@ -7,7 +7,7 @@ from archlang.elaborate.calls import Calls
 from archlang.elaborate.frame import Flow, Frame
 from archlang.graph.graph import NUMBER
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.values import (
     InstanceValue,
     Unknown,
     describe,

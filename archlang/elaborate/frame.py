@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from archlang.elaborate.signature import Binding
 from archlang.graph.graph import Input, Node
-from archlang.names.evaluate import Bound, Data, InstanceValue, Length
+from archlang.names.values import (
+    Bound,
+    Data,
+    InstanceValue,
+    Length,
+)
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Body, Halting, If, Let, Move, Repeat, Scan, Stack, Statement
 from archlang.types import Type

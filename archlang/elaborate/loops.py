@@ -10,7 +10,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Builder, Flow, Frame, Place, moved_names
 from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.values import (
     InstanceValue,
     Unknown,
     describe,

@@ -12,14 +12,14 @@ from archlang.elaborate.frame import Builder, Flow, Frame
 from archlang.elaborate.signature import Binding, settle
 from archlang.graph.graph import Input, Instance, Node, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
     BlockValue,
     Bound,
-    Evaluator,
     Unknown,
     Value,
 )
-from archlang.names.modules import Declaration, Module
 from archlang.source import Span
 from archlang.syntax.tree import (
     Call,
@@ -151,8 +151,8 @@ class Regions:
 
         return Evaluator(frame.lookup, names, self._module(frame), self.report, configure)
 
-    def _module(self, frame: Frame) -> Module:
-        return frame.binding.declaration.module
+    def _module(self, frame: Frame) -> ResolvedFile:
+        return frame.binding.declaration.file
 
     def _id(self) -> str:
         self._ids += 1

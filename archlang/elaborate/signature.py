@@ -6,17 +6,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import (
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
     KINDS,
     MISFIT,
     BlockValue,
     Bound,
     Data,
-    Evaluator,
     Length,
     Unknown,
     Value,
@@ -24,7 +25,6 @@ from archlang.names.evaluate import (
     describe,
     show,
 )
-from archlang.names.modules import Declaration, Module
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
@@ -47,8 +47,6 @@ from archlang.syntax.tree import (
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
 
-Report = Callable[[Diagnostic], None]
-
 # How many sizes each written type has. `data` is `seq` or `vec`; `logits` is either by its sizes.
 _SIZES = {
     "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
@@ -62,7 +60,7 @@ LARGEST_SIZE = 1 << 24
 """No axis has more entries: what is larger does not fit into memory, or is a mistake."""
 
 
-def parameter_kind(parameter: StaticParameter, module: Module) -> str | None:
+def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
     """The kind of a static: as written, or as its default shows."""
     if parameter.kind is not None:
         return parameter.kind if parameter.kind in KINDS else None
@@ -80,7 +78,7 @@ def parameter_kind(parameter: StaticParameter, module: Module) -> str | None:
         case Name(parts=parts):
             if len(parts) > 1:
                 return "path"
-            return "block" if module.find(parts[0]) is not None else "symbol"
+            return "block" if file.find(parts[0]) is not None else "symbol"
         case Binary(operator="+" | "-" | "*" | "/" | "%"):
             return "int"
     return None
@@ -122,7 +120,7 @@ def settle(
             continue
         places[parameter.name] = argument.span
         given[parameter.name] = Bound(
-            static_value(parameter, argument.value, evaluator, declaration.module, report), argument.value.span
+            static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
     return given
 
@@ -132,10 +130,10 @@ def _declared(declaration: Declaration) -> Span:
 
 
 def static_value(
-    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, module: Module, report: Report
+    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, file: ResolvedFile, report: Report
 ) -> Value:
     """The value of one static, of its kind."""
-    kind = parameter_kind(parameter, module)
+    kind = parameter_kind(parameter, file)
     value = evaluator.value(expression, kind)
     if kind is None:
         return value
@@ -182,10 +180,10 @@ class Binding:
     def __post_init__(self) -> None:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
-        module = self.declaration.module
-        self.evaluator = Evaluator(self.lookup, self.known, module, self.report, self.configure)
+        file = self.declaration.file
+        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self.configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, module, self.report, self.configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -209,10 +207,10 @@ class Binding:
         return self.ambient.get(name)
 
     def _default(self, parameter: StaticParameter) -> Bound:
-        module = self.declaration.module
+        file = self.declaration.file
         if parameter.default is not None:
-            return Bound(static_value(parameter, parameter.default, self.evaluator, module, self.report), None)
-        kind = parameter_kind(parameter, module)
+            return Bound(static_value(parameter, parameter.default, self.evaluator, file, self.report), None)
+        kind = parameter_kind(parameter, file)
         if self.generic:
             return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
         self.report(

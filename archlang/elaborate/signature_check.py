@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.elaborate import mistakes
 from archlang.elaborate.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import KINDS, Bound
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
+from archlang.names.values import (
+    KINDS,
+    Bound,
+)
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
@@ -22,7 +24,6 @@ from archlang.types.causality import MANNERS
 CAVEATS = ("padding", "batch", "random", "training", "gradients")
 
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-Report = Callable[[Diagnostic], None]
 
 
 def check_signature(declaration: Declaration, report: Report) -> None:
@@ -38,7 +39,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
             report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
-        elif static.kind is None and parameter_kind(static, declaration.module) is None:
+        elif static.kind is None and parameter_kind(static, declaration.file) is None:
             report(name_mistakes.unclear_kind(static.span, static.name))
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))

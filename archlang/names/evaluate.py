@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.names import mistakes
-from archlang.names.modules import Declaration, Module
-from archlang.source import Span
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    Data,
+    InstanceValue,
+    Length,
+    Unknown,
+    Value,
+    as_float,
+    describe,
+    equal,
+    may_be_symbol,
+)
 from archlang.syntax.tree import (
     Binary,
     Boolean,
@@ -27,75 +39,21 @@ from archlang.syntax.tree import (
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
 
-KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "file")
 _LARGEST = 2**53
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A static of a known kind whose value is not known: a block is checked on its own, without a call."""
-
-    kind: str
-
-
-@dataclass(frozen=True, eq=False)
-class BlockValue:
-    """A block as a static, with the statics that are settled already."""
-
-    declaration: Declaration
-    settled: Mapping[str, Bound] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class InstanceValue:
-    """An instance named by `let`: calls of it share the weights at `path`."""
-
-    name: str
-    block: BlockValue
-    path: str
-    span: Span
-    features: dict[str, Dim] = field(default_factory=dict)
-
-
-# Whole numbers are sizes (`Dim`), so that they may be symbolic. None: a mistake was already reported.
-Value = Dim | float | bool | str | Symbol | Interval | tuple["Value", ...] | BlockValue | InstanceValue | Unknown | None
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A static with its value and the place that gave it."""
-
-    value: Value
-    span: Span | None
-
-
-@dataclass(frozen=True)
-class Data:
-    """A name that flows at run time, as seen from between brackets."""
-
-    span: Span
-
-
-@dataclass(frozen=True)
-class Length:
-    """A length, as seen from where a static is expected; `span` is where it was bound."""
-
-    span: Span
-
 
 Lookup = Callable[[str], Bound | Data | Length | None]
 
 
 @dataclass
 class Evaluator:
-    """Evaluates static expressions where `lookup` gives the names in sight and `module` the blocks.
+    """Evaluates static expressions where `lookup` gives the names in sight and `file` the blocks.
 
     `configure` turns `attention[heads = 4]` into a block with settled statics; the binder of calls gives it."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
-    module: Module
-    report: Callable[[Diagnostic], None]
+    file: ResolvedFile
+    report: Report
     configure: Callable[[Call, Declaration | BlockValue], Value]
 
     def value(self, expression: Expression, kind: str | None) -> Value:
@@ -156,7 +114,7 @@ class Evaluator:
         if kind in ("path", "file"):
             return Symbol(name.text)
         found = self.lookup(name.parts[0])
-        if kind == "symbol" and not (isinstance(found, Bound) and _may_be_symbol(found.value)):
+        if kind == "symbol" and not (isinstance(found, Bound) and may_be_symbol(found.value)):
             return Symbol(name.text)
         if isinstance(found, Data):
             self.report(mistakes.data_in_static(name.span, name.text, found.span))
@@ -168,13 +126,13 @@ class Evaluator:
             if len(name.parts) == 1:
                 return found.value
             return self._attribute(name, found)
-        declaration = self.module.find(name.text)
+        declaration = self.file.find(name.text)
         if declaration is not None:
             return BlockValue(declaration)
         if kind is None:
             return Symbol(name.text)
         if kind == "block":
-            self.report(mistakes.unknown_block(name.span, name.text, self.module.names()))
+            self.report(mistakes.unknown_block(name.span, name.text, self.file.names()))
         else:
             self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
@@ -214,9 +172,9 @@ class Evaluator:
                 return found.value
             self.report(mistakes.not_a_block(callee.span, callee.text, describe(found.value)))
             return None
-        declaration = self.module.find(callee.text)
+        declaration = self.file.find(callee.text)
         if declaration is None:
-            self.report(mistakes.unknown_block(callee.span, callee.text, self.module.names()))
+            self.report(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
             return None
         return self.configure(call, declaration)
 
@@ -270,10 +228,10 @@ class Evaluator:
             return Unknown("bool" if operator in ("<", "<=", ">", ">=") else "float")
         if isinstance(left, Dim) and isinstance(right, Dim):
             return self._whole(node, left, right)
-        first, second = _as_float(left), _as_float(right)
+        first, second = as_float(left), as_float(right)
         if first is None or second is None:
-            bad = node.left if _as_float(left) is None else node.right
-            value = left if _as_float(left) is None else right
+            bad = node.left if as_float(left) is None else node.right
+            value = left if as_float(left) is None else right
             if isinstance(value, Dim):
                 return Unknown("float")
             self.report(
@@ -345,7 +303,7 @@ class Evaluator:
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":
-            same = _equal(left, right)
+            same = equal(left, right)
             if same is None:
                 return Unknown("bool")
             return same if node.operator == "==" else not same
@@ -353,7 +311,7 @@ class Evaluator:
             number = left.constant
             return Unknown("bool") if number is None else right.low <= number <= right.high
         if isinstance(right, tuple):
-            found = [_equal(left, item) for item in right]
+            found = [equal(left, item) for item in right]
             if True in found:
                 return True
             return Unknown("bool") if None in found else False
@@ -367,12 +325,7 @@ class Evaluator:
         if not isinstance(expression, Name) or len(expression.parts) != 1:
             return False
         found = self.lookup(expression.parts[0])
-        return isinstance(found, Bound) and found.value is not None and _may_be_symbol(found.value)
-
-
-def _may_be_symbol(value: Value) -> bool:
-    """Whether a static is a symbol, as far as is known."""
-    return value is None or isinstance(value, Symbol) or (isinstance(value, Unknown) and value.kind == "symbol")
+        return isinstance(found, Bound) and found.value is not None and may_be_symbol(found.value)
 
 
 def _order(operator: str, difference: float) -> bool:
@@ -384,117 +337,3 @@ def _order(operator: str, difference: float) -> bool:
         case ">":
             return difference > 0
     return difference >= 0
-
-
-def _equal(left: Value, right: Value) -> bool | None:
-    if isinstance(left, Dim) and isinstance(right, Dim):
-        difference = (left - right).constant
-        return None if difference is None else difference == 0
-    first, second = _as_float(left), _as_float(right)
-    if first is not None and second is not None:
-        return first == second
-    if isinstance(left, Dim) or isinstance(right, Dim):
-        return None if {type(left), type(right)} <= {Dim, float} else False
-    return type(left) is type(right) and left == right
-
-
-def _as_float(value: Value) -> float | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float):
-        return value
-    if isinstance(value, Dim) and value.constant is not None:
-        return float(value.constant)
-    return None
-
-
-def describe(value: Value) -> str:
-    """A value in the user's words, for messages."""
-    match value:
-        case bool():
-            return f"`{str(value).lower()}`"
-        case Dim():
-            number = value.constant
-            return f"the whole number `{value}`" if number is not None else f"the size `{value}`"
-        case float():
-            return f"the number `{value}`"
-        case str():
-            return "a text"
-        case Symbol():
-            return f"the word `{value}`"
-        case Interval():
-            return f"the range `{value}`"
-        case tuple():
-            return "a list"
-        case BlockValue():
-            return f"the block `{value.declaration.name}`"
-        case InstanceValue():
-            return f"the instance `{value.name}`"
-        case Unknown():
-            return f"a static of kind `{value.kind}`"
-    return "nothing"
-
-
-def show(value: Value) -> str:
-    """A value as it would be written in a program."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            return f'"{value}"'
-        case tuple():
-            return f"[{', '.join(show(item) for item in value)}]"
-        case BlockValue():
-            return value.declaration.name
-        case InstanceValue():
-            return value.name
-        case Unknown():
-            return "…"
-    return str(value)
-
-
-def coerce(value: Value, kind: str) -> Value | Unknown:
-    """The value as one of `kind`; `Unknown("")` if it is of another kind."""
-    match kind, value:
-        case (_, None) | (_, Unknown()):
-            return value
-        case "int", Dim():
-            return value
-        case "float", float():
-            return value
-        case "float", Dim():
-            number = value.constant
-            return Unknown("float") if number is None else float(number)
-        case ("bool", bool()) | ("symbol", Symbol()) | ("path", Symbol()) | ("range", Interval()) | ("list", tuple()):
-            return value
-        case "file", str():
-            return value
-        case "block", BlockValue() | InstanceValue():
-            return value
-        case "range", Dim():
-            number = value.constant
-            return Unknown("range") if number is None else Interval(number, number)
-    return MISFIT
-
-
-MISFIT = Unknown("")
-
-
-def kind_of(value: Value) -> str | None:
-    """The kind that a default shows."""
-    match value:
-        case bool():
-            return "bool"
-        case Dim():
-            return "int"
-        case float():
-            return "float"
-        case Symbol():
-            return "path" if "." in value.text else "symbol"
-        case Interval():
-            return "range"
-        case tuple():
-            return "list"
-        case BlockValue() | InstanceValue():
-            return "block"
-    return None

@@ -87,7 +87,7 @@ def optimizers() -> Mapping[str, Extern]:
     return {name: item for name in sorted(optimizer_names()) if (item := optimizer(name)) is not None}
 
 
-def module_file(dotted: str) -> Path | None:
+def library_file(dotted: str) -> Path | None:
     """The file of `use archlang.a.b`: `blocks/a/b.arch`."""
     head, *rest = dotted.split(".")
     if head != "archlang" or not rest:
@@ -97,7 +97,7 @@ def module_file(dotted: str) -> Path | None:
     return file if os.path.isfile(file) else None
 
 
-def module_names() -> tuple[str, ...]:
+def library_files() -> tuple[str, ...]:
     """Every module that `use` can bring in."""
     files = sorted(BLOCKS.glob("**/*.arch"))
     return tuple("archlang." + ".".join(file.relative_to(BLOCKS).with_suffix("").parts) for file in files)

@@ -137,7 +137,7 @@ def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Di
     )
 
 
-def unknown_module(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0211",
         f"the library has no module `{name}`",

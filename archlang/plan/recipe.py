@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from math import prod
 
-from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics import Diagnostic, Label, Report
 from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.application import plain
@@ -20,8 +20,14 @@ from archlang.graph.graph import Graph, Node
 from archlang.graph.prune import normalize
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import BlockValue, Bound, Evaluator, Unknown, Value
-from archlang.names.modules import Declaration, Module, prelude
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile, prelude
+from archlang.names.values import (
+    BlockValue,
+    Bound,
+    Unknown,
+    Value,
+)
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Chosen, Plan, PublishedResult
@@ -50,7 +56,6 @@ from archlang.syntax.tree import (
 from archlang.types import Dim, Type
 from archlang.types.statics import Interval, StaticValue
 
-Report = Callable[[Diagnostic], None]
 # Values that a range after `vary` stands for.
 MOST_VARIED = 10_000
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
@@ -105,7 +110,7 @@ def parts_of(recipe: Recipe, report: Report) -> Parts:
 class Planner:
     """Holds one recipe together. `report` gets what is wrong; a plan comes out only where nothing is."""
 
-    module: Module
+    file: ResolvedFile
     parts: Parts
     report: Report
     sets: Mapping[str, Setting] = field(default_factory=dict)
@@ -139,13 +144,13 @@ class Planner:
 
     def _task(self) -> Declaration | None:
         """A task of the file's own, or a shipped one."""
-        own = self.module.tasks
+        own = self.file.tasks
         if self.parts.task is not None and (item := own.get(_callee(self.parts.task).text)) is not None:
             # Their statics are as archlang's own signatures check them; a program's own might let anything through.
             if item.python.startswith("archlang."):
                 self.report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
                 return None
-            return Declaration(item, self.module)
+            return Declaration(item, self.file)
         return self._extern(
             self.parts.task, library.task, name_mistakes.unknown_task, library.task_names() | frozenset(own)
         )
@@ -154,11 +159,11 @@ class Planner:
         if self.parts.model is None:
             return None
         name = _callee(self.parts.model)
-        found = self.module.find(name.text)
+        found = self.file.find(name.text)
         if found is None or not isinstance(found.item, Definition) or found.item.word != "model":
             models = [
                 n
-                for n, d in {**self.module.used, **self.module.own}.items()
+                for n, d in {**self.file.used, **self.file.own}.items()
                 if isinstance(d.item, Definition) and d.item.word == "model"
             ]
             self.report(name_mistakes.unknown_model(name.span, name.text, models))
@@ -179,7 +184,7 @@ class Planner:
         for parameter in declaration.item.signature.statics:
             setting = overrides.get(f"{word}.{parameter.name}")
             if setting is not None:
-                value = static_value(parameter, setting.value, evaluator, declaration.module, self.report)
+                value = static_value(parameter, setting.value, evaluator, declaration.file, self.report)
                 given[parameter.name] = Bound(value, setting.value.span)
         return given
 
@@ -190,7 +195,7 @@ class Planner:
             settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
             return BlockValue(block.declaration, settled)
 
-        return Evaluator(lambda name: None, frozenset, self.module, self.report, configure)
+        return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
 
     def _binding(self, word: str, given: dict[str, Bound]) -> Binding | None:
         declaration = self._chosen[word]
@@ -336,7 +341,7 @@ class Planner:
         settings |= {f"train.{name}": value for name, value in trained.statics.items()}
         settings["seed"] = seed
         return Plan(
-            self.parts.recipe.name, self.module.program.source, chosen, gives, model.name, graph, at_test, trained,
+            self.parts.recipe.name, self.file.program.source, chosen, gives, model.name, graph, at_test, trained,
             seed, settings, self._vary, self._claims,
         )  # fmt: skip
 
@@ -350,7 +355,7 @@ class Planner:
         setting = overrides.get("seed")
         if setting is None:
             return 1
-        value = static_value(SEED, setting.value, self.evaluator(), self.module, self.report)
+        value = static_value(SEED, setting.value, self.evaluator(), self.file, self.report)
         return value.constant or 0 if isinstance(value, Dim) else 1
 
     def _gives(self, task: Binding | None) -> dict[str, int]:
@@ -428,7 +433,7 @@ class Planner:
         found: dict[str, tuple[StaticValue, ...]] = {}
         for path, values in self.variations:
             parameter = self.parameters[path.text]
-            known = [static_value(parameter, value, self.evaluator(), self.module, self.report) for value in values]
+            known = [static_value(parameter, value, self.evaluator(), self.file, self.report) for value in values]
             found[path.text] = tuple(one for value in known if (one := plain(value)) is not None)
         return found
 
@@ -450,7 +455,7 @@ class Planner:
                 found = (
                     evaluator.value(setting.value, None)
                     if parameter is None
-                    else static_value(parameter, setting.value, evaluator, self.module, self.report)
+                    else static_value(parameter, setting.value, evaluator, self.file, self.report)
                 )
                 known = plain(found)
                 if known is not None:
@@ -501,7 +506,7 @@ def _model_statics(
         value = bound.value if isinstance(bound, Bound) else None
         if isinstance(value, BlockValue):
             statics[parameter.name] = value.declaration.name
-        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.module):
+        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.file):
             known = plain(value)
             if known is not None:
                 statics[parameter.name] = known

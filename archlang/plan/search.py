@@ -14,7 +14,7 @@ from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
 from archlang.plan.recipe import Planner
-from archlang.syntax.flat import flat
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
     Call,
@@ -96,7 +96,7 @@ class SearchPlan:
     @property
     def _texts(self) -> dict[str, dict[str, Expression]]:
         return {
-            one.path.text: {flat(item): item for item in one.values.items}
+            one.path.text: {expression_text(item): item for item in one.values.items}
             for one in self._planner.parts.search
             if isinstance(one.values, ListOf)
         }
@@ -166,7 +166,7 @@ class SearchPlanner:
             return None
         if isinstance(values, ListOf) and values.items and not sought.log:
             known = [self._value(path, item) for item in values.items]
-            return None if None in known else Space(path.text, tuple(map(flat, values.items)))
+            return None if None in known else Space(path.text, tuple(map(expression_text, values.items)))
         ends = [self._end(path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
         if len(ends) < 2 or None in ends:
             if len(ends) < 2:
@@ -189,7 +189,7 @@ class SearchPlanner:
     def _value(self, path: Name, value: Expression) -> StaticValue | None:
         parameter = self.planner.parameters[path.text]
         planner = self.planner
-        return plain(static_value(parameter, value, planner.evaluator(), planner.module, planner.report))
+        return plain(static_value(parameter, value, planner.evaluator(), planner.file, planner.report))
 
     def _try(self, path: Name, value: Expression) -> bool:
         """Whether the recipe stands with this value; what does not is reported."""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.application import plain
-from archlang.names.evaluate import Evaluator, Unknown
-from archlang.names.modules import Module
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import ResolvedFile
+from archlang.names.values import (
+    Unknown,
+)
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import Planner, parts_of
 from archlang.source import Span
-from archlang.syntax.flat import flat
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Expression, Name, Row, Setting, Table
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
-Report = Callable[[Diagnostic], None]
 # Where neither a table nor a claim says what is measured.
 _USUAL = "test.accuracy"
 
@@ -80,7 +82,7 @@ class TablePlan:
 class TablePlanner:
     """Holds one table together. `seeds`, if any, go before those that the recipes vary."""
 
-    module: Module
+    file: ResolvedFile
     report: Report
     sets: Mapping[str, Setting] = field(default_factory=dict)
     seeds: Sequence[int] = ()
@@ -150,8 +152,8 @@ class TablePlanner:
                 self.report(mistakes.bad_metric(column.metric.span, column.metric.text))
                 sound = False
         for row in rows:
-            if row.recipe is not None and row.recipe not in self.module.recipes:
-                self.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, self.module.recipes))
+            if row.recipe is not None and row.recipe not in self.file.recipes:
+                self.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, self.file.recipes))
                 sound = False
         return sound
 
@@ -182,23 +184,23 @@ class TablePlanner:
         return plain(self._evaluator().value(value, None))
 
     def _evaluator(self) -> Evaluator:
-        return Evaluator(lambda name: None, frozenset, self.module, self.report, lambda call, target: Unknown("block"))
+        return Evaluator(lambda name: None, frozenset, self.file, self.report, lambda call, target: Unknown("block"))
 
     # Tables that nobody wrote
 
     def of_recipes(self, names: Sequence[str] = ()) -> TablePlan | None:
         """A row for each point of `vary` of the recipes, and a column for each metric that a claim is about."""
         found: list[tuple[TableRow, tuple[Setting, ...]]] = []
-        for name in names or self.module.recipes:
+        for name in names or self.file.recipes:
             planner = self._planner(name)
             if planner is None:
                 return None
             varied = [(path, values) for path, values in planner.variations if path.text != "seed"]
             for chosen in product(*(values for _, values in varied)):
                 at = tuple(_setting(path, value) for (path, _), value in zip(varied, chosen, strict=True))
-                shown = ", ".join(f"{one.path.parts[-1]} = {flat(one.value)}" for one in at)
+                shown = ", ".join(f"{one.path.parts[-1]} = {expression_text(one.value)}" for one in at)
                 found.append((TableRow(f"{name}, {shown}" if shown else name, name), at))
-        columns = self._claimed(tuple(names or self.module.recipes))
+        columns = self._claimed(tuple(names or self.file.recipes))
         cells = [self._cell(row, column, at) for row, at in found for column in columns]
         if any(cell is None for cell in cells):
             return None
@@ -264,11 +266,11 @@ class TablePlanner:
 
     def _planner(self, name: str) -> Planner | None:
         if name not in self._planners:
-            recipe = self.module.recipes.get(name)
+            recipe = self.file.recipes.get(name)
             if recipe is None:
-                self.report(mistakes.unknown_recipe(Span(self.module.program.source, 0, 0), name, self.module.recipes))
+                self.report(mistakes.unknown_recipe(Span(self.file.program.source, 0, 0), name, self.file.recipes))
                 return None
-            planner = Planner(self.module, parts_of(recipe, self.report), self.report, self.sets)
+            planner = Planner(self.file, parts_of(recipe, self.report), self.report, self.sets)
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]
@@ -281,7 +283,7 @@ def _parts(table: Table) -> tuple[list[Row], list[Column]]:
 
 def _text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
     """Settings of statics as text, so that those that mean the same are equal."""
-    return tuple(sorted((one.path.text, flat(one.value)) for one in settings if not _is_group(one)))
+    return tuple(sorted((one.path.text, expression_text(one.value)) for one in settings if not _is_group(one)))
 
 
 def _is_group(setting: Setting) -> bool:

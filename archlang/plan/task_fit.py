@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archlang.elaborate.signature import Binding
-from archlang.names.evaluate import Bound
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
+from archlang.names.values import (
+    Bound,
+)
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Expression, InputParameter, Name, TypeName

@@ -16,7 +16,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from archlang.files.atomic import remove_unfinished, whole_folder
+from archlang.files.atomic import atomic_folder, remove_unfinished
+from archlang.files.os_errors import os_errors_as
 from archlang.record import mistakes
 
 _KEEP = 2
@@ -59,12 +60,10 @@ class Checkpoints:
         Raises:
             RunError: it cannot be written; those that were there are as they were."""
         place = self._place(step)
-        try:
+        with os_errors_as(mistakes.not_written, place):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with whole_folder(place) as beside:
-                _write(beside, module, state)
-        except OSError as error:
-            raise mistakes.not_written(place, error.strerror or str(error)) from error
+            with atomic_folder(place) as unfinished:
+                _write(unfinished, module, state)
         for old in self.steps()[:-_KEEP]:
             if old != best:
                 shutil.rmtree(self._place(old), ignore_errors=True)

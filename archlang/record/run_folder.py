@@ -20,15 +20,16 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 
 import archlang
-from archlang.files.atomic import write_whole
+from archlang.files.atomic import is_unfinished, remove_unfinished, write_atomically
+from archlang.files.os_errors import os_errors_as
 from archlang.graph.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
 from archlang.plan.plan import Chosen, Plan, PublishedResult
@@ -229,7 +230,7 @@ class Record:
         if (self.folder / _RUN).exists():
             self._require_same(plan, precision)
             return True
-        with _telling(self.folder):
+        with os_errors_as(mistakes.not_written, self.folder):
             names = os.listdir(self.folder) if self.folder.is_dir() else []
             if (self.folder.exists() and not self.folder.is_dir()) or not all(map(_is_ours, names)):
                 raise mistakes.not_empty(self.folder)
@@ -254,9 +255,10 @@ class Record:
             _RUN: json_text(describe(plan, precision)),
         }
         try:
-            with _telling(self.folder):
+            with os_errors_as(mistakes.not_written, self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._hold()
+            remove_unfinished(self.folder, "*.part")
             if self.check(plan, precision):
                 self._require_same_data(data)
                 return True
@@ -315,9 +317,9 @@ class Record:
     def write(self, name: str, text: str) -> None:
         """Writes a whole file, or nothing of it."""
         place = self.folder / name
-        with _telling(place):
+        with os_errors_as(mistakes.not_written, place):
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, text)
+            write_atomically(place, text)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self.write(name, json_text(value))
@@ -325,7 +327,7 @@ class Record:
     def append(self, name: str, line: Mapping[str, Any]) -> None:
         """Adds a line of JSON to a file."""
         place = self.folder / name
-        with _telling(place), place.open("a", encoding="utf-8", newline="\n") as file:
+        with os_errors_as(mistakes.not_written, place), place.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(_finite(line), allow_nan=False) + "\n")
 
     def sizes(self) -> dict[str, int]:
@@ -334,7 +336,7 @@ class Record:
         for name in _LINES:
             place = self.folder / name
             if place.exists():
-                with _telling(place), place.open("rb") as file:
+                with os_errors_as(mistakes.not_written, place), place.open("rb") as file:
                     os.fsync(file.fileno())
                     found[name] = os.fstat(file.fileno()).st_size
         return found
@@ -348,7 +350,7 @@ class Record:
                 if size:
                     warnings.warn(f"{place} has lost lines", RecordWarning, stacklevel=2)
                 continue
-            with _telling(place), place.open("r+b") as file:
+            with os_errors_as(mistakes.not_written, place), place.open("r+b") as file:
                 file.truncate(size)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
@@ -368,13 +370,4 @@ class Record:
 
 def _is_ours(name: str) -> bool:
     """Whether a run that was killed before it had begun may have left this."""
-    return name in _FIRST or (name.startswith(".") and name.endswith(".part"))
-
-
-@contextmanager
-def _telling(place: Path) -> Iterator[None]:
-    """Says which file it is that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise mistakes.not_written(place, error.strerror or str(error)) from error
+    return name in _FIRST or is_unfinished(name)

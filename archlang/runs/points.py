@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from archlang.diagnostics import ArchlangError
-from archlang.plan.plan import Plan
 from archlang.graph.text import print_graph
+from archlang.plan.plan import Plan
 from archlang.record.run_folder import describe
 from archlang.runs.runner import Outcome, train, train_together
 from archlang.train.stop import Stop

@@ -20,28 +20,29 @@ from archlang.backend.runtime.compiled import compile_bodies
 from archlang.diagnostics import ArchlangError
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
-from archlang.runs import mistakes
 from archlang.record.checkpoint import Checkpoints, Saved
+from archlang.record.mistakes import RunError
+from archlang.record.run_folder import Record, RecordWarning, decode, read_graph, read_json
+from archlang.record.trackers import open_trackers
+from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
+from archlang.runs.progress import Display, Silent, measuring
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.decoding import MOST, add_written
 from archlang.train.devices import compiler_told, enough_memory, make_fabric
 from archlang.train.generators import random_state
-from archlang.train.step.cuda_graph import graphs_told, make_capture
 from archlang.train.loop import Trained, Training
-from archlang.record.mistakes import RunError
 from archlang.train.optimizers import make_optimizer
-from archlang.runs.progress import Display, Silent, measuring
-from archlang.record.run_folder import Record, RecordWarning, decode, read_graph, read_json
 from archlang.train.score import Interrupted, Score, evaluate
 from archlang.train.selection import Alternative, alternatives, ranking
 from archlang.train.settings import Settings
-from archlang.train.stop import Stop
+from archlang.train.step.cuda_graph import graphs_told, make_capture
 from archlang.train.step.stacked import Member, NotTogether, Together, TogetherWarning, at_one_step
-from archlang.record.trackers import open_trackers
-from archlang.tasks.kit import cache
-from archlang.tasks.kit.base import Split, Task, digest
-from archlang.tasks.kit.make import make_task
+from archlang.train.stop import Stop
 from archlang.types.statics import StaticValue
 
 _HIGHEST_SEED = 2**32 - 1

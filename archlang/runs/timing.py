@@ -6,8 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from archlang.runs.points import Point
 from archlang.record.run_folder import read_json
+from archlang.runs.points import Point
 from archlang.runs.runner import train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop

@@ -12,8 +12,8 @@ from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.runs.engines import Engine
 from archlang.runs.points import Done, Point, folder_name, results
-from archlang.train.settings import Settings
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.train.settings import Settings
 
 _STUDY = "study.sqlite"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def grammar() -> Lark:
     return made
 
 
-def callbacks(build: object) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
-    """For each rule the method of `build` that has its name."""
-    found: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(build)  # type: ignore[no-untyped-call]  # lark's
-    return found
+def callbacks(builders: Mapping[str, object]) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
+    """Returns the function of `builders` for each rule; the keys of `builders` are the names of the rules."""
+    functions: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(SimpleNamespace(**builders))  # type: ignore[no-untyped-call]  # lark's
+    return functions
 
 
 @cache
@@ -89,14 +89,7 @@ def _keep(made: Lark, place: Path) -> None:
     text = json.dumps({"data": data, "memo": memo})
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Written beside its place, so that no other process reads half of it.
-        number, beside = tempfile.mkstemp(dir=place.parent)
-        try:
-            with os.fdopen(number, "w", encoding="ascii") as file:
-                file.write(f"{_digest(text)}\n{text}")
-            os.replace(beside, place)
-        except OSError:
-            os.unlink(beside)
+        write_atomically(place, f"{_digest(text)}\n{text}", durable=False)
     except OSError:
         # A folder that cannot be written costs a tenth of a second each time, no more.
         return

@@ -6,10 +6,10 @@ import re
 from bisect import bisect_left
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.report import Report
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.build import DEEPEST, Build
+from archlang.syntax.builders import DEEPEST, TreeBuilder
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.reading import LARGEST, read
@@ -32,7 +32,7 @@ def parse(source: Source) -> Program:
     Raises:
         ProgramError: the text has mistakes."""
     program, found = parse_tolerantly(source)
-    report = Report()
+    report = DiagnosticLog()
     report.add(found)
     report.stop_at_errors()
     return program
@@ -46,7 +46,7 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     if excess is not None:
         return Program(items=(), source=source), (excess,)
     text, comments, found = _prepared(source)
-    build = Build(source, comments)
+    build = TreeBuilder(source, comments)
     reader = Reader(source, text, build, "start")
     items: list[Node] = reader.read() or []
     reader.tell_brackets()
@@ -67,7 +67,7 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
     prepared, comments, found = _prepared(source)
     if found:
         return None, tuple(found)
-    build = Build(source, comments)
+    build = TreeBuilder(source, comments)
     reader = Reader(source, prepared, build, "expression", most=1)
     value = reader.read()
     found += reader.mistakes + build.mistakes

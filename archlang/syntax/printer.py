@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from archlang.syntax.flat import NEGATIVE, bracketed, flat, part_text, type_text
+from archlang.syntax.expression_text import NEGATIVE, bracketed, expression_text, part_text, type_text
 from archlang.syntax.tree import (
     Assign,
     AtTest,
@@ -102,14 +102,14 @@ def unparse(node: Node) -> str:
             return _table_part(node, 0)
         case Body():
             return _body(node, 0)
-    return flat(node)  # type: ignore[arg-type]  # every other node is an expression
+    return expression_text(node)  # type: ignore[arg-type]  # every other node is an expression
 
 
 # Signatures
 
 
 def _where(signature: Signature) -> str:
-    return f" where {', '.join(map(flat, signature.where))}" if signature.where else ""
+    return f" where {', '.join(map(expression_text, signature.where))}" if signature.where else ""
 
 
 def _signature_flat(signature: Signature, has_inputs: bool = True) -> str:
@@ -178,7 +178,7 @@ def _definition(item: Definition) -> str:
 
 def _lay_where(signature: Signature, room: int) -> str:
     start = " " * STEP + "where "
-    return start + filled(signature.where, flat, wrapped, 2 * STEP, room, len(start))
+    return start + filled(signature.where, expression_text, wrapped, 2 * STEP, room, len(start))
 
 
 def _extern(item: Extern) -> str:
@@ -272,7 +272,7 @@ def _loop_head(loop: Repeat | Stack | Halting, indent: int) -> str:
     if isinstance(loop, Repeat):
         return _headed("repeat ", loop.count, indent, 2)
     mixture = f" as {loop.mixture}" if loop.mixture else ""
-    head = f"repeat {flat(loop.count)} halting {loop.state}{mixture} by "
+    head = f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by "
     return _headed(head, loop.by, indent, 2)
 
 
@@ -303,17 +303,17 @@ def _on_one_line(statement: If | Repeat | Stack | Halting) -> str | None:
         return None if body is None else f"{_flat_head(statement)} {body}"
     then = _body_on_one_line(statement.then)
     if then is None or statement.otherwise is None:
-        return None if then is None else f"if {flat(statement.test)} {then}"
+        return None if then is None else f"if {expression_text(statement.test)} {then}"
     inner = _else_if(statement.otherwise)
     otherwise = _on_one_line(inner) if inner else _body_on_one_line(statement.otherwise)
-    return None if otherwise is None else f"if {flat(statement.test)} {then} else {otherwise}"
+    return None if otherwise is None else f"if {expression_text(statement.test)} {then} else {otherwise}"
 
 
 def _flat_head(loop: Repeat | Stack | Halting) -> str:
     if not isinstance(loop, Halting):
-        return f"{'stack' if isinstance(loop, Stack) else 'repeat'} {flat(loop.count)}"
+        return f"{'stack' if isinstance(loop, Stack) else 'repeat'} {expression_text(loop.count)}"
     mixture = f" as {loop.mixture}" if loop.mixture else ""
-    return f"repeat {flat(loop.count)} halting {loop.state}{mixture} by {flat(loop.by)}"
+    return f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by {expression_text(loop.by)}"
 
 
 def _body_on_one_line(body: Body) -> str | None:
@@ -324,7 +324,7 @@ def _body_on_one_line(body: Body) -> str | None:
     inner = body.statements[0]
     if not isinstance(inner, Let | Assign | Move | Return | Emit) or inner.leading or inner.trailing:
         return None
-    return f"{{ {_simple_head(inner)}{flat(inner.value)} }}"
+    return f"{{ {_simple_head(inner)}{expression_text(inner.value)} }}"
 
 
 def _simple_head(statement: Let | Assign | Move | Return | Emit) -> str:
@@ -356,8 +356,12 @@ def _recipe_part(part: Choice | AtTest | Vary | Search | Claim, indent: int) -> 
         case Search(sought=sought):
             return "search " + filled(sought, part_text, wrapped_part, column + 1, 0, column + 1)
         case Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
-            text = f"claim {metric.text}" + (f"[{flat(index)}]" if index else "") + f" = {flat(value, NEGATIVE)}"
-            text += f" ± {flat(deviation, NEGATIVE)}" if deviation else ""
+            text = (
+                f"claim {metric.text}"
+                + (f"[{expression_text(index)}]" if index else "")
+                + f" = {expression_text(value, NEGATIVE)}"
+            )
+            text += f" ± {expression_text(deviation, NEGATIVE)}" if deviation else ""
             place = f" at {', '.join(map(part_text, at))}" if at else ""
             source = f' from "{origin}"'
             if indent + len(text + place + source) <= WIDTH:
@@ -376,7 +380,7 @@ def _table_part(part: Row | Column, indent: int) -> str:
         case Row(title=title, recipe=recipe, why=why, at=at):
             text = f'row    "{title}" ' + (recipe if recipe is not None else f'absent "{why}"')
         case Column(title=title, metric=metric, index=index, at=at):
-            text = f'column "{title}" {metric.text}' + (f"[{flat(index)}]" if index else "")
+            text = f'column "{title}" {metric.text}' + (f"[{expression_text(index)}]" if index else "")
     place = f" at {', '.join(map(part_text, at))}" if at else ""
     if indent + len(text + place) <= WIDTH:
         return text + place

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.log import MOST_ERRORS
 from archlang.diagnostics.names import did_you_mean
-from archlang.diagnostics.report import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.build import DEEPEST, Build, TooDeep
+from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
 from archlang.syntax.outline import CLOSERS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
@@ -39,7 +39,7 @@ _STATEMENT = (("IF", "if"), ("NUMBER", "0"))
 class Reader:
     """One reading of a text: `text` is the source's, or one of the same length with parts blanked out."""
 
-    def __init__(self, source: Source, text: str, build: Build, start: str, most: int = _MOST) -> None:
+    def __init__(self, source: Source, text: str, build: TreeBuilder, start: str, most: int = _MOST) -> None:
         self.mistakes: list[Diagnostic] = []
         # Where the mistakes are; what is there in the tree is not to be trusted.
         self.places: list[int] = []
@@ -48,7 +48,7 @@ class Reader:
         self._most = most
         self._run: InteractiveParser = grammar().parse_interactive(text, start=start)
         # One parser serves all texts; each text has its own builder of the tree.
-        self._run.parser_state.parse_conf.callbacks = callbacks(build)
+        self._run.parser_state.parse_conf.callbacks = callbacks(build.rules)
         self._outline: Outline | None = None
         self._resumed = -1
         self._told: set[Unclosed | Unmatched] = set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from archlang.syntax.flat import (
+from archlang.syntax.expression_text import (
     COMPARISON,
     CONDITIONAL,
     OPERATORS,
@@ -19,7 +19,7 @@ from archlang.syntax.flat import (
     binding,
     bracketed,
     caveat_words,
-    flat,
+    expression_text,
     operand_places,
     part_text,
 )
@@ -46,7 +46,7 @@ STEP = 4
 
 
 def wrapped(expression: Expression, column: int, indent: int, room: int = 0, place: int = PIPE) -> str:
-    line = flat(expression, place)
+    line = expression_text(expression, place)
     if column + len(line) + room <= WIDTH:
         return line
     level = binding(expression)
@@ -55,7 +55,7 @@ def wrapped(expression: Expression, column: int, indent: int, room: int = 0, pla
     inner = indent + STEP
     match expression:
         case ListOf(items=items):
-            return "[" + filled(items, flat, wrapped, inner, room + 1) + "]"
+            return "[" + filled(items, expression_text, wrapped, inner, room + 1) + "]"
         case Call():
             return _call(expression, column, indent, room)
         case Unary(operator=operator, operand=operand):
@@ -85,12 +85,12 @@ def _call(call: Call, column: int, indent: int, room: int) -> str:
     inner = indent + STEP
     head = call.callee.text + bracketed(call.statics)
     if call.arguments and column + len(head) < WIDTH:
-        return f"{head}({filled(call.arguments, flat, wrapped, inner, room + 1)})"
+        return f"{head}({filled(call.arguments, expression_text, wrapped, inner, room + 1)})"
     statics = filled(call.statics, part_text, wrapped_part, inner, room + 1)
     head = f"{call.callee.text}[{statics}]" if call.statics else call.callee.text
     if not call.arguments or len(last_line(head, column)) + len(arguments(call)) + room <= WIDTH:
         return head + arguments(call)
-    return f"{head}({filled(call.arguments, flat, wrapped, inner, room + 1)})"
+    return f"{head}({filled(call.arguments, expression_text, wrapped, inner, room + 1)})"
 
 
 def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:

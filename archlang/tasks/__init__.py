@@ -1,7 +1,9 @@
 """The tasks that recipes name: generators with their splits, and the cache that keeps what they made."""
 
-from archlang.tasks.kit.base import Kind, Ragged, Split, Task, Unit, digest
 from archlang.tasks.kit.cache import load
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.task import Kind, Task, Unit
 
 __all__ = ["Kind", "Ragged", "Split", "Task", "TaskError", "Unit", "digest", "load"]

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Arithmetic", "spell"]
@@ -104,21 +106,21 @@ class Arithmetic:
             raise mistakes.unknown_split("arithmetic", split, self.split_names())
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
         wanted = getattr(self, f"{split}_size")
-        chance, parts = Chance("arithmetic", split, seed), []
+        rng, parts = RandomStream("arithmetic", split, seed), []
         if depths.low == 1 and split in ("train", "iid"):
             depths = Interval(2, depths.high)
             if split == "train":
                 parts.append(_singles())
                 wanted -= SINGLES
         if depths.low <= depths.high:
-            parts.append(self._draw(chance, split, depths, wanted))
+            parts.append(self._draw(rng, split, depths, wanted))
         items = _join(parts)
-        items = items.select(chance.order(len(items.x)))
+        items = items.select(rng.order(len(items.x)))
         end = len(VOCABULARY)
         x = enclose(items.x, begin=end + 1, end=end) if self.begin_end else items.x
         return Split({"x": x}, items.values, groups={"depth": items.depths})
 
-    def _draw(self, chance: Chance, split: str, depths: Interval, wanted: int) -> _Written:
+    def _draw(self, rng: RandomStream, split: str, depths: Interval, wanted: int) -> _Written:
         """Distinct expressions: as many of each depth, or of all depths as they come."""
         room = np.zeros(depths.high + 1, dtype=np.int64)
         bins = depths.high - depths.low + 1
@@ -130,10 +132,10 @@ class Arithmetic:
         seen, found, patience = Seen(), list[_Written](), Patience(wanted, _WINDOW)
         missing = wanted
         while missing:
-            items = _write(_grow_deep(chance, _BATCH, PROBABILITY[split], depths), self.max_length)
+            items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
             prints = fingerprints(items.x)
-            items = items.select(within(prints, *SHARES[split]) & seen.fresh(prints))
+            items = items.select(in_share(prints, *SHARES[split]) & seen.fresh(prints))
             places = np.zeros(len(items.depths), dtype=np.int64)
             for depth in np.unique(items.depths):
                 same = items.depths == depth
@@ -154,12 +156,12 @@ _PRODUCT, _SUM = 10, 11
 _Trees = list[npt.NDArray[np.int8]]
 
 
-def _grow(chance: Chance, count: int, probability: float, height: int) -> _Trees:
+def _grow(rng: RandomStream, count: int, probability: float, height: int) -> _Trees:
     """Random trees, at most so high. A tree of height 0 is a digit."""
     levels: _Trees = []
     present = np.ones((count, 1), dtype=np.bool_)
     for level in range(height + 1):
-        words = chance.words((count, 1 << level)) if present.any() else np.zeros((count, 1 << level), dtype=np.uint64)
+        words = rng.words((count, 1 << level)) if present.any() else np.zeros((count, 1 << level), dtype=np.uint64)
         digits = ((words >> np.uint64(1) & np.uint64(0x7FFFFFFF)) * np.uint64(10) >> np.uint64(31)).astype(np.int8)
         operation = (words >> np.uint64(32) < np.uint64(round(probability * 2**32))) & (level < height)
         kind = _PRODUCT + (words & np.uint64(1)).astype(np.int8)
@@ -168,13 +170,13 @@ def _grow(chance: Chance, count: int, probability: float, height: int) -> _Trees
     return levels
 
 
-def _grow_deep(chance: Chance, count: int, probability: float, depths: Interval) -> _Trees:
+def _grow_deep(rng: RandomStream, count: int, probability: float, depths: Interval) -> _Trees:
     """Random trees that are deep enough: one that is not becomes the right side of an operation, whose left side is
     drawn anew, until it is."""
-    trees = _grow(chance, count, probability, depths.high)
+    trees = _grow(rng, count, probability, depths.high)
     while len(low := np.flatnonzero(_heights(trees) < depths.low)):
-        left = _grow(chance, len(low), probability, depths.high - 1)
-        root = (_PRODUCT + (chance.words((len(low), 1)) & np.uint64(1))).astype(np.int8)
+        left = _grow(rng, len(low), probability, depths.high - 1)
+        root = (_PRODUCT + (rng.words((len(low), 1)) & np.uint64(1))).astype(np.int8)
         joined = [root, *(np.concatenate([a, b[low]], axis=1) for a, b in zip(left, trees, strict=False))]
         for level, rows in zip(trees, joined, strict=False):
             level[low] = rows

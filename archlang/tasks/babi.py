@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Split, Unit
-from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval
 
 __all__ = ["Asked", "Babi", "read"]
@@ -130,7 +132,7 @@ class Babi:
         }
         source = LEXICON.encode([one.source for one in asked])
         target = LEXICON.encode([one.answer for one in asked])
-        return Pairs(source, target, groups).split(self.begin, self.end)
+        return SequencePairs(source, target, groups).split(self.begin, self.end)
 
     def _chosen(self, number: int, split: str) -> list[Asked]:
         """The questions of one task that belong to a split."""
@@ -158,5 +160,5 @@ def _questions(number: int, part: str) -> list[Asked]:
         # An unknown word shows here, where the file has a name.
         LEXICON.encode([words for one in found for words in (one.source, one.answer)])
     except (ValueError, KeyError) as error:
-        raise published.damaged("babi", member, error) from error
+        raise published_files.damaged("babi", member, error) from error
     return found

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.lengths import ByLength, asked, groups, symbols
+from archlang.tasks.kit.chomsky_hierarchy import ByLength, asked, groups, symbols
+from archlang.tasks.kit.ragged import Integers, Ragged
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["BucketSort", "Interval", "spell"]
@@ -46,8 +48,8 @@ class BucketSort(ByLength):
     def vocabulary(self) -> tuple[str, ...]:
         return (*(str(symbol) for symbol in range(self.symbols)), "?")
 
-    def items(self, chance: Chance, lengths: Integers) -> Split:
-        row = symbols(chance, self.symbols, lengths)
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
+        row = symbols(rng, self.symbols, lengths)
         order = np.lexsort((row.values, np.repeat(np.arange(len(lengths)), lengths)))
         x, targets, scored = asked(row, Ragged(row.values[order], row.offsets), empty=self.symbols)
         return Split({"x": x}, targets, scored, groups(lengths))

@@ -21,10 +21,13 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.json_stream import NotAnArray, objects
-from archlang.tasks.kit.words import BEGIN, END, Pairs, Row, filled
+from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["Cfq", "query", "question"]
 
@@ -36,12 +39,12 @@ _SPACED = {mark: f" {mark} " for mark in string.punctuation}
 _TABLE = str.maketrans(_SPACED)
 
 
-def question(text: str) -> Row:
+def question(text: str) -> Words:
     """The words of a question."""
     return text.translate(_TABLE).split()
 
 
-def query(text: str) -> Row:
+def query(text: str) -> Words:
     """The words of a query."""
     return [_short(word) for word in text.replace("count(*)", "count ( * )").split()]
 
@@ -58,7 +61,7 @@ class _Rows:
         self._numbers = numbers
         self._values, self._lengths = array("i"), array("i")
 
-    def add(self, words: Row) -> None:
+    def add(self, words: Words) -> None:
         self._values.extend(self._numbers.setdefault(word, len(self._numbers)) for word in words)
         self._lengths.append(len(words))
 
@@ -68,7 +71,7 @@ class _Rows:
         return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
 
 
-def collect(items: Iterable[Mapping[str, object]]) -> tuple[Pairs, tuple[str, ...]]:
+def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple[str, ...]]:
     """The questions and queries of all items and their words in alphabetical order. Little more than the result is held
     in memory.
 
@@ -82,7 +85,7 @@ def collect(items: Iterable[Mapping[str, object]]) -> tuple[Pairs, tuple[str, ..
     words = tuple(sorted(numbers))
     order = np.empty(max(len(words), 1), dtype=np.int64)
     order[[numbers[word] for word in words]] = np.arange(len(words))
-    return Pairs(sources.ragged(order), targets.ragged(order)), words
+    return SequencePairs(sources.ragged(order), targets.ragged(order)), words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,12 +112,12 @@ class Cfq:
         return tuple(INDICES) if self.split == "random" else ("train",)
 
     @cached_property
-    def _all(self) -> tuple[Pairs, tuple[str, ...]]:
+    def _all(self) -> tuple[SequencePairs, tuple[str, ...]]:
         with store.open_binary("cfq", DATA) as stream:
             try:
                 pairs, words = collect(objects(stream))
             except (NotAnArray, KeyError) as error:
-                raise published.damaged("cfq", DATA, error) from error
+                raise published_files.damaged("cfq", DATA, error) from error
         if len(words) > self.word_limit:
             raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
         return pairs, words
@@ -143,10 +146,12 @@ class Cfq:
         pairs, _ = self._all
         chosen = self._indices(split)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):
-            raise published.damaged("cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}")
+            raise published_files.damaged(
+                "cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}"
+            )
         pairs = pairs.select(chosen)
         groups = {"length": pairs.target.lengths // 10 * 10}
-        return Pairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
+        return SequencePairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
 
     @property
     def _member(self) -> str:
@@ -157,4 +162,4 @@ class Cfq:
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:
-                raise published.damaged("cfq", self._member, error) from error
+                raise published_files.damaged("cfq", self._member, error) from error

@@ -18,9 +18,11 @@ from functools import cached_property
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Split, Unit
-from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs, alphabetical, other_vocabulary
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 
@@ -64,7 +66,7 @@ class Cogs:
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
-        return {split: published.parsed("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
+        return {split: published_files.parsed("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
 
     @cached_property
     def _lexicon(self) -> Lexicon:
@@ -72,7 +74,7 @@ class Cogs:
         sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
         words = alphabetical(sides)
         if len(words) != PUBLISHED_WORDS:
-            raise other_vocabulary("cogs", len(words), PUBLISHED_WORDS)
+            raise mistakes.vocabulary_not_published("cogs", len(words), PUBLISHED_WORDS)
         return Lexicon((*words, END, BEGIN))
 
     @property
@@ -95,4 +97,4 @@ class Cogs:
         structural = np.isin(category, [_NUMBERS[name] for name in STRUCTURAL]).astype(np.int64)
         source, target = self._lexicon.encode(sentences), self._lexicon.encode(forms)
         groups = {"category": category, "structural": structural, "length": target.lengths}
-        return Pairs(source, target, groups).split(self.begin, self.end)
+        return SequencePairs(source, target, groups).split(self.begin, self.end)

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, append, enclose, offsets_of, shift, spell
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Copy", "spell"]
@@ -90,25 +92,25 @@ class Copy:
         return ("train", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        chance = Chance(self.name, split, seed)
+        rng = RandomStream(self.name, split, seed)
         match split:
             case "train":
-                lengths = self.train.low + chance.below(self.train.high - self.train.low + 1, self.train_size)
+                lengths = self.train.low + rng.below(self.train.high - self.train.low + 1, self.train_size)
             case "valid":
-                lengths = self.valid.low + chance.below(self.valid.high - self.valid.low + 1, self.valid_size)
+                lengths = self.valid.low + rng.below(self.valid.high - self.valid.low + 1, self.valid_size)
             case "test":
                 lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
             case _:
                 raise mistakes.unknown_split(self.name, split, self.split_names())
         offsets = offsets_of(lengths)
-        symbols = Ragged(chance.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
+        symbols = Ragged(rng.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
         begin, end = self.symbols + 1, self.symbols
-        fields, targets = self.items(chance, symbols)
+        fields, targets = self.items(rng, symbols)
         if self.eos:
             targets = append(targets, end)
         return Split({**fields, "target": shift(targets, begin)}, targets, groups={"length": lengths})
 
-    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         """What the model reads beside `target`, and what it is to answer."""
         return {"source": enclose(symbols, begin=self.symbols + 1, end=self.symbols)}, self.answers(symbols)
 

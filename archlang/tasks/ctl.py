@@ -21,9 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Fingerprints, Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Ctl", "spell"]
@@ -129,26 +131,26 @@ class Ctl:
             if self.symbols == 8 and index < len(PUBLISHED_TABLES):
                 rows.append(np.array([int(digit) for digit in PUBLISHED_TABLES[index]], dtype=np.int64))
             else:
-                rows.append(Chance("ctl table", self.symbols, index).order(self.symbols))
+                rows.append(RandomStream("ctl table", self.symbols, index).order(self.symbols))
         return np.stack(rows)
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        chance = Chance("ctl", split, seed)
+        rng = RandomStream("ctl", split, seed)
         match split:
             case "train":
-                rows = self._train_rows(chance)
+                rows = self._train_rows(rng)
                 if self.repeated:
                     rows = _evened(rows)
-                rows = rows[chance.order(len(rows))]
+                rows = rows[rng.order(len(rows))]
             case "iid":
-                rows = self._draw(chance, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
+                rows = self._draw(rng, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
             case "valid":
-                rows = self._draw(chance, self.valid, self.valid_size, "valid_size")
+                rows = self._draw(rng, self.valid, self.valid_size, "valid_size")
             case "test":
-                rows = self._draw(chance, self.test, self.test_size, "test_size")
+                rows = self._draw(rng, self.test, self.test_size, "test_size")
             case _:
                 raise mistakes.unknown_split("ctl", split, self.split_names())
         return self._split(rows)
@@ -168,20 +170,20 @@ class Ctl:
             x = enclose(x, begin=end + 1, end=end)
         return Split({"x": x}, result, groups={"length": real.sum(axis=1) - 1})
 
-    def _train_rows(self, chance: Chance) -> Integers:
+    def _train_rows(self, rng: RandomStream) -> Integers:
         singles = self._singles()
         composed = _from_two(self.train)
         wanted = self.train_size - len(singles)
         if composed is None:
             return singles
         if not self.balanced:
-            rows = self._draw(chance, composed, wanted, "train_size", HELD_OUT, 1.0)
+            rows = self._draw(rng, composed, wanted, "train_size", HELD_OUT, 1.0)
         else:
             lengths = [Interval(length, length) for length in range(composed.low, composed.high + 1)]
             shares = _even([self._available(length, HELD_OUT, 1.0) for length in lengths], wanted)
             rows = np.concatenate(
                 [
-                    _widen(self._draw(chance, length, share, "train_size", HELD_OUT, 1.0), composed.high)
+                    _widen(self._draw(rng, length, share, "train_size", HELD_OUT, 1.0), composed.high)
                     for length, share in zip(lengths, shares, strict=True)
                 ]
             )
@@ -196,7 +198,7 @@ class Ctl:
         return np.concatenate([every, np.tile(new, (NEW_REPEATS, 1))])
 
     def _draw(
-        self, chance: Chance, lengths: Interval | None, wanted: int, static: str, low: float = 0.0, high: float = 1.0
+        self, rng: RandomStream, lengths: Interval | None, wanted: int, static: str, low: float = 0.0, high: float = 1.0
     ) -> Integers:
         """Distinct rows of the share [low, high) of all items, each length equally likely in every draw. Short
         lengths run out of items, so that they are rarer in the end, as they are in the published sets."""
@@ -205,10 +207,10 @@ class Ctl:
         reserved, seen, found = self._reserved(lengths), Seen(), []
         missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
-            count = chance.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
+            count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
-            rows[:, 0] = chance.below(self.symbols, _BATCH)
-            rows[:, 1:] = chance.below(self.functions, (_BATCH, lengths.high))
+            rows[:, 0] = rng.below(self.symbols, _BATCH)
+            rows[:, 1:] = rng.below(self.functions, (_BATCH, lengths.high))
             rows[:, 1:][np.arange(lengths.high) >= count[:, None]] = -1
             rows = rows[self._allowed(rows, reserved, low, high)]
             rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
@@ -220,7 +222,7 @@ class Ctl:
 
     def _allowed(self, rows: Integers, reserved: Fingerprints, low: float, high: float) -> Truths:
         """Whether rows belong to the share [low, high), and to no reserved composition if the share is not all."""
-        allowed = within(table_fingerprints(rows), low, high)
+        allowed = in_share(table_fingerprints(rows), low, high)
         if len(reserved) and (low, high) != (0.0, 1.0):
             allowed &= ~np.isin(table_fingerprints(rows[:, 1:]), reserved)
         return allowed
@@ -229,10 +231,10 @@ class Ctl:
         """The compositions that the train set never holds: a quarter of each length, `reserved` at most."""
         found = []
         for length in range(lengths.low, lengths.high + 1):
-            chance, seen = Chance("ctl reserved", self.functions, length), Seen()
+            rng, seen = RandomStream("ctl reserved", self.functions, length), Seen()
             wanted = min(self.reserved, -(-(self.functions**length) // 4))
             while wanted:
-                prints = table_fingerprints(chance.below(self.functions, (2 * wanted, length)))
+                prints = table_fingerprints(rng.below(self.functions, (2 * wanted, length)))
                 prints = prints[seen.fresh(prints)][:wanted]
                 found.append(prints)
                 wanted -= len(prints)

@@ -25,9 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Rule, Split, Truths, Unit, join, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
+from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, LossRule, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Dyck", "Interval", "np", "spell"]
@@ -96,8 +98,8 @@ class Dyck:
         return tuple("".join(PAIRS[: self.pairs]))
 
     @property
-    def rule(self) -> Rule:
-        return Rule(self.loss)
+    def rule(self) -> LossRule:
+        return LossRule(self.loss)
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
@@ -113,15 +115,17 @@ class Dyck:
 
     def _draw(self, split: str, lengths: Interval, wanted: int, seed: int) -> Ragged:
         """Strings of these lengths as they come, each once if they are to be distinct."""
-        chance, seen = Chance("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
+        rng, seen = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
         found: list[Ragged] = []
         missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
-            drawn = strings(chance, _BATCH, self.pairs, self.p, self.q, lengths)
+            drawn = strings(rng, _BATCH, self.pairs, self.p, self.q, lengths)
             prints = fingerprints(drawn)
             # Where strings may repeat, a share would keep the likeliest of them out of a split for good.
             keep = (
-                within(prints, *SHARES[split]) & seen.fresh(prints) if self.distinct else np.ones(len(prints), np.bool_)
+                in_share(prints, *SHARES[split]) & seen.fresh(prints)
+                if self.distinct
+                else np.ones(len(prints), np.bool_)
             )
             found.append(drawn.select(np.flatnonzero(keep)[:missing]))
             missing -= len(found[-1])
@@ -143,7 +147,7 @@ class _Level:
     around: Integers
 
 
-def strings(chance: Chance, count: int, pairs: int, p: float, q: float, lengths: Interval) -> Ragged:
+def strings(rng: RandomStream, count: int, pairs: int, p: float, q: float, lengths: Interval) -> Ragged:
     """Of `count` strings of the grammar those of the wanted lengths.
 
     As in the published generator, an S with `lengths.high` brackets around it is nothing, and so is one whose string is
@@ -153,7 +157,7 @@ def strings(chance: Chance, count: int, pairs: int, p: float, q: float, lengths:
     around = np.zeros(count, dtype=np.int64)
     nested, two = np.uint64(round(p * 2**32)), np.uint64(round((p + q) * 2**32))
     while len(around):
-        words = chance.words(len(around))
+        words = rng.words(len(around))
         high = words >> np.uint64(32)
         choice = np.where(high < nested, _NESTED, np.where(high < two, _TWO, _NOTHING))
         choice[around >= longest] = _NOTHING

@@ -22,8 +22,9 @@ import numpy as np
 
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Ragged, enclose, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.task import spell
 
 __all__ = ["DynamicRecall", "spell"]
 
@@ -43,9 +44,9 @@ class DynamicRecall(Copy):
         if self.answer not in CHOICES:
             raise mistakes.unknown_choice(self.name, "answer", self.answer, CHOICES)
 
-    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]
-        queries = symbols.values[begins + chance.below(lengths, len(lengths))]
+        queries = symbols.values[begins + rng.below(lengths, len(lengths))]
         first = begins + _first_places(symbols, queries)
         step = np.where((lengths + 1) % 2 == 1, -1, 1)
         from_there = begins + (first - begins + step) % lengths

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Split, Unit, spell
-from archlang.tasks.kit.rows import WAYS, OwnFile, labels, lexicon, numbered, whole
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.user_files import WAYS, OwnFile, labels, lexicon, numbered, whole
 
 __all__ = ["File", "spell"]
 

@@ -19,9 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Split, Unit, append, shift, spell
-from archlang.tasks.kit.rows import WAYS, OwnFile, lexicon
-from archlang.tasks.kit.words import BEGIN, END, Lexicon
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
+from archlang.tasks.kit.ragged import append, shift
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.user_files import WAYS, OwnFile, lexicon
 
 __all__ = ["FileLanguageModel", "spell"]
 

@@ -19,9 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Split, Unit, spell
-from archlang.tasks.kit.rows import WAYS, OwnFile, lexicon
-from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.user_files import WAYS, OwnFile, lexicon
 
 __all__ = ["FileSeq2Seq", "spell"]
 
@@ -80,4 +82,4 @@ class FileSeq2Seq:
         lines, known = self._own.lines(split), self._lexicon()
         # One column may be both: then the answer is the text itself.
         source, target = (known.encode(line.cells[side] for line in lines) for side in (0, -1))
-        return Pairs(source, target, {"length": target.lengths}).split(self.begin, self.end)
+        return SequencePairs(source, target, {"length": target.lengths}).split(self.begin, self.end)

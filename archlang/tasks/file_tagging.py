@@ -19,8 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, spell
-from archlang.tasks.kit.rows import WAYS, OwnFile, labels, lexicon, numbered, words
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.user_files import WAYS, OwnFile, labels, lexicon, numbered, words
 
 __all__ = ["FileTagging", "spell"]
 

@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, join_splits, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["FlipFlop", "spell"]
 
@@ -116,22 +118,22 @@ class FlipFlop:
         seen = Seen()
         return join_splits(
             [
-                _as_split(self._draw(Chance("flipflop", split, number, seed), split, size, *cell, seen), cell[0])
+                _as_split(self._draw(RandomStream("flipflop", split, number, seed), split, size, *cell, seen), cell[0])
                 for number, cell in enumerate(cells)
             ]
         )
 
-    def _draw(self, chance: Chance, split: str, wanted: int, ignore: float, length: int, seen: Seen) -> Tokens:
+    def _draw(self, rng: RandomStream, split: str, wanted: int, ignore: float, length: int, seen: Seen) -> Tokens:
         """Distinct sequences as rows."""
         found = np.empty((wanted, length), dtype=np.uint8)
         done, patience = 0, Patience(wanted, _WINDOW)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
         while done < wanted:
-            words = chance.words((batch, first))
+            words = rng.words((batch, first))
             begun = _sequences(words, ignore, ends=first == length // 2)
-            words = words[within(table_fingerprints(begun), *SHARES[split])]
-            words = np.concatenate([words, chance.words((len(words), length // 2 - first))], axis=1)
+            words = words[in_share(table_fingerprints(begun), *SHARES[split])]
+            words = np.concatenate([words, rng.words((len(words), length // 2 - first))], axis=1)
             rows = _sequences(words, ignore, ends=True)
             rows = rows[seen.fresh(table_fingerprints(rows))][: wanted - done]
             found[done : done + len(rows)] = rows

@@ -25,8 +25,9 @@ import numpy as np
 
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Ragged, enclose, spell
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged, enclose
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.task import spell
 from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
 from archlang.types.statics import Interval
 
@@ -51,17 +52,17 @@ class IdSort(Copy):
         if not 1 <= self.id_size <= _LARGEST:
             raise mistakes.outside(self.name, "id_size", self.id_size, 1, _LARGEST)
 
-    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]
         items = np.repeat(np.arange(len(symbols)), lengths)
         # The places of each sequence in random order: the first two are a pair, then the next two.
-        order = np.lexsort((chance.words(len(items)), items))
+        order = np.lexsort((rng.words(len(items)), items))
         rank = np.arange(len(items)) - begins[items]
         other = np.minimum(rank ^ 1, lengths[items] - 1)
         partner = np.empty_like(order)
         partner[order] = order[begins[items] + other]
         # Both of a pair have the id of the one that comes first in that order.
-        numbers = chance.normal(len(items) * self.id_size).astype(np.float32).reshape(-1, self.id_size)
+        numbers = rng.normal(len(items) * self.id_size).astype(np.float32).reshape(-1, self.id_size)
         ids = np.empty_like(numbers)
         ids[order] = numbers[begins[items] + (rank & ~1)]
         fields = {

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import listops_files, mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.kit.sized_trees import LengthTable, grow_to
-from archlang.tasks.kit.trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
+from archlang.tasks.kit import mistakes, published_listops
+from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
+from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]
@@ -170,7 +172,7 @@ class ListOps:
         return ("train", "valid", "iid", *held_out)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
-        members = (listops_files.TRAIN, listops_files.TEST) if self.source == "files" else ()
+        members = (published_listops.TRAIN, published_listops.TEST) if self.source == "files" else ()
         return tuple(("listops", member) for member in members)
 
     def generate(self, split: str, seed: int) -> Split:
@@ -195,7 +197,7 @@ class ListOps:
 
     def _by_depth(self, split: str, seed: int) -> Split:
         """Trees drawn until each depth has its even share of the split, or until there are enough of them all."""
-        chance = Chance("listops depth", split, seed)
+        rng = RandomStream("listops depth", split, seed)
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
         wanted = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
         bins = depths.high - depths.low + 1
@@ -207,7 +209,7 @@ class ListOps:
         seen, found, patience, missing = Seen(), [], Patience(wanted, _WINDOW), wanted
         while missing:
             before = missing
-            for forest in self._trees_of_depths(chance, depths):
+            for forest in self._trees_of_depths(rng, depths):
                 trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
                 trees = trees.select(np.arange(min(missing, len(trees.x))))
                 if self.balanced:
@@ -217,10 +219,10 @@ class ListOps:
             if patience.is_over(before - missing) and missing:
                 static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
-        trees = _join(found).select(chance.order(wanted))
+        trees = _join(found).select(rng.order(wanted))
         return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
 
-    def _trees_of_depths(self, chance: Chance, depths: Interval) -> Iterator[Forest]:
+    def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[Forest]:
         """A batch of trees that are high enough; those that grew too low become arguments of further operators."""
         growth = Growth(
             probability=DEPTH_PROBABILITY,
@@ -229,12 +231,12 @@ class ListOps:
             limit=self.nominal_length,
             cost=3,
         )
-        forest = grow(chance, _BATCH, growth)
+        forest = grow(rng, _BATCH, growth)
         while len(forest):
             forest = forest.select(forest.sizes <= growth.limit)
             high = forest.heights >= depths.low
             yield forest.select(high)
-            forest = graft(chance, forest.select(~high), growth)
+            forest = graft(rng, forest.select(~high), growth)
 
     def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> _Written:
         """The new trees of the forest that belong to the share, as many of each depth as there is room for."""
@@ -245,7 +247,7 @@ class ListOps:
         forest, values, depths = forest.select(open_to), values[open_to], depths[open_to]
         trees = _Written(write(forest), values, depths)
         prints = fingerprints(trees.x)
-        trees = trees.select(within(prints, *share) & seen.fresh(prints))
+        trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
         places = np.zeros(len(trees.depths), dtype=np.int64)
         for depth in np.unique(trees.depths):
             same = trees.depths == depth
@@ -258,9 +260,9 @@ class ListOps:
         """The trees of the pool that fall to this split. All splits see one pool of distinct trees, so that the short
         trees, which run out, are as rare in a small split as in a large one."""
         growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
-        chance, seen, found, patience = Chance("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
+        rng, seen, found, patience = RandomStream("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
         while len(seen) < self.pool:
-            forest = grow(chance, _BATCH, growth)
+            forest = grow(rng, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
             missing = self.pool - len(seen)
             trees = _written(forest)
@@ -269,22 +271,22 @@ class ListOps:
             if patience.is_over(len(fresh)):
                 raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
         trees = _join(found)
-        keep = within(fingerprints(trees.x), *ORIGINAL_SHARES[split])
+        keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
         available, wanted = len(trees.x), getattr(self, f"{split}_size")
         if wanted > available:
             raise mistakes.too_many_items("listops", f"{split}_size", wanted, available, "draw a larger `pool`")
-        trees = trees.select(chance.order(available)[: wanted or available])
+        trees = trees.select(rng.order(available)[: wanted or available])
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
     def _published(self, split: str) -> Split:
         """The trees of the published files, of which `depth` is that of their nesting."""
-        found = listops_files.items(split, self.max_length)
-        values, depths, arguments = listops_files.columns(found)
-        trees = _Written(listops_files.LEXICON.encode([item.tokens for item in found]), values, depths)
+        found = published_listops.items(split, self.max_length)
+        values, depths, arguments = published_listops.columns(found)
+        trees = _Written(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
         return self._split(trees, trees.x.lengths // 100 * 100, arguments)
 
     def _by_length(self, seed: int) -> Split:
@@ -294,10 +296,10 @@ class ListOps:
         table = LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
         seen, parts = Seen(), []
         for lengths in self.test_lengths:
-            chance = Chance("listops lengths", lengths.low, lengths.high, seed)
+            rng = RandomStream("listops lengths", lengths.low, lengths.high, seed)
 
-            def trees(chance: Chance = chance, lengths: Interval = lengths) -> Forest:
-                return grow_to(chance, table, table.lengths(chance, lengths.low, lengths.high, wanted))
+            def trees(rng: RandomStream = rng, lengths: Interval = lengths) -> Forest:
+                return grow_to(rng, table, table.lengths(rng, lengths.low, lengths.high, wanted))
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["test"], "test_size", seen))
         labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
@@ -309,11 +311,11 @@ class ListOps:
         shortest = max(ARGUMENT_LENGTHS.low, self.max_length + 1)
         seen, parts = Seen(), []
         for arguments in self.test_arguments:
-            chance = Chance("listops arguments", arguments, seed)
+            rng = RandomStream("listops arguments", arguments, seed)
             growth = self._growth(ARGUMENTS_HEIGHT, arguments, ARGUMENT_LENGTHS.high)
 
-            def trees(chance: Chance = chance, growth: Growth = growth) -> Forest:
-                forest = grow(chance, _BATCH, growth)
+            def trees(rng: RandomStream = rng, growth: Growth = growth) -> Forest:
+                forest = grow(rng, _BATCH, growth)
                 return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
@@ -330,7 +332,7 @@ class ListOps:
         while missing:
             some = _written(trees())
             prints = fingerprints(some.x)
-            some = some.select(np.flatnonzero(within(prints, *share) & seen.fresh(prints))[:missing])
+            some = some.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
             found.append(some)
             missing -= len(some.x)
             if patience.is_over(len(some.x)) and missing:
@@ -342,10 +344,13 @@ class ListOps:
     def _long(self, split: str, seed: int) -> Split:
         """Trees of Long Range Arena, as they come."""
         wanted = getattr(self, f"{split}_size") or LRA_SIZES[split]
-        chance, growth = Chance("listops lra", split, seed), self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
+        rng, growth = (
+            RandomStream("listops lra", split, seed),
+            self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high),
+        )
 
         def trees() -> Forest:
-            forest = grow(chance, _BATCH >> 2, growth)
+            forest = grow(rng, _BATCH >> 2, growth)
             return forest.select((forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit))
 
         found = self._until(wanted, trees, LRA_SHARES[split], f"{split}_size", Seen())

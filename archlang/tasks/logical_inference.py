@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Truths, Unit, enclose, join, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Seen, combined, fingerprints, within
-from archlang.tasks.kit.words import Lexicon
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
+from archlang.tasks.kit.lexicon import Lexicon
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["LogicalInference", "read", "spell"]
@@ -169,7 +171,7 @@ class LogicalInference:
         wanted = self.test if split == "test" else self.train
         part = "train" if split in ("train", "valid") else "test"
         files = [
-            published.parsed("logical_inference", f"{part}{count}", _read_words)
+            published_files.parsed("logical_inference", f"{part}{count}", _read_words)
             for count in range(wanted.low, wanted.high + 1)
         ]
         relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)
@@ -184,10 +186,10 @@ class LogicalInference:
     def _generated(self, split: str, seed: int) -> Split:
         wanted = self.test if split == "test" else self.train
         # All splits see the same draws, so that the short pairs, of which there are few, are shared out as well.
-        chance, seen, missing = Chance("logical inference", seed), Seen(), self.draws
+        rng, seen, missing = RandomStream("logical inference", seed), Seen(), self.draws
         lefts, rights, relations, operators = [], [], [], []
         while missing:
-            left, right = _draw(chance)
+            left, right = _draw(rng)
             here, there = left.worlds(), right.worlds()
             settled = (here == 0) | (~here == 0) | (there == 0) | (~there == 0)
             most = np.minimum(np.maximum(left.operators(), right.operators()), MOST_OPERATORS)
@@ -195,8 +197,8 @@ class LogicalInference:
             missing -= len(drawn)
             chosen = drawn[(most[drawn] >= wanted.low) & (most[drawn] <= wanted.high)]
             x, y = left.select(chosen).written(), right.select(chosen).written()
-            prints = combined(fingerprints(x), fingerprints(y))
-            keep = within(prints, *SHARES[split]) & seen.fresh(prints)
+            prints = combine(fingerprints(x), fingerprints(y))
+            keep = in_share(prints, *SHARES[split]) & seen.fresh(prints)
             lefts.append(x.select(keep))
             rights.append(y.select(keep))
             relations.append(_relations(here[chosen[keep]], there[chosen[keep]]))
@@ -205,14 +207,14 @@ class LogicalInference:
         return Split(fields, np.concatenate(relations), groups={"operators": np.concatenate(operators)})
 
 
-def _draw(chance: Chance) -> tuple[_Formulas, _Formulas]:
+def _draw(rng: RandomStream) -> tuple[_Formulas, _Formulas]:
     """A batch of pairs; the formulas of a pair are over the same 4 variables."""
-    variables = np.argsort(chance.words((_BATCH, VARIABLES)), axis=1, kind="stable")[:, :PAIR_VARIABLES]
+    variables = np.argsort(rng.words((_BATCH, VARIABLES)), axis=1, kind="stable")[:, :PAIR_VARIABLES]
 
     def formulas() -> _Formulas:
         # 4 of 9 nodes are operators, if they are not at the bottom; 1 of 3 has `not` before it.
-        kind, negated = chance.below(9, (_BATCH, _NODES)), chance.below(3, (_BATCH, _NODES)) == 0
-        token = np.take_along_axis(variables, chance.below(PAIR_VARIABLES, (_BATCH, _NODES)), axis=1)
+        kind, negated = rng.below(9, (_BATCH, _NODES)), rng.below(3, (_BATCH, _NODES)) == 0
+        token = np.take_along_axis(variables, rng.below(PAIR_VARIABLES, (_BATCH, _NODES)), axis=1)
         token[:, :_INNER] = np.where(kind[:, :_INNER] < 4, AND + kind[:, :_INNER] % 2, token[:, :_INNER])
         real = np.ones(token.shape, dtype=np.bool_)
         for node in range(1, _NODES):

@@ -31,11 +31,13 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, paths, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit import mistakes, pathfinder_pictures, published_files
+from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.png import NotAPicture, Pixels, grey
+from archlang.tasks.kit.ragged import Integers, Ragged
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["LraPathfinder", "picture"]
 
@@ -94,16 +96,16 @@ class LraPathfinder:
 
     def _drawn(self, split: str, seed: int) -> tuple[Pixels, Integers]:
         wanted = getattr(self, f"{split}_size")
-        chance, seen, patience = Chance("lra pathfinder", split, seed), Seen(), Patience(wanted, _WINDOW)
-        found = np.empty((wanted, paths.SIDE**2), dtype=np.uint8)
+        rng, seen, patience = RandomStream("lra pathfinder", split, seed), Seen(), Patience(wanted, _WINDOW)
+        found = np.empty((wanted, pathfinder_pictures.SIDE**2), dtype=np.uint8)
         joined = np.empty(wanted, dtype=np.int64)
         done = 0
         while done < wanted:
             # Enough for what is missing, if a third of what is drawn can be kept.
-            drawn = paths.draw(chance, min(_BATCH, 64 + 3 * (wanted - done)), self.dashes, self.distractors)
+            drawn = pathfinder_pictures.draw(rng, min(_BATCH, 64 + 3 * (wanted - done)), self.dashes, self.distractors)
             rows = drawn.pixels.reshape(len(drawn.pixels), -1)
             prints = table_fingerprints(rows)
-            kept = np.flatnonzero(within(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
+            kept = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
             found[done : done + len(kept)], joined[done : done + len(kept)] = rows[kept], drawn.joined[kept]
             done += len(kept)
             if patience.is_over(len(kept)) and done < wanted:
@@ -119,11 +121,11 @@ class LraPathfinder:
             try:
                 names += listed(store.lines("lra", member))
             except ValueError as error:
-                raise published.damaged("lra", member, error) from error
+                raise published_files.damaged("lra", member, error) from error
         try:
             return pictures(names, _content)
         except NotAPicture as error:
-            raise published.damaged("lra", FOLDER, error) from error
+            raise published_files.damaged("lra", FOLDER, error) from error
 
     def _published(self, split: str) -> tuple[Pixels, Integers]:
         pixels, joined = self._files
@@ -164,16 +166,16 @@ def pictures(names: Iterable[tuple[str, int]], content: Callable[[str], bytes]) 
         if not data:
             continue
         pixels = grey(data)
-        if pixels.shape != (paths.SIDE, paths.SIDE):
+        if pixels.shape != (pathfinder_pictures.SIDE, pathfinder_pictures.SIDE):
             raise NotAPicture(f"{name} has {pixels.shape[0]} rows of {pixels.shape[1]} pixels")
         rows.append(pixels.reshape(-1))
         joined.append(answer)
-    return np.asarray(rows, dtype=np.uint8).reshape(-1, paths.SIDE**2), np.asarray(joined, dtype=np.int64)
+    return np.asarray(rows, dtype=np.uint8).reshape(-1, pathfinder_pictures.SIDE**2), np.asarray(joined, dtype=np.int64)
 
 
 def picture(split: Split, index: int) -> str:
     """A picture as text, cut to what is not black."""
-    light = split.inputs["x"][index].reshape(paths.SIDE, paths.SIDE) > 0
+    light = split.inputs["x"][index].reshape(pathfinder_pictures.SIDE, pathfinder_pictures.SIDE) > 0
     rows, columns = np.flatnonzero(light.any(axis=1)), np.flatnonzero(light.any(axis=0))
     part = light[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return "\n".join("".join("#" if pixel else "." for pixel in row) for row in part)

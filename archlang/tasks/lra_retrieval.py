@@ -17,8 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["LraRetrieval", "read"]
 
@@ -77,7 +79,7 @@ class LraRetrieval:
         try:
             fields, together = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
-            raise published.damaged("lra", member, error) from error
+            raise published_files.damaged("lra", member, error) from error
         return Split(fields, together, groups={"together": together})
 
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Ragged, Split, Unit, offsets_of
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.ragged import Ragged, offsets_of
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["LraText", "as_bytes", "reviews"]
 
@@ -75,7 +77,7 @@ class LraText:
             raise mistakes.unknown_split("lra_text", split, SPLITS)
         texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
-            raise published.damaged(
+            raise published_files.damaged(
                 "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"
             )
         favour = np.asarray(answers, dtype=np.int64)

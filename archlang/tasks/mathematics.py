@@ -23,11 +23,14 @@ from itertools import islice
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.kit.words import BEGIN, END, Pairs
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.lexicon import BEGIN, END
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["Mathematics", "question"]
 
@@ -124,7 +127,7 @@ class Mathematics:
         digits = np.asarray([_digits(asked) for asked, _ in found], dtype=np.int64)
         groups = {"digits": digits, **({"difficulty": difficulties} if len(difficulties) else {})}
         source, target = (_encoded([one[side] for one in found]) for side in (0, 1))
-        return Pairs(source, target, groups).split(self.begin, self.end)
+        return SequencePairs(source, target, groups).split(self.begin, self.end)
 
     # Generated questions.
 
@@ -134,8 +137,8 @@ class Mathematics:
         third = (high - low) / len(DIFFICULTIES)
         seen, found, counts = Seen(), [], []
         for number, difficulty in enumerate(DIFFICULTIES):
-            chance = Chance("mathematics", self.module, difficulty, seed)
-            drawn = islice(self._questions(chance, low + number * third, low + (number + 1) * third), self.draws)
+            rng = RandomStream("mathematics", self.module, difficulty, seed)
+            drawn = islice(self._questions(rng, low + number * third, low + (number + 1) * third), self.draws)
             most = PUBLISHED_HELD_OUT if split == "iid" else self.draws
             kept: list[Question] = []
             while len(kept) < most and (batch := list(islice(drawn, _BATCH))):
@@ -147,7 +150,7 @@ class Mathematics:
     def _tested(self, split: str, seed: int) -> list[Question]:
         one = INTERPOLATE_DIGITS[self.module]
         low, high = EXTRAPOLATE_DIGITS[self.module] if split == "extrapolate" else (one, one)
-        drawn = self._questions(Chance("mathematics", self.module, split, seed), low, high)
+        drawn = self._questions(RandomStream("mathematics", self.module, split, seed), low, high)
         seen, patience = Seen(), Patience(self.test_size, _WINDOW)
         found: list[Question] = []
         while len(found) < self.test_size:
@@ -159,8 +162,8 @@ class Mathematics:
                 )
         return found[: self.test_size]
 
-    def _questions(self, chance: Chance, low: float, high: float) -> Iterator[Question]:
-        draw = _Draw(chance)
+    def _questions(self, rng: RandomStream, low: float, high: float) -> Iterator[Question]:
+        draw = _Draw(rng)
         ask = draw.add_or_sub if self.module == "add_or_sub" else draw.place_value
         while True:
             yield ask(low + (high - low) * draw.real())
@@ -205,11 +208,11 @@ def read(member: str, lines: Iterable[str]) -> Iterator[Question]:
 
     Raises:
         TaskError: a question has no answer, or holds a character that no question has."""
-    texts = published.understood("dm_math", member, lines, _known)
+    texts = published_files.understood("dm_math", member, lines, _known)
     for number, asked in enumerate(texts):
         answer = next(texts, None)
         if answer is None:
-            raise published.unreadable("dm_math", member, 2 * number + 1, asked)
+            raise published_files.unreadable("dm_math", member, 2 * number + 1, asked)
         yield asked, answer
 
 
@@ -224,13 +227,13 @@ def question(task: Mathematics, split: Split, index: int) -> tuple[str, str]:
 class _Draw:
     """Questions, one after another, from a stream of random numbers."""
 
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
+    def __init__(self, rng: RandomStream) -> None:
+        self._rng = rng
         self._words: list[int] = []
 
     def word(self) -> int:
         if not self._words:
-            self._words = self._chance.words(1 << 16).tolist()
+            self._words = self._rng.words(1 << 16).tolist()
         return self._words.pop()
 
     def real(self) -> float:
@@ -296,7 +299,7 @@ def _written(number: Decimal) -> str:
 def _fresh(batch: Sequence[Question], seen: Seen, share: tuple[float, float]) -> list[Question]:
     """The questions of a share that were not drawn before."""
     prints = fingerprints(_encoded([asked for asked, _ in batch]))
-    return [batch[int(index)] for index in np.flatnonzero(within(prints, *share) & seen.fresh(prints))]
+    return [batch[int(index)] for index in np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))]
 
 
 def _unseen(found: Iterable[Question], seen: set[str]) -> Iterator[Question]:

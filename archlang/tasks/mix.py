@@ -20,7 +20,8 @@ import numpy as np
 
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Ragged, spell
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import spell
 
 __all__ = ["Mix", "spell"]
 

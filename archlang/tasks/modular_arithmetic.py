@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, enclose, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.lengths import ByLength, groups
+from archlang.tasks.kit.chomsky_hierarchy import ByLength, groups
+from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "ModularArithmetic", "spell"]
@@ -53,11 +55,11 @@ class ModularArithmetic(ByLength):
         numbers = tuple(str(number) for number in range(self.modulus))
         return (*numbers, "+", "-", "*", *(("[E]", "[B]") if self.begin_end else ()))
 
-    def items(self, chance: Chance, lengths: Integers) -> Split:
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
         lengths = lengths - (lengths + 1) % 2
         offsets = offsets_of(lengths)
         places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        numbers, operators = chance.below(self.modulus, len(places)), self.modulus + chance.below(3, len(places))
+        numbers, operators = rng.below(self.modulus, len(places)), self.modulus + rng.below(3, len(places))
         x = Ragged(np.where(places % 2 == 0, numbers, operators).astype(np.uint8), offsets)
         targets = self._values(x)
         end = self.modulus + 3

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, join_splits, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, table_fingerprints, within
+from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.ragged import Integers, Ragged
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["Mqar", "np", "spell"]
 
@@ -98,13 +100,13 @@ class Mqar:
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         """Distinct rows."""
         wanted = getattr(self, f"{split}_size")
-        chance, seen, patience = Chance("mqar", split, length, pairs, seed), Seen(), Patience(wanted, _WINDOW)
+        rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(wanted, _WINDOW)
         rows, answers = np.empty((wanted, length), dtype=np.int32), np.empty((wanted, length), dtype=np.int32)
         done = 0
         while done < wanted:
-            some, asked = self._rows(chance, min(_BATCH, max(64, 2 * (wanted - done))), length, pairs)
+            some, asked = self._rows(rng, min(_BATCH, max(64, 2 * (wanted - done))), length, pairs)
             prints = table_fingerprints(some)
-            fresh = np.flatnonzero(within(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
+            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
             rows[done : done + len(fresh)], answers[done : done + len(fresh)] = some[fresh], asked[fresh]
             done += len(fresh)
             if patience.is_over(len(fresh)) and done < wanted:
@@ -113,35 +115,35 @@ class Mqar:
         targets = Ragged.table(np.maximum(answers, 0))
         return Split({"x": Ragged.table(rows)}, targets, Ragged.table(answers >= 0), groups)
 
-    def _rows(self, chance: Chance, count: int, length: int, pairs: int) -> tuple[Integers, Integers]:
+    def _rows(self, rng: RandomStream, count: int, length: int, pairs: int) -> tuple[Integers, Integers]:
         """Rows, and the value that is asked for at each place, or -1."""
         half = self.words // 2
-        keys = 1 + _without_repeats(chance, half - 1, pairs, count)
-        values = half + _without_repeats(chance, self.words - half, pairs, count)
-        rows = chance.below(self.words, (count, length))
+        keys = 1 + _without_repeats(rng, half - 1, pairs, count)
+        values = half + _without_repeats(rng, self.words - half, pairs, count)
+        rows = rng.below(self.words, (count, length))
         rows[:, 0 : 2 * pairs : 2], rows[:, 1 : 2 * pairs : 2] = keys, values
-        places = 2 * pairs + 2 * _gaps(chance, (length - 2 * pairs) // 2, pairs, count, self.power)
+        places = 2 * pairs + 2 * _gaps(rng, (length - 2 * pairs) // 2, pairs, count, self.power)
         answers = np.full((count, length), -1, dtype=np.int64)
         np.put_along_axis(rows, places, keys, axis=1)
         np.put_along_axis(answers, places, values, axis=1)
         return rows, answers
 
 
-def _without_repeats(chance: Chance, choices: int, wanted: int, count: int) -> Integers:
+def _without_repeats(rng: RandomStream, choices: int, wanted: int, count: int) -> Integers:
     """Rows of different numbers below `choices`, in random order: Floyd's subset, shuffled."""
     chosen = np.empty((count, wanted), dtype=np.int64)
     for column, last in enumerate(range(choices - wanted, choices)):
-        number = chance.below(last + 1, count)
+        number = rng.below(last + 1, count)
         taken = (chosen[:, :column] == number[:, None]).any(axis=1)
         chosen[:, column] = np.where(taken, last, number)
-    return np.take_along_axis(chosen, np.argsort(chance.words((count, wanted)), axis=1, kind="stable"), axis=1)
+    return np.take_along_axis(chosen, np.argsort(rng.words((count, wanted)), axis=1, kind="stable"), axis=1)
 
 
-def _gaps(chance: Chance, space: int, wanted: int, count: int, power: float) -> Integers:
+def _gaps(rng: RandomStream, space: int, wanted: int, count: int, power: float) -> Integers:
     """Rows of different numbers g below `space`, drawn one after another with weights (g + 1)^(power - 1).
 
     Each number waits for an exponential time with its weight as the rate, and the first ones are taken."""
     weights = np.arange(1, space + 1, dtype=np.float64) ** (power - 1)
     # Rounded, so that the last bits of a machine's powers do not matter.
-    times = chance.exponential((count, space)) / np.round(weights * 2.0**40)
+    times = rng.exponential((count, space)) / np.round(weights * 2.0**40)
     return np.argsort(times, axis=1, kind="stable")[:, :wanted]

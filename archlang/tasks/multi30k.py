@@ -17,9 +17,11 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Split, Unit
-from archlang.tasks.kit.words import BEGIN, END, UNKNOWN, Lexicon, Pairs, Row, filled, most_frequent
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["Multi30k", "words"]
 
@@ -36,10 +38,10 @@ SPLITS = ("length", "published")
 SOURCE, TARGET = "en", "de"
 _WORD = re.compile(r"\w+|[^\w\s]")
 
-Sentences = tuple[list[Row], list[Row]]
+Sentences = tuple[list[Words], list[Words]]
 
 
-def words(sentence: str) -> Row:
+def words(sentence: str) -> Words:
     """The words and the marks of punctuation of a sentence, in small letters."""
     return _WORD.findall(sentence.lower())
 
@@ -112,7 +114,7 @@ class Multi30k:
         source, target = (
             lexicon.encode(rows) for lexicon, rows in zip(self._lexicons, self._sentences(split), strict=True)
         )
-        pairs = Pairs(source, target, {"length": source.lengths // 10 * 10})
+        pairs = SequencePairs(source, target, {"length": source.lengths // 10 * 10})
         return pairs.split(self.begin, self.end, source_begin=self.source_words + 2, source_end=self.source_words + 1)
 
     def _sentences(self, split: str) -> Sentences:
@@ -137,5 +139,5 @@ class Multi30k:
 def _pairs(file: str) -> Sentences:
     source, target = ([words(line) for line in store.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET))
     if len(source) != len(target):
-        raise published.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
+        raise published_files.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
     return source, target

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.base import Integers, Kind, Split, Unit, enclose, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.lengths import ByLength, groups, symbols
+from archlang.tasks.kit.chomsky_hierarchy import ByLength, groups, symbols
+from archlang.tasks.kit.ragged import Integers, enclose
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "Parity", "spell"]
@@ -39,8 +41,8 @@ class Parity(ByLength):
     def vocabulary(self) -> tuple[str, ...]:
         return ("0", "1", *(("[E]", "[B]") if self.begin_end else ()))
 
-    def items(self, chance: Chance, lengths: Integers) -> Split:
-        bits = symbols(chance, 2, lengths)
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
+        bits = symbols(rng, 2, lengths)
         ones = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(bits.values, dtype=np.int64)])
         odd = (ones[bits.offsets[1:]] - ones[bits.offsets[:-1]]) % 2
         return Split({"x": enclose(bits, begin=3, end=2) if self.begin_end else bits}, odd, groups=groups(lengths))

@@ -20,11 +20,13 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Split, Unit, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.distinct import Patience, Seen, fingerprints, within
-from archlang.tasks.kit.words import BEGIN, END, Lexicon, Pairs
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 
@@ -160,13 +162,13 @@ class Pcfg:
         }
         if self.split == "systematicity":
             groups["pair"] = np.asarray([_pair(expression) for expression in expressions], dtype=np.int64)
-        return Pairs(source, target, groups).split(self.begin, self.end)
+        return SequencePairs(source, target, groups).split(self.begin, self.end)
 
     def _files(self, split: str) -> tuple[list[Row], list[Row]]:
         path = self._path(split)
-        expressions, values = (published.parsed("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt"))
+        expressions, values = (published_files.parsed("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt"))
         if len(expressions) != len(values):
-            raise published.uneven("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
+            raise published_files.uneven("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
         return expressions, values
 
     def _path(self, split: str) -> str:
@@ -174,7 +176,7 @@ class Pcfg:
 
     def _generated(self, split: str, seed: int) -> tuple[list[Row], list[Row]]:
         wanted = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
-        draw, seen, patience = _Draw(Chance("pcfg", self.split, split, seed)), Seen(), Patience(wanted, _WINDOW)
+        draw, seen, patience = _Draw(RandomStream("pcfg", self.split, split, seed)), Seen(), Patience(wanted, _WINDOW)
         found: list[Row] = []
         low, high = 1, MOST_FUNCTIONS
         if self.split == "productivity":
@@ -185,7 +187,7 @@ class Pcfg:
             if self.split == "systematicity":
                 batch = [expression for expression in batch if bool(_pair(expression)) == (split == "test")]
             prints = fingerprints(LEXICON.encode(batch))
-            fresh = np.flatnonzero(within(prints, *share) & seen.fresh(prints))[: wanted - len(found)]
+            fresh = np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[: wanted - len(found)]
             found += [batch[index] for index in fresh]
             if patience.is_over(len(fresh)) and len(found) < wanted:
                 raise mistakes.items_too_rare("pcfg", f"{split}_size", wanted, len(found), "take another `split`")
@@ -195,13 +197,13 @@ class Pcfg:
 class _Draw:
     """Expressions, one after another, from a stream of random numbers."""
 
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
+    def __init__(self, rng: RandomStream) -> None:
+        self._rng = rng
         self._words: list[int] = []
 
     def below(self, bound: int) -> int:
         if not self._words:
-            self._words = (self._chance.words(1 << 16) >> np.uint64(32)).tolist()
+            self._words = (self._rng.words(1 << 16) >> np.uint64(32)).tolist()
         return self._words.pop() * bound >> 32
 
     def weighted(self, weights: Sequence[int]) -> int:

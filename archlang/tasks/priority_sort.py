@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.base import Ragged, enclose, spell
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged, enclose
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.task import spell
 from archlang.types.statics import Interval
 
 __all__ = ["PrioritySort", "spell"]
@@ -42,8 +43,8 @@ class PrioritySort(Copy):
 
     name = "priority_sort"
 
-    def items(self, chance: Chance, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
-        priorities = chance.normal(len(symbols.values)).astype(np.float32)
+    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+        priorities = rng.normal(len(symbols.values)).astype(np.float32)
         items = np.repeat(np.arange(len(symbols)), symbols.lengths)
         order = np.lexsort((priorities, items))
         fields = {

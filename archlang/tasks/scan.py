@@ -21,9 +21,11 @@ from itertools import product
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, append, enclose, shift, spell
-from archlang.tasks.kit.distinct import fingerprints
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.fingerprints import fingerprints
+from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["Scan", "commands", "published_iid", "read", "spell"]
 
@@ -156,8 +158,8 @@ class Scan:
 
     def _files(self, split: str) -> tuple[Ragged, Ragged]:
         if self.split == "simple":
-            return _encoded(published.parsed("scan", f"tasks_{split}_simple.txt", read))
-        every = published.parsed("scan", "tasks.txt", read)
+            return _encoded(published_files.parsed("scan", f"tasks_{split}_simple.txt", read))
+        every = published_files.parsed("scan", "tasks.txt", read)
         words, actions = _encoded(every)
         if self.split in PRIMITIVES:
             chosen = self._with_primitive(split, every, np.arange(len(every)))

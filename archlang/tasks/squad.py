@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published
-from archlang.tasks.kit.base import Kind, Ragged, Reals, Split, Unit, offsets_of
-from archlang.tasks.kit.words import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
+from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
+from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["Asked", "Squad", "exact_match", "f1", "normalised", "read"]
 
@@ -218,7 +220,7 @@ def _asked(member: str) -> list[Asked]:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise published.damaged("squad", member, error) from error
+            raise published_files.damaged("squad", member, error) from error
 
 
 def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:

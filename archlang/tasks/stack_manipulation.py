@@ -19,9 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.base import Integers, Kind, Ragged, Split, Unit, offsets_of, spell
-from archlang.tasks.kit.chance import Chance
-from archlang.tasks.kit.lengths import ByLength, asked, groups
+from archlang.tasks.kit.chomsky_hierarchy import ByLength, asked, groups
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "StackManipulation", "spell"]
@@ -39,12 +41,12 @@ class StackManipulation(ByLength):
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
 
-    def items(self, chance: Chance, lengths: Integers) -> Split:
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
         # A stack of at least one bit, and at least one action where there is room for one.
-        stacked = 1 + chance.below(np.maximum(lengths - 1, 1), len(lengths))
+        stacked = 1 + rng.below(np.maximum(lengths - 1, 1), len(lengths))
         offsets = offsets_of(lengths)
         places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        bits, actions = chance.below(2, len(places)), POP + chance.below(3, len(places))
+        bits, actions = rng.below(2, len(places)), POP + rng.below(3, len(places))
         given = Ragged(np.where(places < np.repeat(stacked, lengths), bits, actions).astype(np.uint8), offsets)
         answers, marks = _results(given)
         x, targets, scored = asked(given, answers, EMPTY, marks)

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from archlang.tasks.kit.base import Form, Ragged, Split
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Form, Split
 
 # So many batches are sorted by length together: enough to pad little, few enough to stay random.
 _POOL = 16

@@ -11,8 +11,10 @@ from torch import nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
-from archlang.tasks.kit.base import Form, Ragged, Split, Task, Written
 from archlang.tasks.kit.metrics import Tally
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import DecodableTask, Task
 from archlang.train.data import Batch, Data
 from archlang.train.generators import always_the_same
 from archlang.train.score import Interrupted, Score
@@ -56,7 +58,7 @@ def add_written(
     if field is None or not most:
         return score
     assert isinstance(module, Architecture)
-    assert isinstance(task, Written)
+    assert isinstance(task, DecodableTask)
     chosen = np.unique(np.linspace(0, len(split) - 1, min(most, len(split))).astype(np.int64))
     some = split.select(chosen)
     names = ("exact_match",) if task.end is None else ("exact_match", "oracle_match")
@@ -81,7 +83,7 @@ def add_written(
 
 def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
     """Which field the model writes, if both the task and the model are of that kind."""
-    if not isinstance(task, Written) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
+    if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
         return None
     assert isinstance(split.targets, Ragged)
     field = target_of(module.program.graph)
@@ -92,7 +94,7 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
 
 
 def _right(
-    module: Architecture, batch: Batch, field: int, task: Written, watch: Callable[[float], None]
+    module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which answers of a batch are right: written freely, and with their length known."""
     names = list(batch.lengths)

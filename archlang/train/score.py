@@ -15,8 +15,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from archlang.tasks.kit.base import Form, Integers, Judging, Ragged, Reals, Rule, Split, Task, rule_of
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, Tally, tally
+from archlang.tasks.kit.ragged import Integers, Ragged, Reals
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import JudgedTask, LossRule, Task, loss_rule
 from archlang.train.data import Batch, Data
 from archlang.train.generators import always_the_same
 from archlang.train.label_smoothing import smoothed_entropy
@@ -111,7 +113,7 @@ def forward(module: Callable[..., Tensor], batch: Batch) -> Tensor:
 
 
 def loss(
-    logits: Float[Tensor, "..."], batch: Batch, rule: Rule = Rule.ENTROPY, smoothing: float = 0.0
+    logits: Float[Tensor, "..."], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
     """The mean loss over samples, or over the scored positions of the batch; of spans that of both ends. Smoothing is
     for classes, not for spans or sets."""
@@ -125,14 +127,14 @@ def loss(
 
 
 def position_losses(
-    logits: Float[Tensor, "b n k"], batch: Batch, rule: Rule = Rule.ENTROPY, smoothing: float = 0.0
+    logits: Float[Tensor, "b n k"], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
 ) -> Float[Tensor, "b n"]:
     """The loss at each position, scored or not; of sets the mean over their possible members."""
     logits = logits.float()
     if batch.form is not Form.SETS:
         each = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing)
         return each.view(batch.targets.shape)
-    if rule is Rule.SQUARES:
+    if rule is LossRule.SQUARES:
         return (logits.sigmoid() - batch.targets).square().mean(-1)
     return F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none").mean(-1)
 
@@ -191,7 +193,7 @@ class Answers:
     def tallies(self, task: Task) -> dict[str, Tally]:
         """Every metric of the task."""
         split, found = self._split, dict[str, Tally]()
-        judged = task.judge(split, self.predictions) if isinstance(task, Judging) else {}
+        judged = task.judge(split, self.predictions) if isinstance(task, JudgedTask) else {}
         for metric in task.metrics:
             if metric in judged:
                 found[metric] = Tally(judged[metric], np.ones(len(split), dtype=np.int64))
@@ -217,7 +219,7 @@ def evaluate(
 
     Raises:
         Interrupted: `stopping()` became true."""
-    answers, rule = Answers(split), rule_of(task)
+    answers, rule = Answers(split), loss_rule(task)
     perplexed = not LOWER_IS_BETTER.isdisjoint(task.metrics)
     total = count = 0.0
     depths: Reals | None = None

@@ -46,7 +46,7 @@ def test_blocks_of_the_library_are_named_without_a_file(archlang: Command) -> No
     said = archlang("test", "first", "norm")
     assert said.code == 0
     assert [line.split()[0] for line in said.out.splitlines()[1:3]] == ["first", "norm"]
-    assert "2 blocks, all as their signatures say" in said.out
+    assert "2 blocks, no violations" in said.out
     assert "skipped: halts no loops" in said.out
 
 
@@ -73,7 +73,7 @@ def test_a_block_that_breaks_its_word_is_named_at_its_clause(archlang: Command, 
     assert said.code == 1
     assert "error[E0703]: `shift`: `x` is read otherwise than `causal`" in said.err
     assert "--> shift.arch:3:11" in said.err
-    assert "1 block, 1 broken" in said.out
+    assert "1 block, 1 violates its signature" in said.out
 
 
 def test_json_has_a_verdict_for_each_property(archlang: Command) -> None:

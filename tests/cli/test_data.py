@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from archlang.cli import downloads
-from archlang.data import fetch, needs, registry, store
+from archlang.data import fetch, registry, required_files, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
 from archlang.tasks.scan import commands
@@ -48,7 +48,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ]
     monkeypatch.setattr(registry, "_lines", lambda: lines)
     known = {"scan": Dataset("scan", "commands", ("scan",), "http://nowhere", "BSD", "http://home", {})}
-    for module in (registry, store, needs):
+    for module in (registry, store, required_files):
         monkeypatch.setattr(module, "DATASETS", MappingProxyType(known))
     return tmp_path / "data" / "scan"
 

@@ -22,4 +22,4 @@ def test_an_unknown_code_is_guessed(archlang: Command) -> None:
     said = archlang("explain", "E401")
     assert (said.code, said.out) == (2, "")
     assert said.err == "error: there is no code E401\n  help: did you mean E0401?\n"
-    assert "`archlang explain` lists them all" in archlang("explain", "sizes").err
+    assert "`archlang explain` lists all codes" in archlang("explain", "sizes").err

@@ -48,4 +48,4 @@ def test_a_folder_without_programs_is_an_error(capsys: pytest.CaptureFixture[str
     with pytest.raises(typer.Exit) as end:
         arch_files([Path("empty")])
     assert end.value.exit_code == 1
-    assert "the folder `empty` holds no .arch file" in capsys.readouterr().err
+    assert "the folder `empty` contains no .arch file" in capsys.readouterr().err

@@ -13,14 +13,14 @@ PRETTY = "block layer(h: seq[n, d]) -> seq[n, d] {\n    # why\n    return norm(h
 
 def test_a_program_is_formatted_in_place_and_once_is_enough(archlang: Command, folder: Path) -> None:
     said = archlang("fmt", "ugly.arch", "good.arch")
-    assert (said.code, said.out) == (0, "formatted ugly.arch\n1 changed, 1 left as it is\n")
+    assert (said.code, said.out) == (0, "formatted ugly.arch\n1 changed, 1 unchanged\n")
     assert (folder / "ugly.arch").read_text() == PRETTY
     assert archlang("fmt", "--check", "ugly.arch").code == 0
 
 
 def test_check_says_which_would_change_and_writes_nothing(archlang: Command, folder: Path) -> None:
     said = archlang("fmt", "--check", "good.arch", "ugly.arch")
-    assert (said.code, said.out) == (1, "would format ugly.arch\n1 changed, 1 left as it is\n")
+    assert (said.code, said.out) == (1, "would format ugly.arch\n1 would change, 1 unchanged\n")
     assert (folder / "ugly.arch").read_text() == UGLY
 
 
@@ -38,7 +38,7 @@ def test_a_file_that_cannot_be_parsed_is_left_and_the_others_are_not(archlang: C
     said = archlang("fmt", "broken.arch", "ugly.arch")
     assert (said.code, said.out) == (
         1,
-        "formatted ugly.arch\n1 changed, 0 left as they are, 1 with mistakes\n",
+        "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n",
     )
     assert "E0101" in said.err
     assert (folder / "broken.arch").read_text() == BROKEN
@@ -104,6 +104,8 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     before = set(folder.iterdir())
     said = archlang("fmt", "ugly.arch")
     assert said.code == 1
-    assert said.err == "error: `ugly.arch` cannot be written: No space left on device\n  help: the file is as it was\n"
+    assert (
+        said.err == "error: `ugly.arch` cannot be written: No space left on device\n  help: the file was not changed\n"
+    )
     assert (folder / "ugly.arch").read_text() == UGLY
     assert set(folder.iterdir()) == before

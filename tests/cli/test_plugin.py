@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.kit.test_make import PLUGIN
+from tests.tasks.kit.test_make_task import PLUGIN
 
 Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
 

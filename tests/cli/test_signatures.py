@@ -80,7 +80,7 @@ def test_an_unknown_name_is_guessed(archlang: Command, command: str, name: str, 
     said = archlang(command, name)
     assert (said.code, said.out) == (2, "")
     assert f"did you mean `{near}`?" in said.err
-    assert f"`archlang {command}` lists them" in archlang(command, "zzzzz").err
+    assert f"`archlang {command}` lists all {command}" in archlang(command, "zzzzz").err
 
 
 @pytest.mark.parametrize("item", [pytest.param(item, id=name) for name, item in ITEMS.items()])

@@ -6,7 +6,7 @@ import pytest
 
 from archlang.contracts import hold, library_blocks
 from archlang.diagnostics.render import plain
-from archlang.names.modules import Declaration
+from archlang.names.resolve import Declaration
 
 BLOCKS = library_blocks()
 

@@ -20,9 +20,11 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.positions import sinusoid
 from archlang.blocks.relative_attention import RelativeAttention
-from archlang.names.library import module_file
-from archlang.tasks.kit.base import Ragged, Split, Unit
+from archlang.names.library import library_file
 from archlang.tasks.kit.metrics import tally
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Unit
 from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.label_smoothing import smoothed_entropy
@@ -38,7 +40,7 @@ Config = Mapping[str, Any]  # Any: JSON
 
 
 def page() -> Path:
-    found = module_file("archlang.models.seq2seq")
+    found = library_file("archlang.models.seq2seq")
     assert found is not None
     return found
 

@@ -17,7 +17,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.masks import make_masks
 from archlang.blocks.halting import GlobalHalt, TokenHalt
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from tests.goldens.golden import Golden, Program, close, relatively_close
 
 TOLERANCE = 2e-5
@@ -29,7 +29,7 @@ POOL = {"mean": "mean", "end": "last", "cls": "first"}
 
 
 def library() -> str:
-    found = module_file("archlang.models.dynamic_halt")
+    found = library_file("archlang.models.dynamic_halt")
     assert found is not None
     return found.read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from archlang.blocks.act import Act, Ledger
 from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.relative_attention import RelativeAttention
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from tests.goldens.golden import Golden, Program, close
 
 TOLERANCE = 1e-5
@@ -27,7 +27,7 @@ Weights = dict[str, str | Tensor]
 
 
 def library() -> str:
-    found = module_file("archlang.models.data_router")
+    found = library_file("archlang.models.data_router")
     assert found is not None
     return found.read_text(encoding="utf-8")
 

@@ -16,11 +16,11 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit
 from archlang.blocks.relational_read import RelationalRead
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
-from archlang.tasks.kit.base import Ragged
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.reverse import Reverse
 from tests.goldens.golden import Golden, Program, close
 
@@ -327,7 +327,7 @@ def test_the_programs_model_has_as_many_weights_as_the_program_uses(folder: Path
 
 
 def test_the_page_of_the_library_is_that_model_on_tokens() -> None:
-    path = module_file("archlang.models.panm")
+    path = library_file("archlang.models.panm")
     assert path is not None
     module = archlang.load(path, "panm_bigru", vocab=12)
     # Twelve symbols are answered, where the program answers ten.
@@ -399,7 +399,7 @@ def test_copy_and_reverse_ask_for_what_the_program_asks(golden: Golden) -> None:
         assert F.one_hot(channels, symbols + 2).equal(given.long())
         assert channels[:, 0].eq(symbols).all()
         assert channels[:, -1].eq(symbols + 1).all()
-        fields, answers = task.items(Chance("task"), Ragged.table(channels[:, 1:-1].numpy()))
+        fields, answers = task.items(RandomStream("task"), Ragged.table(channels[:, 1:-1].numpy()))
         assert task.symbols == symbols
         for row, tokens in enumerate(channels.tolist()):
             ours = {symbols: task.begin, symbols + 1: task.symbols}

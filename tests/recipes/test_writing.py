@@ -21,8 +21,8 @@ from archlang.plan.plan import Plan
 from archlang.syntax import parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe
-from archlang.tasks.kit.base import Kind
-from archlang.tasks.kit.make import make_task
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.task import Kind
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FOLDERS = (RECIPES / "papers" / "devil", RECIPES / "papers" / "panm", RECIPES / "mixed")

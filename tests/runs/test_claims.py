@@ -7,8 +7,8 @@ import pytest
 
 from archlang.compile import plan
 from archlang.runs.claims import compare
-from archlang.train.score import Score
 from archlang.tasks.kit.metrics import Tally
+from archlang.train.score import Score
 
 # Four items: right, right, wrong, right.
 SCORE = Score(

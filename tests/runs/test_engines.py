@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from archlang import compile as compiler
-from archlang.runs.engines import Engine, make_engine
 from archlang.record.mistakes import RunError
+from archlang.runs.engines import Engine, make_engine
 from archlang.runs.points import Point, run_point
 from archlang.runs.table import TableRuns
 

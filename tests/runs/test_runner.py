@@ -16,15 +16,15 @@ import torch
 from archlang.compile import plan
 from archlang.plan.plan import Plan
 from archlang.record import checkpoint
-from archlang.train import loop, score
-from archlang.runs import runner
 from archlang.record.checkpoint import CheckpointWarning
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
-from archlang.train.selection import ranking
-from archlang.train.stop import Stop
+from archlang.runs import runner
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.train import loop, score
+from archlang.train.selection import ranking
+from archlang.train.stop import Stop
 
 Train = Callable[..., runner.Outcome]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.report import MOST_ERRORS
+from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
 from archlang.syntax.parser import parse_tolerantly

@@ -17,7 +17,8 @@ from archlang.diagnostics import ArchlangError
 from archlang.source import Source
 from archlang.syntax import parse
 from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
-from archlang.tasks.kit.base import Split, Task
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
 from archlang.types.statics import Interval
 
 FOLDER = Path(archlang.tasks.__file__).parent

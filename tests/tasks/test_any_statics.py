@@ -17,8 +17,9 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.base import Ragged, Task
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import Task
 from archlang.tasks.mix import Mix
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.kit.base import Split
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import Split
 from archlang.types.statics import Interval
 
 SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60, begin_end=False)
@@ -88,17 +88,17 @@ def test_all_digits_and_both_operations_are_even() -> None:
     assert np.allclose(digits / digits.sum(), 0.1, atol=0.01)
 
 
-def grown(chance: random.Random, probability: float, height: int) -> str:
-    if height == 0 or chance.random() >= probability:
+def grown(rng: random.Random, probability: float, height: int) -> str:
+    if height == 0 or rng.random() >= probability:
         return "0"
-    return f"({grown(chance, probability, height - 1)}+{grown(chance, probability, height - 1)})"
+    return f"({grown(rng, probability, height - 1)}+{grown(rng, probability, height - 1)})"
 
 
-def drawn(chance: random.Random, probability: float, low: int, high: int) -> str:
+def drawn(rng: random.Random, probability: float, low: int, high: int) -> str:
     """As published: a tree that is too low becomes the right side of an operation."""
-    text = grown(chance, probability, high)
+    text = grown(rng, probability, high)
     while read(text)[1] < low:
-        text = f"({grown(chance, probability, high - 1)}+{text})"
+        text = f"({grown(rng, probability, high - 1)}+{text})"
     return text
 
 
@@ -106,8 +106,8 @@ def drawn(chance: random.Random, probability: float, low: int, high: int) -> str
 def test_lengths_are_distributed_as_those_that_are_drawn_one_by_one(
     split: str, probability: float, low: int, high: int
 ) -> None:
-    chance = random.Random(0)
-    theirs = [(len(text), read(text)[1]) for text in (drawn(chance, probability, low, high) for _ in range(6_000))]
+    rng = random.Random(0)
+    theirs = [(len(text), read(text)[1]) for text in (drawn(rng, probability, low, high) for _ in range(6_000))]
     ours = made(split)
     depth = high
     wanted = np.array([length for length, found in theirs if found == depth and length <= 50])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from archlang.tasks.babi import LEXICON, NAMES, Babi, read
-from archlang.tasks.kit.base import Ragged, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import spell
 from archlang.types.statics import Interval
 from tests.tasks.conftest import Offer
 

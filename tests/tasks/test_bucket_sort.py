@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.bucket_sort import BucketSort
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 
 SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 

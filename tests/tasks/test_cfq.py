@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from archlang.tasks.cfq import QUERY, QUESTION, Cfq, query, question
-from archlang.tasks.kit.base import Ragged, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import spell
 from tests.tasks.conftest import Offer
 
 SAMPLE = (

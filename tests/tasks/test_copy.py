@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.reverse import Reverse
 from archlang.types.statics import Interval
 

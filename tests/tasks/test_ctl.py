@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.kit.base import Split, digest
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import Split, digest
 from archlang.types.statics import Interval
 
 SMALL = Ctl(

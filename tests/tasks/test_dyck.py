@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from archlang.tasks.dyck import Dyck, allowed
-from archlang.tasks.kit.base import Ragged, Rule
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import LossRule
 from archlang.types.statics import Interval
 
 SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)
@@ -58,23 +59,23 @@ def test_sets_are_those_of_the_published_code() -> None:
         assert not golden["y"][index, len(text) :].any()
 
 
-def grown(chance: random.Random, size: int, longest: int) -> str:
+def grown(rng: random.Random, size: int, longest: int) -> str:
     """The published grammar, one symbol after another; brackets of one kind, as kinds change no length."""
     if size >= longest:
         return ""
-    drawn = chance.random()
+    drawn = rng.random()
     if drawn < 0.5:
-        text = "(" + grown(chance, size + 2, longest) + ")"
+        text = "(" + grown(rng, size + 2, longest) + ")"
     elif drawn < 0.75:
-        text = grown(chance, size, longest) + grown(chance, size, longest)
+        text = grown(rng, size, longest) + grown(rng, size, longest)
     else:
         return ""
     return text if len(text) <= longest else ""
 
 
 def test_lengths_are_distributed_as_those_of_the_grammar() -> None:
-    chance = random.Random(0)
-    theirs = np.array([len(text) for text in (grown(chance, 0, 30) for _ in range(20_000)) if len(text) >= 2])
+    rng = random.Random(0)
+    theirs = np.array([len(text) for text in (grown(rng, 0, 30) for _ in range(20_000)) if len(text) >= 2])
     task = Dyck(train=Interval(2, 30), test=(Interval(32, 40),), train_size=12_000, distinct=False)
     ours = task.generate("train", 0).inputs["x"].lengths
     assert abs(ours.mean() - theirs.mean()) < 0.3
@@ -119,8 +120,8 @@ def test_splits_without_items_are_empty() -> None:
 
 
 def test_the_loss_is_the_published_one_unless_asked() -> None:
-    assert Dyck().rule is Rule.SQUARES
-    assert Dyck(loss="entropy").rule is Rule.ENTROPY
+    assert Dyck().rule is LossRule.SQUARES
+    assert Dyck(loss="entropy").rule is LossRule.ENTROPY
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from archlang.tasks.dynamic_recall import DynamicRecall
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 
 SMALL = DynamicRecall(train_size=1_000, valid_size=20, test_size=5)
 

@@ -12,8 +12,9 @@ from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.kit import cache
-from archlang.tasks.kit.base import Ragged, Task, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import Task, spell
 
 TSV = (
     "text\tlabel\ttags\tsource\ttarget\tsplit\n"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from archlang.tasks.flipflop import FlipFlop
-from archlang.tasks.kit.base import Ragged, Split, digest
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split, digest
 
 SMALL = FlipFlop(
     length=20, ignore=0.5, test_length=(20, 24), test_ignore=(0.1, 0.5), train_size=3_000, iid_size=300, valid_size=200,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 
 SMALL = IdSort(train_size=1_000, valid_size=20, test_size=5, id_size=3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.tasks.kit.base import Split
+from archlang.tasks.kit.split import Split
 from tests.tasks.every import NAMES, SMALL, build, items_of
 
 # Where the published splits promise no such thing. Elsewhere a new task is held to it without being asked.

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Split, digest
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.listops import ListOps
 from archlang.types.statics import Interval
 

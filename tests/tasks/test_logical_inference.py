@@ -9,8 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Ragged, Split, digest, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.task import spell
 from archlang.tasks.logical_inference import RELATIONS, LogicalInference, read
 from archlang.types.statics import Interval
 from tests.tasks.conftest import Offer

@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from archlang.tasks.kit import paths
-from archlang.tasks.kit.base import Split, digest
-from archlang.tasks.kit.chance import Chance
+from archlang.tasks.kit import pathfinder_pictures
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.png import NotAPicture
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.lra_pathfinder import LraPathfinder, listed, pictures
 from tests.tasks.kit.test_png import written
 
@@ -40,16 +40,16 @@ def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
 def test_marks_stand_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two paths that keep clear of each other by more than the gaps of a path are two pieces. The marks, which are only
     noted here and not drawn, are in one of them or in both."""
-    once, noted = paths._wider, []
+    once, noted = pathfinder_pictures._wider, []
 
     def note(places: np.ndarray) -> np.ndarray:
         noted.append(places // 256)
         return np.zeros((len(places), 32, 32), dtype=np.bool_)
 
-    monkeypatch.setattr(paths, "_wider", lambda canvas: once(once(canvas)))
-    monkeypatch.setattr(paths, "_mark", note)
-    monkeypatch.setattr(paths, "_ATTEMPTS", 1_000)
-    drawn = paths.draw(Chance("test"), 200, dashes=8, distractors=0)
+    monkeypatch.setattr(pathfinder_pictures, "_wider", lambda canvas: once(once(canvas)))
+    monkeypatch.setattr(pathfinder_pictures, "_mark", note)
+    monkeypatch.setattr(pathfinder_pictures, "_ATTEMPTS", 1_000)
+    drawn = pathfinder_pictures.draw(RandomStream("test"), 200, dashes=8, distractors=0)
     assert len(drawn.pixels) == 200
     for pixels, joined, *marks in zip(drawn.pixels > 0, drawn.joined, *noted, strict=True):
         parts = pieces(pixels, 2)

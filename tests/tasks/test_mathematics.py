@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Split, digest
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.mathematics import CHARACTERS, Mathematics, question, read
 from tests.tasks.conftest import Offer
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.mix import Mix
 
 SMALL = Mix(train_size=500, valid_size=20, test_size=5)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Ragged, digest
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import digest
 from archlang.tasks.mqar import Mqar
 
 SMALL = Mqar(

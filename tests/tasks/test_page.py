@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.tasks.kit.base import Kind
 from archlang.tasks.kit.metrics import MEANINGS
+from archlang.tasks.kit.task import Kind
 from tests.tasks.every import NAMES, build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from archlang.data.mistakes import DataError
-from archlang.tasks.kit.base import Ragged, Split, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import spell
 from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
 from tests.tasks.conftest import Offer
 

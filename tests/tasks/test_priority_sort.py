@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.priority_sort import PrioritySort
 
 SMALL = PrioritySort(train_size=1_000, valid_size=20, test_size=5)

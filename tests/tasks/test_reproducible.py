@@ -17,7 +17,8 @@ from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.base import Task, digest
+from archlang.tasks.kit.split import digest
+from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
 from archlang.tasks.logical_inference import LogicalInference
 from archlang.tasks.mix import Mix

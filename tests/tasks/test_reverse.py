@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.tasks.kit.base import Ragged
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.reverse import Reverse
 from archlang.types.statics import Interval
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from archlang.compile import check_text
-from archlang.tasks.kit.base import Ragged, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.task import spell
 from archlang.tasks.scan import Scan, commands, published_iid, read
 from tests.tasks.conftest import Offer
 

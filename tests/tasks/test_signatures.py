@@ -11,8 +11,10 @@ from archlang.names import library
 from archlang.source import Source
 from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
-from archlang.tasks.kit.base import Form, Kind, Ragged, Written
 from archlang.tasks.kit.metrics import MEANINGS
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.task import DecodableTask, Kind
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -89,7 +91,7 @@ def test_the_signature_has_the_form_of_the_kind(name: str) -> None:
         case Kind.SEQ2SEQ:
             assert declared.causal, "a model that reads the answer it is asked for is to be found"
             assert fields[-1].name == "target"
-            assert isinstance(task, Written)
+            assert isinstance(task, DecodableTask)
             assert isinstance(result.dimensions[0], Name)
             assert result.dimensions[0].text == fields[-1].type.dimensions[0].span.text
 

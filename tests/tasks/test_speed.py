@@ -13,7 +13,7 @@ from archlang.tasks.ctl import Ctl
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.base import Task
+from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Split, spell
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import spell
 from archlang.tasks.squad import FILES, Asked, Squad, exact_match, f1, normalised, read
 from tests.tasks.conftest import Offer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Ragged
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.stack_manipulation import StackManipulation, _results
 
 SMALL = StackManipulation(train_size=2_000, valid_size=50, test_size=60)

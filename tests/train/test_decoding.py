@@ -21,7 +21,9 @@ from archlang.record.run_folder import json_text, read_graph
 from archlang.runs import runner
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.kit.base import Ragged, Split, Task, Written
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import DecodableTask, Task
 from archlang.train.data import Data
 from archlang.train.decoding import add_written
 from archlang.train.score import Interrupted, Score, evaluate
@@ -80,7 +82,7 @@ def measured(module: Architecture, split: Split, task: Task, **asked: object) ->
     return plain, add_written(plain, module, split, task, CPU, **asked)  # type: ignore[arg-type] # arguments of add_written
 
 
-def by_hand(module: Architecture, split: Split, task: Written) -> tuple[list[bool], list[bool]]:
+def by_hand(module: Architecture, split: Split, task: DecodableTask) -> tuple[list[bool], list[bool]]:
     """One item at a time, the whole model for each token: which answers are right freely, and with their length."""
     module.eval()
     exact, oracle = [], []

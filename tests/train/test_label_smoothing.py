@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from archlang.compile import plan
-from archlang.tasks.kit.base import Ragged, Split
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
 from archlang.train.label_smoothing import smoothed_entropy
 from archlang.train.score import loss

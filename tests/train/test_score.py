@@ -9,7 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from archlang.tasks.kit.base import Kind, Ragged, Rule, Split, Unit
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, LossRule, Unit
 from archlang.train.data import Data
 from archlang.train.score import Answers, Interrupted, Score, best_span, evaluate, forward, loss, scored
 
@@ -184,11 +186,11 @@ def test_of_sets_every_member_is_a_question_of_its_own() -> None:
     entropies, squares = [], []
     for row, place, members in ((0, 0, (0, 1, 1)), (1, 0, (1, 0, 0)), (1, 1, (0, 1, 0))):
         for logit, member in zip(logits[row, place].tolist(), members, strict=True):
-            chance = 1 / (1 + math.exp(-logit))
-            entropies.append(-math.log(chance if member else 1 - chance))
-            squares.append((chance - member) ** 2)
+            probability = 1 / (1 + math.exp(-logit))
+            entropies.append(-math.log(probability if member else 1 - probability))
+            squares.append((probability - member) ** 2)
     assert loss(logits, batch).item() == pytest.approx(sum(entropies) / 9, rel=1e-5)
-    assert loss(logits, batch, Rule.SQUARES).item() == pytest.approx(sum(squares) / 9, rel=1e-5)
+    assert loss(logits, batch, LossRule.SQUARES).item() == pytest.approx(sum(squares) / 9, rel=1e-5)
 
 
 def test_a_member_of_a_set_is_what_is_likelier_than_not() -> None:

@@ -20,7 +20,8 @@ from archlang.pages.inspection.heatmap import Heatmap
 from archlang.pages.inspection.panels import Field, panels
 from archlang.record.mistakes import RunError
 from archlang.runs.runner import Opened
-from archlang.tasks.kit.base import Form, Kind, Split, Task, Written
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import DecodableTask, Kind, Task
 from archlang.train.data import Batch, Data
 from archlang.train.generators import always_the_same
 from archlang.train.score import ends, forward, predict
@@ -93,12 +94,12 @@ def own_input(run: Opened, texts: Sequence[str]) -> Batch:
         )
     split = run.load([_example_split(task)], None)[_example_split(task)]
     names = list(split.inputs)
-    written = target_of(run.module.program.graph) if isinstance(task, Written) else None
+    written = target_of(run.module.program.graph) if isinstance(task, DecodableTask) else None
     if any(ragged.values.ndim == 2 for ragged in split.inputs.values()):
         raise RunError(
             "a field of this task is numbers, which cannot be typed", "choose an item: `--split test --index 0`"
         )
-    ends = isinstance(task, Written) and task.end is not None
+    ends = isinstance(task, DecodableTask) and task.end is not None
     writes = ends and written is not None and len(names) > 1 and len(texts) == len(names) - 1
     if len(texts) != len(names) and not writes:
         raise RunError(
@@ -109,7 +110,7 @@ def own_input(run: Opened, texts: Sequence[str]) -> Batch:
     tokens = {name: _tokens(task, split, name, text) for name, text in zip(given, texts, strict=True)}
     fields = {name: torch.tensor([ids], device=run.device) for name, ids in tokens.items()}
     if writes:
-        assert isinstance(task, Written)
+        assert isinstance(task, DecodableTask)
         assert written is not None
         answer = run.module.decode(*fields.values(), begin=task.begin, end=task.end, limit=_longest(split))
         begin = torch.full((1, 1), task.begin, device=run.device)

@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.diagnostics.excerpt import visible
-from archlang.tasks.kit.base import Form, Integers, Kind, Ragged, Split, Task
+from archlang.tasks.kit.ragged import Integers, Ragged
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import Kind, Task
 
 _BARS = 12
 _BAR_WIDTH = 40

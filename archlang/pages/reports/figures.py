@@ -16,6 +16,7 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archlang.files.os_errors import os_errors_as
 from archlang.pages.inspection.heatmap import Frame, Heatmap
 from archlang.record.mistakes import RunError, not_written
 
@@ -214,8 +215,6 @@ def _drawing(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def _save(figure: Figure, place: Path) -> None:
-    try:
+    with os_errors_as(not_written, place):
         place.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(place, dpi=150, metadata={"Software": None})
-    except OSError as error:
-        raise not_written(place, error.strerror or str(error)) from error

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
-import shutil
 import sys
 import warnings
 from collections.abc import Mapping
@@ -20,10 +17,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from archlang.files.atomic import atomic_folder, remove_folder
 from archlang.source.cache_folder import cache_folder
-from archlang.tasks.kit import published
-from archlang.tasks.kit.base import Split, Task
+from archlang.tasks.kit import published_files
 from archlang.tasks.kit.mistakes import CacheWarning
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
 # Runs of different seeds differ in their weights and batches; the data of a task are the same for all, as published
@@ -61,7 +60,7 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         pass
     except (_Damaged, OSError) as error:
         warnings.warn(f"{place} is damaged ({error}) and is made again", CacheWarning, stacklevel=2)
-        _remove(place)
+        remove_folder(place)
     made = task.generate(split, seed)
     try:
         _write(place, made)
@@ -87,7 +86,7 @@ def folder() -> Path:
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
     told = {key: _plain(value) for key, value in sorted(statics.items())}
     facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
-    if files := published.state(task):
+    if files := published_files.state(task):
         facts.append(files)
     if own := _own(task):
         facts.append(own)
@@ -150,42 +149,16 @@ def _read(place: Path) -> Split:
 
 def _write(place: Path, split: Split) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    beside = _beside(place)
-    try:
+    # If another process was first, its folder stays: it holds the same.
+    with atomic_folder(place, overwrite=False, durable=False) as unfinished:
         digests = {}
         for name, array in split.arrays().items():
-            path = beside / f"{name}.npy"
+            path = unfinished / f"{name}.npy"
             np.save(path, array, allow_pickle=False)
             digests[name] = _sha256(path)
         # In order: the fields of a split are a model's inputs, one after another.
         text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1)
-        (beside / _MANIFEST).write_text(text, encoding="utf-8")
-        try:
-            beside.rename(place)
-        except OSError:
-            # Another process was first; what it wrote is the same.
-            if not place.exists():
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _beside(place: Path) -> Path:
-    """A new folder of this process alone, on the same disk. Others may read it as far as the umask lets them."""
-    folder = place.parent / f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}"
-    folder.mkdir()
-    return folder
-
-
-def _remove(place: Path) -> None:
-    """Takes a damaged folder away in one step, so that nobody finds half of it."""
-    try:
-        aside = _beside(place)
-        place.rename(aside / place.name)
-        shutil.rmtree(aside, ignore_errors=True)
-    except OSError:
-        # Another process took it away, or it cannot be moved: then writing beside it fails aloud.
-        pass
+        (unfinished / _MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:

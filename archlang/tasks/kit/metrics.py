@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.base import Form, Integers, Ragged, Reals, Split, Unit
+from archlang.tasks.kit.ragged import Integers, Ragged, Reals
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import Unit
 
 MEANINGS = {
     "accuracy": "share of right answers, counted as the task counts (samples, positions or whole sequences)",

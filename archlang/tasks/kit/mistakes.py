@@ -122,6 +122,13 @@ def vocabulary_too_small(task: str, static: str, asked: int, needed: int) -> Tas
     )
 
 
+def vocabulary_not_published(task: str, found: int, published: int) -> TaskError:
+    return TaskError(
+        f"the files of {task} hold {found} different words, and those that were published hold {published}",
+        "fetch the files again; other files of the same form can be read by the task `file`",
+    )
+
+
 # Classes of a user's own
 
 
@@ -150,7 +157,7 @@ def plugin_without_class(place: object, name: str) -> TaskError:
 def plugin_incomplete(place: object, name: str, missing: Sequence[str]) -> TaskError:
     return TaskError(
         f"the class `{name}` of {place} lacks {', '.join(missing)}",
-        "see `archlang.tasks.kit.base.Task` for what a task has",
+        "see `archlang.tasks.kit.task.Task` for what a task has",
     )
 
 

@@ -15,7 +15,7 @@ from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.runtime.masks import make_masks
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
 from tests.backend.conftest import Compiled
@@ -183,7 +183,7 @@ LIBRARY = [
 
 @pytest.mark.parametrize(("file", "model", "statics"), LIBRARY)
 def test_every_model_of_the_library_that_writes(file: str, model: str, statics: dict[str, bool]) -> None:
-    path = module_file(f"archlang.models.{file}")
+    path = library_file(f"archlang.models.{file}")
     assert path is not None
     sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
     given: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
@@ -309,7 +309,7 @@ def scripted(rows: list[list[int]]) -> Architecture:
         def forward(self, x: Tensor) -> Tensor:
             return torch.nn.functional.one_hot(next(columns)[:, None], VOCAB).float()
 
-    module = archlang.load(module_file("archlang.models.panm") or "", "panm_bigru", vocab=VOCAB, hidden=4)
+    module = archlang.load(library_file("archlang.models.panm") or "", "panm_bigru", vocab=VOCAB, hidden=4)
     module.linear = Script()
     return module
 
@@ -374,7 +374,7 @@ def test_decoding_leaves_the_module_as_it_was(compiled: Compiled) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
-    path = module_file("archlang.models.panm")
+    path = library_file("archlang.models.panm")
     assert path is not None
     module = shaken(archlang.load(path, "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
     fields, lengths = make_fields(module)

@@ -11,7 +11,7 @@ from torch import Tensor
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.feedforward import Feedforward
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "ndr": {"ff": 24},
@@ -29,7 +29,7 @@ columns = pytest.mark.parametrize("column", ["first", "last"])
 
 
 def loaded(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = module_file("archlang.models.data_router")
+    path = library_file("archlang.models.data_router")
     assert path is not None
     return archlang.load(path, model, **statics)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "transformer": {"layers": 2},
@@ -29,7 +29,7 @@ models = pytest.mark.parametrize("model", MODELS)
 
 
 def page() -> Path:
-    found = module_file("archlang.models.dynamic_halt")
+    found = library_file("archlang.models.dynamic_halt")
     assert found is not None
     return found
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 
 PROGRAM = """
 use archlang.models.panm
@@ -41,7 +41,7 @@ def program(folder: Path, **statics: Any) -> Architecture:  # Any: statics of an
 
 
 def shipped(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = module_file("archlang.models.panm")
+    path = library_file("archlang.models.panm")
     assert path is not None
     return noisy(archlang.load(path, model, vocab=6, **statics))
 

@@ -12,7 +12,7 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.embed import Embed
 from archlang.blocks.positions import AbsolutePositions
-from archlang.names.library import module_file
+from archlang.names.library import library_file
 
 VARIANTS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "absolute": {},
@@ -26,7 +26,7 @@ variants = pytest.mark.parametrize("statics", VARIANTS.values(), ids=VARIANTS)
 
 
 def seq2seq(**statics: Any) -> Architecture:  # Any: statics of any kind
-    path = module_file("archlang.models.seq2seq")
+    path = library_file("archlang.models.seq2seq")
     assert path is not None
     small = {"d": 16, "heads": 2, "ff": 24, "layers": 2, "words": 7, "vocab": 5, **statics}
     module = archlang.load(path, "seq2seq", **small).double().eval()

@@ -14,7 +14,9 @@ from archlang.pages.reports.data import describe, histogram, shown
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.base import Ragged, Split, Task
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
 from archlang.tasks.parity import Parity
 from archlang.tasks.scan import Scan
 from archlang.tasks.stack_manipulation import StackManipulation

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.base import Ragged, Split, Unit
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, MEANINGS, Tally, rank, tally
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Unit
 
 CLASSES = Split({"x": Ragged.of([[1], [2], [3]])}, np.array([4, 5, 6], dtype=np.int64))
 # Three sequences of which only some positions are scored; the last one has none.

@@ -1,0 +1,269 @@
+"""Files that use one another: what each name of a file stands for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.names import library, mistakes
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly, read
+from archlang.syntax.tree import (
+    Assign,
+    Call,
+    Definition,
+    Extern,
+    InputParameter,
+    Let,
+    Move,
+    Name,
+    Program,
+    Recipe,
+    StaticParameter,
+    Table,
+    Use,
+)
+from archlang.syntax.walk import walk
+from archlang.syntax.words import MOST_WORDS, count_words
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedFile:
+    """One file with what its names stand for: its own items and what its `use` lines bring in."""
+
+    program: Program
+    own: Mapping[str, Declaration] = field(default_factory=dict)
+    used: Mapping[str, Declaration] = field(default_factory=dict)
+
+    def find(self, name: str) -> Declaration | None:
+        """The block or model behind a name, also of the prelude."""
+        found = self.own.get(name) or self.used.get(name)
+        if found is None and "." not in name and (item := library.block(name)) is not None:
+            return prelude(item)
+        return found
+
+    def names(self) -> frozenset[str]:
+        """Every block that a program of this file can name."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.own) | frozenset(self.used) | library.block_names()
+
+    @cached_property
+    def recipes(self) -> Mapping[str, Recipe]:
+        return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
+
+    @cached_property
+    def tasks(self) -> Mapping[str, Extern]:
+        """The signatures of a user's own tasks."""
+        return {item.name: item for item in self.program.items if isinstance(item, Extern) and item.word == "task"}
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        return {item.name: item for item in self.program.items if isinstance(item, Table)}
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """A block or model, with the file that its names are looked up in."""
+
+    item: Definition | Extern
+    file: ResolvedFile
+
+    @property
+    def name(self) -> str:
+        return self.item.name
+
+    @property
+    def span(self) -> Span:
+        return self.item.name_span
+
+
+_preludes: dict[str, ResolvedFile] = {}
+# Modules of the library that are without mistakes. However many files use one, it is read once: what is installed does
+# not change.
+_shipped: dict[Path, ResolvedFile] = {}
+
+
+def prelude(item: Definition | Extern) -> Declaration:
+    """A declaration of a library item; its other names are those of the prelude."""
+    path = item.span.source.path
+    if path not in _preludes:
+        _preludes[path] = ResolvedFile(Program(items=(), source=item.span.source))
+    return Declaration(item, _preludes[path])
+
+
+# Files that a program uses, also through one another, and its lines with `use`; modules of the library count too.
+MOST_USES = 100
+
+
+@dataclass
+class Loader:
+    """Reads files with all that they use, once each, and collects what is wrong with their names."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _resolved: dict[Path, ResolvedFile] = field(default_factory=dict)
+    _open: dict[Path, str] = field(default_factory=dict)
+    _words: int = 0
+    _uses: int = 0
+
+    def load(self, path: str | Path) -> ResolvedFile:
+        """Reads and resolves a file and every file that it uses."""
+        return self._load(Path(path), str(path))
+
+    def load_source(self, source: Source) -> ResolvedFile:
+        """Resolves a text; its path need not exist."""
+        program, found = parse_tolerantly(source)
+        self.diagnostics.extend(found)
+        return self._resolve(program, Path(source.path))
+
+    def _load(self, path: Path, shown: str) -> ResolvedFile:
+        key = _place(path)
+        if key not in self._resolved:
+            self._open[key] = shown
+            self._resolved[key] = self.load_source(read(shown))
+            del self._open[key]
+        return self._resolved[key]
+
+    def _load_used(self, use: Use, path: Path, shown: str) -> ResolvedFile:
+        """Reads and resolves a file that another file uses.
+
+        Raises:
+            ProgramError: it cannot be read, or the program as a whole is too large."""
+        key = Path(os.path.realpath(path))
+        if key not in self._resolved:
+            self._words += count_words(read(shown).text)
+            if self._words > MOST_WORDS:
+                raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
+        return self._load(path, shown)
+
+    def _load_shipped(self, path: Path) -> ResolvedFile:
+        if path not in _shipped:
+            told, uses = len(self.diagnostics), self._uses
+            resolved = self._load(path, str(path))
+            self._uses = uses  # what the library uses is no matter of the program
+            if len(self.diagnostics) > told:
+                return resolved
+            _shipped[path] = resolved
+        return _shipped[path]
+
+    def _resolve(self, program: Program, path: Path) -> ResolvedFile:
+        own: dict[str, Declaration] = {}
+        used: dict[str, Declaration] = {}
+        resolved = ResolvedFile(program, own, used)
+        first: dict[tuple[str, str], Span] = {}
+        for item in program.items:
+            if isinstance(item, Use):
+                self._uses += 1
+                if self._uses <= MOST_USES:
+                    self._use(item, path, used)
+                elif self._uses == MOST_USES + 1:
+                    self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
+                continue
+            # A recipe may be called like the model that it trains, and a table like either.
+            kind = type(item).__name__ if isinstance(item, Recipe | Table) else ""
+            known = first.setdefault((kind, item.name), item.name_span)
+            if known is not item.name_span:
+                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
+            elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):
+                own[item.name] = Declaration(item, resolved)
+        self.diagnostics.extend(_block_circles(resolved))
+        return resolved
+
+    def _use(self, use: Use, path: Path, used: dict[str, Declaration]) -> None:
+        if use.is_file:
+            target = path.parent / use.path
+            shown = str(target)
+        else:
+            found = library.library_file(use.path)
+            if found is None:
+                self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
+                return
+            target, shown = found, str(found)
+        # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
+        key = _place(target)
+        # So that a stranger's program, whose errors show lines of what it uses, reads programs only.
+        if use.is_file and not key.name.endswith(".arch"):
+            self.diagnostics.append(mistakes.no_program_to_use(use.path_span, use.path))
+            return
+        if key in self._open:
+            waiting = list(self._open)
+            circle = [self._open[place] for place in waiting[waiting.index(key) :]]
+            self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
+            return
+        if use.is_file and not os.path.isfile(target):
+            self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
+            return
+        try:
+            resolved = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
+        except ProgramError as error:
+            self.diagnostics.extend(error.diagnostics)
+            return
+        prefix = f"{use.alias}." if use.alias else ""
+        for name, declaration in resolved.own.items():
+            used[prefix + name] = declaration
+
+
+def _place(path: Path) -> Path:
+    """The file behind all links. Unlike `Path.resolve`, it takes links that lead in a circle, and names that no file
+    can have."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return path
+
+
+_BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)
+
+
+def _mentions(definition: Definition) -> Iterator[Name]:
+    """The names of blocks, or of what may be blocks, in a definition: in its body and its defaults, as a type names
+    sizes only."""
+    defaults = [static.default for static in definition.signature.statics if static.default is not None]
+    for part in (definition.body, *defaults):
+        for node in walk(part):
+            if isinstance(node, Call):
+                yield node.callee
+            elif isinstance(node, Name):
+                yield node
+
+
+def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
+    uses: dict[str, list[str]] = {}
+    places: dict[tuple[str, str], Span] = {}
+    for user, declaration in resolved.own.items():
+        if not isinstance(declaration.item, Definition):
+            continue
+        bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
+        for name in _mentions(declaration.item):
+            used = name.text
+            is_block = used in resolved.own and used not in bound and isinstance(resolved.own[used].item, Definition)
+            if is_block and (user, used) not in places:
+                uses.setdefault(user, []).append(used)
+                places[user, used] = name.span
+    for circle in _circles(uses):
+        spans = [places[pair] for pair in pairwise(circle)]
+        yield mistakes.block_circle(spans[0], circle, spans)
+
+
+def _circles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """A circle of each component that has one, with its first block again at its end."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError:
+        # Imported where there is a circle, as it takes longer than checking most files.
+        import networkx as nx
+
+        graph = nx.DiGraph(uses)
+        for component in nx.strongly_connected_components(graph):
+            if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
+                edges = nx.find_cycle(graph.subgraph(component), min(component))
+                yield [edges[0][0], *(edge[1] for edge in edges)]

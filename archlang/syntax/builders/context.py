@@ -1,0 +1,120 @@
+"""What the builders of one text share: the source, its comments, the mistakes found, and the depth of each node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict
+
+from archlang.diagnostics import Diagnostic
+from archlang.source import Source, Span
+from archlang.syntax.builders.parts import N, Parts, end_of, start_of
+from archlang.syntax.comments import Comments
+from archlang.syntax.tree import Node
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# The deepest tree that the later stages, which are recursive, accept.
+DEEPEST = 64
+
+
+class TooDeep(Exception):
+    """A node is more than `DEEPEST` levels deep."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+
+class _Comment(TypedDict):
+    leading: tuple[str, ...]
+    trailing: str
+    blank: bool
+
+
+class _Documentation(TypedDict):
+    documentation: tuple[str, ...]
+    apart: bool
+
+
+class Context:
+    """Gives spans, comments and depths to the nodes of one text."""
+
+    def __init__(self, source: Source, comments: Comments) -> None:
+        self.source = source
+        self.comments = comments
+        self.mistakes: list[Diagnostic] = []
+        # Holds the nodes too, so that no later node reuses an id.
+        self._depths: dict[int, tuple[int, Node]] = {}
+
+    def span(self, parts: Parts) -> Span:
+        """Returns the span from the first part that is not None to the last."""
+        first = next(part for part in parts if part is not None)
+        last = next(part for part in reversed(parts) if part is not None)
+        return Span(self.source, start_of(first), end_of(last))
+
+    def token_span(self, token: Token) -> Span:
+        return Span(self.source, token.start_pos or 0, token.end_pos or 0)
+
+    def nested(self, node: N, *children: Node | None) -> N:
+        """Records the depth of a node and returns the node. Only nodes that can contain their own kind count.
+
+        Raises:
+            TooDeep: the node is more than `DEEPEST` levels deep."""
+        depth = 1 + max((self.depth(child) for child in children), default=0)
+        if depth > DEEPEST:
+            raise TooDeep(node.span)
+        self._depths[id(node)] = depth, node
+        return node
+
+    def replace_span(self, node: N, span: Span) -> N:
+        """Returns the node with another span and the same depth."""
+        moved = replace(node, span=span)
+        self._depths[id(moved)] = self.depth(node), moved
+        return moved
+
+    def depth(self, node: Node | None) -> int:
+        """Returns the recorded depth of a node, or 0."""
+        return self._depths[id(node)][0] if id(node) in self._depths else 0
+
+    def item_comments(self, span: Span) -> tuple[_Documentation, _Comment]:
+        """Takes the comments of an item, and returns its `##` lines apart from the others."""
+        comment = self.comments_of(span, moved=False)
+        lines = list(comment["leading"])
+        apart = bool(lines) and lines[-1] == ""
+        block = len(lines) - apart
+        while block > 0 and lines[block - 1] != "":
+            block -= 1
+        group = lines[block : len(lines) - apart]
+        docs = [line for line in group if line.startswith("##")]
+        apart = apart and bool(docs) and len(docs) == len(group)
+        if not docs or (lines[-1] == "" and not apart):
+            docs, rest = [], lines
+        else:
+            rest = lines[:block] + [line for line in group if not line.startswith("##")]
+        # Comments from inside the item move above it, where `##` would make them documentation.
+        moved = [f"# {line.lstrip('# ')}".rstrip() if line.startswith("##") else line for line in self._moved(span)]
+        if moved:
+            rest += moved + ([""] if apart else [])
+        documentation: _Documentation = {
+            "documentation": tuple(line[2:].removeprefix(" ") for line in docs),
+            "apart": apart,
+        }
+        return documentation, {**comment, "leading": tuple(rest)}
+
+    def comments_of(self, span: Span, moved: bool = True) -> _Comment:
+        """Takes the comments above, beside and, if `moved`, inside a span."""
+        leading, blank = self.comments.above(span.start)
+        if moved:
+            leading += self._moved(span)
+        return {"leading": leading, "trailing": self.comments.beside(span.end), "blank": blank}
+
+    def _moved(self, span: Span) -> tuple[str, ...]:
+        """Takes the comments inside a span that belong to no node of their own."""
+        return tuple(line for line in self.comments.within(span.start, span.end) if line)
+
+
+class Section:
+    """Builds the nodes of one section of the grammar. Public methods are named like the rules of `arch.lark`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context

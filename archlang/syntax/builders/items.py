@@ -1,0 +1,120 @@
+"""Builds `use` lines, definitions and externs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archlang.source import Span
+from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.parts import Clause, Group, Parts, clause_nodes, nodes_of_kind
+from archlang.syntax.tree import (
+    Caveat,
+    Definition,
+    Extern,
+    InputParameter,
+    Node,
+    Reads,
+    Signature,
+    StaticArgument,
+    StaticParameter,
+    Use,
+)
+
+if TYPE_CHECKING:
+    from lark import Token
+
+
+class Items(Section):
+    """Files, `use` lines, definitions and externs."""
+
+    def start(self, parts: Parts) -> Parts:
+        return parts
+
+    def use(self, parts: Parts) -> Use:
+        _, path, _, alias = parts
+        is_file = path.type == "STRING"
+        span = self._context.span(parts)
+        documentation, comment = self._context.item_comments(span)
+        return Use(
+            path=path[1:-1] if is_file else str(path),
+            is_file=is_file,
+            path_span=self._context.token_span(path),
+            alias=None if alias is None else str(alias),
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def definition(self, parts: Parts) -> Definition:
+        word, name, statics, inputs, _, result, where, body = parts
+        span = self._context.span(parts)
+        documentation, comment = self._context.item_comments(span)
+        return Definition(
+            word=str(word),
+            name=str(name),
+            name_span=self._context.token_span(name),
+            signature=self._signature(name, statics, inputs, result, [where]),
+            body=body,
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def extern_block(self, parts: Parts) -> Extern:
+        _, word, name, statics, inputs, _, result, *clauses, _, python = parts
+        return self._extern(parts, word, name, statics, inputs, result, clauses, python)
+
+    extern_task = extern_block
+
+    def extern_optimizer(self, parts: Parts) -> Extern:
+        _, word, name, statics, *clauses, _, python = parts
+        return self._extern(parts, word, name, statics, None, None, clauses, python)
+
+    def _extern(
+        self,
+        parts: Parts,
+        word: Token,
+        name: Token,
+        statics: Group | None,
+        inputs: Group | None,
+        result: Node | None,
+        clauses: list[Clause | None],
+        python: Token,
+    ) -> Extern:
+        span = self._context.span(parts)
+        documentation, comment = self._context.item_comments(span)
+        words = {clause.word: clause.span for clause in clauses if clause is not None}
+        return Extern(
+            word=str(word),
+            name=str(name),
+            name_span=self._context.token_span(name),
+            signature=self._signature(name, statics, inputs, result, clauses),
+            reads=clause_nodes(clauses, "reads", Reads),
+            caveats=clause_nodes(clauses, "caveat", Caveat),
+            pure="pure" in words,
+            pure_span=words.get("pure"),
+            gives=clause_nodes(clauses, "gives", StaticArgument),
+            causal="causal" in words,
+            python=python[1:-1],
+            python_span=self._context.token_span(python),
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def _signature(
+        self, name: Token, statics: Group | None, inputs: Group | None, result: Any, clauses: list[Clause | None]
+    ) -> Signature:  # Any: a type expression
+        where = tuple(node for clause in clauses if clause and clause.word == "where" for node in clause.nodes)
+        places = [self._context.token_span(name)]
+        places += [
+            Span(self._context.source, group.start, group.end) for group in (statics, inputs) if group is not None
+        ]
+        places += [node.span for node in (result, *where) if node is not None]
+        return Signature(
+            statics=nodes_of_kind(StaticParameter, statics),
+            inputs=nodes_of_kind(InputParameter, inputs),
+            result=result,
+            where=where,  # type: ignore[arg-type]  # the grammar has only expressions there
+            span=Span(self._context.source, places[0].start, max(place.end for place in places)),
+        )

@@ -1,0 +1,60 @@
+"""The parts that the parser hands to a rule: tokens, nodes, and the groups and clauses made of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from archlang.source import Span
+from archlang.syntax.tree import Node
+
+# The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
+# part has which type.
+Parts = list[Any]  # Any: see above
+N = TypeVar("N", bound=Node)
+
+
+class Group(NamedTuple):
+    """The nodes between two brackets, with the offsets of the brackets."""
+
+    nodes: tuple[Node, ...]
+    start: int
+    end: int
+
+
+class Clause(NamedTuple):
+    """A clause of a signature (`where …`, `reads …`, `gives …`, `pure`, `causal`), or a caveat."""
+
+    word: str
+    nodes: tuple[Node, ...]
+    span: Span
+
+
+def nodes_of(parts: Parts) -> tuple[Node, ...]:
+    return tuple(part for part in parts if isinstance(part, Node))
+
+
+def nodes_of_kind(kind: type[N], group: Group | None) -> tuple[N, ...]:
+    return () if group is None else tuple(node for node in group.nodes if isinstance(node, kind))
+
+
+def clause_nodes(clauses: list[Clause | None], word: str, kind: type[N]) -> tuple[N, ...]:
+    nodes = (node for clause in clauses if clause and clause.word == word for node in clause.nodes)
+    return tuple(node for node in nodes if isinstance(node, kind))
+
+
+def start_of(part: Any) -> int:  # Any: a token, a node or a group
+    if isinstance(part, Node):
+        return part.span.start
+    if isinstance(part, Group):
+        return part.start
+    place: int = part.start_pos
+    return place
+
+
+def end_of(part: Any) -> int:  # Any: a token, a node or a group
+    if isinstance(part, Node):
+        return part.span.end
+    if isinstance(part, Group):
+        return part.end
+    place: int = part.end_pos
+    return place

@@ -1,0 +1,132 @@
+"""Builds recipes and tables."""
+
+from __future__ import annotations
+
+from archlang.source import Span
+from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.parts import Parts, nodes_of, start_of
+from archlang.syntax.tree import (
+    AtTest,
+    Choice,
+    Claim,
+    Column,
+    Node,
+    Recipe,
+    Row,
+    Search,
+    Setting,
+    Sought,
+    Table,
+    Variation,
+    Vary,
+)
+
+
+class Recipes(Section):
+    """Recipes, tables and their parts."""
+
+    def recipe(self, parts: Parts) -> Recipe:
+        _, name, opener, *rest = parts
+        span = self._context.span(parts)
+        closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
+        documentation, comment = self._context.item_comments(span)
+        return Recipe(
+            name=str(name),
+            name_span=self._context.token_span(name),
+            parts=tuple(part for part in rest if isinstance(part, Choice | AtTest | Vary | Search | Claim)),
+            closing=closing,
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def table(self, parts: Parts) -> Table:
+        _, name, opener, *rest = parts
+        span = self._context.span(parts)
+        closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
+        documentation, comment = self._context.item_comments(span)
+        return Table(
+            name=str(name),
+            name_span=self._context.token_span(name),
+            parts=tuple(part for part in rest if isinstance(part, Row | Column)),
+            closing=closing,
+            span=span,
+            **documentation,
+            **comment,
+        )
+
+    def row(self, parts: Parts) -> Row:
+        _, title, *rest, _, at = parts
+        span = self._row_span(parts)
+        recipe, why = (rest[0], "") if len(rest) == 1 else (None, rest[1][1:-1])
+        return Row(
+            title=title[1:-1],
+            recipe=None if recipe is None else str(recipe),
+            recipe_span=None if recipe is None else self._context.token_span(recipe),
+            why=why,
+            at=at or (),
+            span=span,
+            **self._context.comments_of(span),
+        )
+
+    def column(self, parts: Parts) -> Column:
+        _, title, metric, _, index, _, _, at = parts
+        span = self._row_span(parts)
+        return Column(
+            title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._context.comments_of(span)
+        )
+
+    def _row_span(self, parts: Parts) -> Span:
+        """From the first word to the last setting, which the parser hands over as a tuple."""
+        *_, at = parts
+        return Span(self._context.source, start_of(parts[0]), at[-1].span.end) if at else self._context.span(parts)
+
+    def choice(self, parts: Parts) -> Choice:
+        word, value = parts
+        span = self._context.span(parts)
+        return Choice(word=str(word), value=value, span=span, **self._context.comments_of(span))
+
+    def at_test(self, parts: Parts) -> AtTest:
+        _, settings = parts
+        span = Span(self._context.source, start_of(parts[0]), settings[-1].span.end)
+        return AtTest(settings=settings, span=span, **self._context.comments_of(span))
+
+    def vary(self, parts: Parts) -> Vary:
+        span = self._context.span(parts)
+        variations = tuple(part for part in parts if isinstance(part, Variation))
+        return Vary(variations=variations, span=span, **self._context.comments_of(span))
+
+    def variation(self, parts: Parts) -> Variation:
+        path, _, values = parts
+        return Variation(path=path, values=values, span=self._context.span(parts))
+
+    def search(self, parts: Parts) -> Search:
+        span = self._context.span(parts)
+        sought = tuple(part for part in parts if isinstance(part, Sought))
+        return Search(sought=sought, span=span, **self._context.comments_of(span))
+
+    def sought(self, parts: Parts) -> Sought:
+        path, _, values, log = parts
+        return Sought(path=path, values=values, log=log is not None, span=self._context.span(parts))
+
+    def claim(self, parts: Parts) -> Claim:
+        _, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
+        span = self._context.span(parts)
+        return Claim(
+            metric=metric,
+            index=index,
+            value=value,
+            deviation=deviation,
+            at=at or (),
+            origin=origin[1:-1],
+            span=span,
+            **self._context.comments_of(span),
+        )
+
+    def settings(self, parts: Parts) -> tuple[Node, ...]:
+        first, *others = parts
+        return nodes_of(parts) if isinstance(first, Node) else first + nodes_of(others)
+
+    def setting(self, parts: Parts) -> Setting:
+        path, _, value = parts
+        return Setting(path=path, value=value, span=self._context.span(parts))

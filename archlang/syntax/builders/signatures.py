@@ -1,0 +1,86 @@
+"""Builds the statics, inputs, types and clauses of a signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.parts import Clause, Group, Parts, end_of, nodes_of, start_of
+from archlang.syntax.tree import (
+    Caveat,
+    ConditionalType,
+    InputParameter,
+    Reads,
+    StaticArgument,
+    StaticParameter,
+    TypeName,
+)
+
+
+class Signatures(Section):
+    """Statics, inputs, types and clauses."""
+
+    def where(self, parts: Parts) -> Clause:
+        return Clause(parts[0], nodes_of(parts), self._context.span(parts))
+
+    reads = gives = pure = causal = where
+
+    def read(self, parts: Parts) -> Reads:
+        name, mode = parts
+        return Reads(input=str(name), mode=mode, span=self._context.span(parts))
+
+    def depends(self, parts: Parts) -> Clause:
+        _, _, kind, _, test = parts
+        return self._caveat(str(kind), test, parts)
+
+    def random(self, parts: Parts) -> Clause:
+        _, _, training, _, test = parts
+        return self._caveat("random" if training is None else "training", test, parts)
+
+    def stops(self, parts: Parts) -> Clause:
+        _, _, _, test = parts
+        return self._caveat("gradients", test, parts)
+
+    def _caveat(self, kind: str, test: Any, parts: Parts) -> Clause:  # Any: an expression, or None
+        span = self._context.span(parts)
+        return Clause("caveat", (Caveat(kind=kind, test=test, span=span),), span)
+
+    def named_static(self, parts: Parts) -> StaticArgument:
+        name, _, value = parts
+        return StaticArgument(name=str(name), value=value, span=self._context.span(parts))
+
+    def static_parameters(self, parts: Parts) -> Group:
+        return Group(nodes_of(parts), start_of(parts[0]), end_of(parts[-1]))
+
+    inputs = dimensions = statics = arguments = static_parameters
+
+    def kind_parameter(self, parts: Parts) -> StaticParameter:
+        name, _, kind, _, default = parts
+        return StaticParameter(name=str(name), kind=str(kind), default=default, span=self._context.span(parts))
+
+    def default_parameter(self, parts: Parts) -> StaticParameter:
+        name, _, default = parts
+        return StaticParameter(name=str(name), default=default, span=self._context.span(parts))
+
+    def input(self, parts: Parts) -> InputParameter:
+        name, _, type_, variadic, _, default = parts
+        return InputParameter(
+            name=str(name),
+            type=type_,
+            variadic=variadic is not None,
+            default=None if default is None else str(default),
+            span=self._context.span(parts),
+        )
+
+    def plain_type(self, parts: Parts) -> TypeName:
+        name, dimensions = parts
+        return TypeName(
+            name=str(name),
+            dimensions=() if dimensions is None else dimensions.nodes,
+            span=self._context.span(parts),
+        )
+
+    def conditional_type(self, parts: Parts) -> ConditionalType:
+        then, _, test, _, otherwise = parts
+        node = ConditionalType(then=then, test=test, otherwise=otherwise, span=self._context.span(parts))
+        return self._context.nested(node, then, test, otherwise)

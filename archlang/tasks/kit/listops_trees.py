@@ -1,0 +1,185 @@
+"""ListOps trees by the thousand: grown, evaluated and written level by level instead of node by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+
+Tokens = npt.NDArray[np.uint8]
+
+VOCABULARY = (*"0123456789", "[MAX", "[MED", "[MIN", "[SM", "]")
+MAX, MED, MIN, SM, CLOSE = range(10, 15)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """How trees grow: a node is an operator with this probability, unless it stands `height` operators below its
+    root; operators have 2 to `arguments` arguments. Trees larger than `limit` are given up while they grow; an
+    operator adds `cost` to the size of a tree and a digit adds 1."""
+
+    probability: float
+    height: int
+    arguments: int
+    limit: int
+    cost: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The nodes of one distance from the roots, tree after tree and from left to right in each: the tree each belongs
+    to, its token, and how many of the next level's nodes are its arguments."""
+
+    tree: Integers
+    token: Tokens
+    arguments: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees, with the size of each as `Growth` counts it and its height in operators. A tree whose size is above the
+    limit is unfinished and must be dropped."""
+
+    levels: tuple[Level, ...]
+    sizes: Integers
+    heights: Integers
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def select(self, keep: Truths) -> Forest:
+        numbers = np.cumsum(keep) - 1
+        levels = []
+        for level in self.levels:
+            kept = np.flatnonzero(keep[level.tree])
+            if len(kept):
+                levels.append(Level(numbers[level.tree[kept]], level.token[kept], level.arguments[kept]))
+        return Forest(tuple(levels), self.sizes[keep], self.heights[keep])
+
+
+def grow(rng: RandomStream, count: int, growth: Growth) -> Forest:
+    """`count` random trees."""
+    tree = np.arange(count, dtype=np.int64)
+    sizes, heights = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    chosen = np.uint64(int(growth.probability * 2**24))
+    levels: list[Level] = []
+    while len(tree):
+        # One word makes a node: 24 bits say whether it is an operator, 20 which token, 20 how many arguments.
+        words = rng.words(len(tree))
+        token = (((words >> np.uint64(20)) & np.uint64(0xFFFFF)) * np.uint64(10) >> np.uint64(20)).astype(np.uint8)
+        arguments = np.zeros(len(tree), dtype=np.int64)
+        if len(levels) < growth.height:
+            at = np.flatnonzero(words >> np.uint64(40) < chosen)
+            token[at] = _operators(words[at])
+            arguments[at] = _argument_counts(words[at], growth.arguments)
+            heights[tree[at]] = len(levels) + 1
+            np.add.at(sizes, tree[at], arguments[at] + (growth.cost - 1))
+            arguments[at[sizes[tree[at]] > growth.limit]] = 0
+        levels.append(Level(tree, token, arguments))
+        tree = np.repeat(tree, arguments)
+    return Forest(tuple(levels), sizes, heights)
+
+
+def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
+    """Each tree as an argument, never the last one, of a new operator whose other 2 to `arguments - 1` arguments are
+    grown afresh."""
+    count = len(forest)
+    words = rng.words(count)
+    fresh_counts = _argument_counts(words, growth.arguments - 1)
+    places = ((words >> np.uint64(40)) * fresh_counts.astype(np.uint64) >> np.uint64(24)).astype(np.int64)
+    below = Growth(
+        probability=growth.probability,
+        height=growth.height - 1,
+        arguments=growth.arguments,
+        limit=growth.limit,
+        cost=growth.cost,
+    )
+    fresh = grow(rng, int(fresh_counts.sum()), below)
+    owner = np.repeat(np.arange(count), fresh_counts)
+    slot = np.arange(len(owner)) - np.repeat(offsets_of(fresh_counts)[:-1], fresh_counts)
+    slot += slot >= places[owner]
+    width = growth.arguments + 1
+    keys_old, keys_fresh = np.arange(count) * width + places, owner * width + slot
+    levels = [Level(np.arange(count), _operators(words), fresh_counts + 1)]
+    nothing = Level(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    for depth in range(max(len(forest.levels), len(fresh.levels))):
+        old = forest.levels[depth] if depth < len(forest.levels) else nothing
+        new = fresh.levels[depth] if depth < len(fresh.levels) else nothing
+        # Nodes go where the argument they stand under goes, and keep their order below it.
+        keys = np.concatenate([keys_old[old.tree], keys_fresh[new.tree]])
+        order = np.argsort(keys, kind="stable")
+        token, arguments = np.concatenate([old.token, new.token]), np.concatenate([old.arguments, new.arguments])
+        levels.append(Level(keys[order] // width, token[order], arguments[order]))
+    sizes = forest.sizes + growth.cost
+    np.add.at(sizes, owner, fresh.sizes)
+    heights = forest.heights.copy()
+    np.maximum.at(heights, owner, fresh.heights)
+    return Forest(tuple(levels), sizes, heights + 1)
+
+
+def evaluate(forest: Forest) -> tuple[Integers, Integers]:
+    """The value of each tree and its dependency depth: how many operations must be done one after another, where of
+    the arguments only those count that the result comes from (the first extreme one, the middle ones, all of SM)."""
+    values, depths = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for level in reversed(forest.levels):
+        value, depth = level.token.astype(np.int64), np.zeros(len(level.token), dtype=np.int64)
+        operators = np.flatnonzero(level.arguments)
+        first = offsets_of(level.arguments)[operators]
+        shape = level.arguments[operators] * 16 + level.token[operators]
+        for kind in np.unique(shape):
+            chosen = shape == kind
+            children = first[chosen, None] + np.arange(kind // 16)
+            at = operators[chosen]
+            value[at], depth[at] = _apply(int(kind % 16), values[children], depths[children])
+        values, depths = value, depth
+    return values, depths
+
+
+def write(forest: Forest) -> Ragged:
+    """The trees as tokens."""
+    sizes, running = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
+    for level in reversed(forest.levels):
+        first = offsets_of(level.arguments)
+        inside = running[-1][first[1:]] - running[-1][first[:-1]]
+        sizes.append(np.where(level.arguments > 0, inside + 2, 1))
+        running.append(offsets_of(sizes[-1]))
+    whole = running[-1]
+    values, starts = np.empty(whole[-1], dtype=np.uint8), whole[:-1]
+    for level in forest.levels:
+        size = sizes.pop()
+        running.pop()
+        operators = level.arguments > 0
+        values[starts] = level.token
+        values[(starts + size - 1)[operators]] = CLOSE
+        # An argument starts after the operator and the arguments on its left.
+        first = offsets_of(level.arguments)[:-1]
+        starts = np.repeat(starts + 1 - running[-1][first], level.arguments) + running[-1][:-1]
+    return Ragged(values, whole)
+
+
+def _apply(operator: int, values: Integers, depths: Integers) -> tuple[Integers, Integers]:
+    """One operator over the rows of its arguments' values and depths."""
+    rows = np.arange(len(values))
+    if operator == SM:
+        return values.sum(axis=1) % 10, depths.max(axis=1) + 1
+    if operator == MED:
+        order = np.argsort(values, axis=1, kind="stable")
+        middle = values.shape[1] // 2
+        upper, lower = order[:, middle], order[:, middle if values.shape[1] % 2 else middle - 1]
+        value = (values[rows, lower] + values[rows, upper]) // 2
+        return value, np.maximum(depths[rows, lower], depths[rows, upper]) + 1
+    chosen = values.argmax(axis=1) if operator == MAX else values.argmin(axis=1)
+    return values[rows, chosen], depths[rows, chosen] + 1
+
+
+def _operators(words: npt.NDArray[np.uint64]) -> Tokens:
+    return (MAX + ((words >> np.uint64(38)) & np.uint64(3))).astype(np.uint8)
+
+
+def _argument_counts(words: npt.NDArray[np.uint64], most: int) -> Integers:
+    low = words & np.uint64(0xFFFFF)
+    return np.asarray((low * np.uint64(most - 1) >> np.uint64(20)).astype(np.int64) + 2)

@@ -1,0 +1,76 @@
+"""Random numbers that are the same on every machine, in every process and with every numpy.
+
+numpy promises the stream of a bit generator, but not what `Generator` makes of it (NEP 19), so the few distributions
+that tasks need are made from raw words here."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import numpy.typing as npt
+
+from archlang.tasks.kit import mistakes
+
+Shape = int | tuple[int, ...]
+
+
+class RandomStream:
+    """A stream of random numbers. Every word of `key` matters: `RandomStream("ctl", "train", 3)`."""
+
+    def __init__(self, *key: str | int) -> None:
+        for part in key:
+            if isinstance(part, int) and part < 0:
+                raise mistakes.negative_seed(part)
+        # As text, since a row of numbers and the same row with a zero behind it seed alike.
+        self._bits = np.random.PCG64(np.random.SeedSequence(int.from_bytes(json.dumps(key).encode(), "little")))
+
+    def words(self, shape: Shape) -> npt.NDArray[np.uint64]:
+        """Uniform words of 64 bits."""
+        size = int(np.prod(shape, dtype=np.int64))
+        return np.asarray(self._bits.random_raw(size), dtype=np.uint64).reshape(shape)
+
+    def below(self, bound: int | npt.NDArray[np.int64], shape: Shape) -> npt.NDArray[np.int64]:
+        """Whole numbers 0 … bound - 1. No bound of a task nears 2^32, so the bias is below what can be measured."""
+        high = self.words(shape) >> np.uint64(32)
+        return np.asarray((high * np.asarray(bound, dtype=np.uint64)) >> np.uint64(32), dtype=np.int64)
+
+    def real(self, shape: Shape) -> npt.NDArray[np.float64]:
+        """Numbers in [0, 1)."""
+        return np.asarray((self.words(shape) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+    def order(self, count: int) -> npt.NDArray[np.int64]:
+        """A permutation of 0 … count - 1."""
+        return np.argsort(self.words(count), kind="stable")
+
+    def normal(self, count: int) -> npt.NDArray[np.float64]:
+        """Numbers of the standard normal distribution, by Marsaglia's polar method.
+
+        Only operations that every machine rounds alike: no logarithm of a library."""
+        found: list[npt.NDArray[np.float64]] = []
+        missing = count
+        while missing > 0:
+            pairs = 2.0 * self.real((missing // 2 + 32, 2)) - 1.0
+            squares = pairs[:, 0] * pairs[:, 0] + pairs[:, 1] * pairs[:, 1]
+            inside = (squares > 0) & (squares < 1)
+            pairs, squares = pairs[inside], squares[inside]
+            numbers = (pairs * np.sqrt(-2.0 * _logarithm(squares) / squares)[:, None]).reshape(-1)[:missing]
+            found.append(numbers)
+            missing -= len(numbers)
+        return np.concatenate([np.zeros(0), *found])
+
+    def exponential(self, shape: Shape) -> npt.NDArray[np.float64]:
+        """Numbers of the exponential distribution with the mean 1."""
+        return -_logarithm(1.0 - self.real(shape))
+
+
+def _logarithm(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """ln x = e ln 2 + 2 (t + t^3/3 + t^5/5 + …) for x = m 2^e and t = (m - 1) / (m + 1), with m near 1."""
+    mantissas, exponents = np.frexp(numbers)
+    low = mantissas < np.sqrt(0.5)
+    mantissas, exponents = np.where(low, 2.0 * mantissas, mantissas), np.where(low, exponents - 1, exponents)
+    t = (mantissas - 1.0) / (mantissas + 1.0)
+    square, series = t * t, np.zeros_like(t)
+    for odd in range(23, 0, -2):
+        series = series * square + 1.0 / odd
+    return np.asarray(exponents * 0.6931471805599453 + 2.0 * t * series)

@@ -1,0 +1,66 @@
+"""A digest is taken once, and anew as soon as the file may have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from archlang.data import digest_cache, digests
+from archlang.data.compression import Stored
+from archlang.data.digest_cache import digest_of
+from archlang.data.digests import Digest, Rule
+from archlang.data.mistakes import DataError
+
+LARGE = b"x" * (1 << 20)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Rule]:
+    """Every digest that was taken."""
+    found: list[Rule] = []
+
+    def counted(rule: Rule, *rest: object) -> Digest:
+        found.append(rule)
+        return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(digest_cache, "take", counted)
+    return found
+
+
+def test_a_large_file_is_read_once_for_each_rule(tmp_path: Path, taken: list[Rule]) -> None:
+    place = tmp_path / "large"
+    place.write_bytes(LARGE)
+    for _ in range(2):
+        assert digest_of(Stored(place)).value == hashlib.sha256(LARGE).hexdigest()
+        digest_of(Stored(place), Rule.GITBLOB)
+    assert taken == [Rule.SHA256, Rule.GITBLOB]
+    digest_of(Stored(place), anew=True)
+    assert taken[2:] == [Rule.SHA256]
+
+
+def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: Path, taken: list[Rule]) -> None:
+    place = tmp_path / "large"
+    place.write_bytes(LARGE)
+    before = place.stat()
+    first = digest_of(Stored(place))
+    place.write_bytes(b"y" + LARGE[1:])
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert digest_of(Stored(place)) != first
+
+
+def test_a_note_that_is_nonsense_is_no_note(tmp_path: Path, taken: list[Rule]) -> None:
+    place = tmp_path / "large"
+    place.write_bytes(LARGE)
+    first = digest_of(Stored(place))
+    for note in (tmp_path / "cache" / "digests").iterdir():
+        note.write_text("[]")
+    assert digest_of(Stored(place)) == first
+    assert len(taken) == 2
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="gone cannot be read"):
+        digest_of(Stored(tmp_path / "gone"))

@@ -1,0 +1,116 @@
+"""Files that use one another."""
+
+from pathlib import Path
+
+import pytest
+
+from archlang.compile import check
+from archlang.source import Source
+from archlang.syntax.parser import read
+
+LAYER = "block layer(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
+
+
+def codes(path: Path) -> list[str]:
+    return [diagnostic.code for diagnostic in check(path)]
+
+
+def test_a_neighbour_is_used_under_its_own_names_or_an_alias(tmp_path: Path) -> None:
+    (tmp_path / "mine.arch").write_text(LAYER)
+    plain = tmp_path / "plain.arch"
+    plain.write_text('use "./mine.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
+    alias = tmp_path / "alias.arch"
+    alias.write_text('use "./mine.arch" as mine\nblock b(h: seq[n, d]) -> seq[n, d] { return mine.layer(h) }')
+    assert codes(plain) == codes(alias) == []
+
+
+def test_an_alias_hides_the_bare_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.arch").write_text(LAYER)
+    file = tmp_path / "alias.arch"
+    file.write_text('use "./mine.arch" as mine\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
+    assert codes(file) == ["E0202"]
+
+
+def test_a_circle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.arch").write_text('use "./b.arch"\n' + LAYER)
+    Path("b.arch").write_text('use "./c.arch"\n')
+    Path("c.arch").write_text('use "./a.arch"\n')
+    found = [d for d in check("a.arch") if d.code == "E0209"]
+    assert "a.arch -> b.arch -> c.arch -> a.arch" in found[0].message
+
+
+def test_a_mistake_in_a_used_file_is_shown_there(tmp_path: Path) -> None:
+    (tmp_path / "mine.arch").write_text("block layer(h: seq[n, d]) -> seq[n, d] { return nothing(h) }\n")
+    file = tmp_path / "user.arch"
+    file.write_text('use "./mine.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
+    (found,) = check(file)
+    assert found.code == "E0202"
+    assert found.span.source.path.endswith("mine.arch")
+
+
+def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
+    file = tmp_path / "circle.arch"
+    file.write_text(
+        "block a(h: seq[n, d]) -> seq[n, d] { return b(h) }\n"
+        "block b(h: seq[n, d]) -> seq[n, d] { return c(h) }\n"
+        "block c(h: seq[n, d]) -> seq[n, d] { return a(h) }\n"
+    )
+    (found,) = check(file)
+    assert found.code == "E0210"
+    assert "a -> b -> c -> a" in found.message
+    assert len(found.labels) == 2
+
+
+def test_a_value_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
+    file = tmp_path / "names.arch"
+    file.write_text("block memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }")
+    assert codes(file) == []
+
+
+def test_a_size_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
+    file = tmp_path / "sizes.arch"
+    file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
+    assert codes(file) == []
+
+
+def test_a_module_of_the_library_is_read_once_for_all_files_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def noted(path: str) -> Source:
+        seen.append(path)
+        return read(path)
+
+    monkeypatch.setattr("archlang.names.resolve._shipped", {})
+    monkeypatch.setattr("archlang.names.resolve.read", noted)
+    for name in ("one.arch", "another.arch"):
+        (tmp_path / name).write_text("use archlang.models.data_router\n" + LAYER)
+        assert codes(tmp_path / name) == []
+    assert sorted(Path(path).name for path in seen) == ["another.arch", "data_router.arch", "one.arch"]
+
+
+def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.arch"
+    broken.write_text("block b(h: seq[n, d]) -> seq[n, d] { return h } }")
+    monkeypatch.setattr("archlang.names.library.library_file", lambda dotted: broken)
+    for name in ("one.arch", "another.arch"):
+        (tmp_path / name).write_text("use archlang.models.broken\n" + LAYER)
+        assert codes(tmp_path / name) == codes(broken) != []
+
+
+def test_a_link_that_leads_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "loop.arch").symlink_to(tmp_path / "loop.arch")
+    assert codes(tmp_path / "loop.arch") == ["E0108"]
+
+
+def test_a_model_that_could_not_be_read_is_not_reported_as_missing(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    file.write_text(
+        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n    h <- scan c in h\n"
+        "    return linear[vocab](h)\n}\nrecipe r { task flipflop model m train adamw[steps = 10] }\n"
+    )
+    assert set(codes(file)) == {"E0101"}

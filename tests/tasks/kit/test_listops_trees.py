@@ -1,0 +1,116 @@
+"""Whole batches of trees are what a slow reader of their tokens makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archlang.tasks.kit.listops_trees import (
+    CLOSE,
+    MAX,
+    MED,
+    MIN,
+    SM,
+    Forest,
+    Growth,
+    Level,
+    evaluate,
+    graft,
+    grow,
+    write,
+)
+from archlang.tasks.kit.random_stream import RandomStream
+
+GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
+
+
+def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int]:
+    """Value, dependency depth and height of the tree at `start`, and where it ends."""
+    if tokens[start] < 10:
+        return tokens[start], 0, 0, start + 1
+    arguments, at = [], start + 1
+    while tokens[at] != CLOSE:
+        *argument, at = read(tokens, at)
+        arguments.append(argument)
+    values = [value for value, _, _ in arguments]
+    ranked = sorted(range(len(values)), key=lambda index: values[index])
+    middle = len(values) // 2
+    sources = {
+        MAX: [values.index(max(values))],
+        MIN: [values.index(min(values))],
+        MED: ranked[middle : middle + 1] if len(values) % 2 else ranked[middle - 1 : middle + 1],
+        SM: list(range(len(values))),
+    }[tokens[start]]
+    total = sum(values[source] for source in sources)
+    value = total % 10 if tokens[start] == SM else total // len(sources)
+    depth = 1 + max(arguments[source][1] for source in sources)
+    return value, depth, 1 + max(height for _, _, height in arguments), at + 1
+
+
+def check(forest: Forest, cost: int) -> None:
+    values, depths = evaluate(forest)
+    tokens = write(forest)
+    assert len(tokens) == len(forest) > 1000
+    for index in range(len(forest)):
+        row = tokens[index].tolist()
+        value, depth, height, end = read(row)
+        assert end == len(row)
+        assert (value, depth, height) == (values[index], depths[index], forest.heights[index])
+        assert forest.sizes[index] == len(row) + (cost - 2) * sum(MAX <= token <= SM for token in row)
+
+
+def finished(forest: Forest) -> Forest:
+    return forest.select(forest.sizes <= GROWTH.limit)
+
+
+@pytest.mark.parametrize("arguments", [3, 5, 15])
+def test_grown_trees_are_read_back(arguments: int) -> None:
+    growth = Growth(probability=0.3, height=4, arguments=arguments, limit=200)
+    forest = grow(RandomStream("grown", arguments), 3000, growth)
+    check(forest.select(forest.sizes <= 200), cost=2)
+
+
+def test_grafted_trees_are_read_back_and_one_higher() -> None:
+    old = finished(grow(RandomStream("old"), 4000, GROWTH))
+    old = old.select(old.heights < 5)
+    new = graft(RandomStream("new"), old, GROWTH)
+    assert (new.heights > old.heights).all()
+    assert new.heights.max() == 5
+    check(finished(new), cost=3)
+
+
+def test_the_old_tree_is_never_the_last_argument() -> None:
+    old = grow(RandomStream("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
+    (digits,) = old.levels
+    sevens = Level(digits.tree, np.full(2000, 7, dtype=np.uint8), digits.arguments)
+    marked = Forest((sevens,), old.sizes, old.heights)
+    new = write(graft(RandomStream("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
+    rows = [new[index].tolist() for index in range(2000)]
+    assert {len(row) - 2 for row in rows} == {3, 4, 5}
+    for count in (3, 4, 5):
+        seven = np.array([[token == 7 for token in row[1:-1]] for row in rows if len(row) - 2 == count])
+        assert seven[:, :-1].any(axis=1).all()
+        # Any other digit is a seven once in ten times.
+        assert abs(seven[:, -1].mean() - 0.1) < 0.06
+
+
+def test_nodes_are_as_likely_as_asked() -> None:
+    forest = grow(RandomStream("shares"), 100_000, Growth(probability=0.25, height=1, arguments=5, limit=99))
+    root, leaves = forest.levels
+    operators = root.arguments > 0
+    assert abs(operators.mean() - 0.25) < 0.01
+    assert np.allclose(np.bincount(root.arguments[operators])[2:] / operators.sum(), 0.25, atol=0.01)
+    assert np.allclose(np.bincount(root.token[operators])[10:] / operators.sum(), 0.25, atol=0.01)
+    assert np.allclose(np.bincount(leaves.token) / len(leaves.token), 0.1, atol=0.01)
+
+
+def test_a_tree_over_the_limit_is_given_up_and_known_to_be() -> None:
+    growth = Growth(probability=0.9, height=12, arguments=5, limit=60)
+    forest = grow(RandomStream("large"), 2000, growth)
+    assert max(len(level.tree) for level in forest.levels) < 2000 * 61
+    assert 0 < (forest.sizes > 60).mean() < 1
+
+
+def test_no_tree_is_no_tree() -> None:
+    none = grow(RandomStream("none"), 10, GROWTH).select(np.zeros(10, dtype=np.bool_))
+    assert len(write(none)) == len(evaluate(none)[0]) == len(graft(RandomStream("none"), none, GROWTH)) == 0

@@ -1,0 +1,119 @@
+"""Of what a program names, archlang's tasks are made, and a user's own if its file is named too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.tasks.ctl import Ctl
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.make_task import check_sizes, make_task
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.task import Kind, spell
+from archlang.types.statics import Interval, Symbol
+
+PLUGIN = """
+from dataclasses import dataclass
+import numpy as np
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
+
+@dataclass(frozen=True)
+class Even:
+    size: int = 3
+    kind = Kind.CLASSIFICATION
+    vocabulary = ("zero", "one")
+    breakdown = "length"
+    in_distribution = ("train",)
+    unit = Unit.SAMPLE
+    metrics = ("accuracy",)
+    version = 1
+
+    def split_names(self):
+        return ("train",)
+
+    def generate(self, split, seed):
+        x = Ragged.of([[1, 0]] * self.size)
+        return Split({"x": x}, np.ones(self.size, dtype=np.int64), groups={"length": x.lengths})
+
+class Half:
+    kind = Kind.CLASSIFICATION
+
+number = 3
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    place = tmp_path / "mine.py"
+    place.write_text(PLUGIN)
+    return place
+
+
+def test_a_shipped_task_gets_its_statics() -> None:
+    task = make_task("ctl", "archlang.tasks.ctl:Ctl", {"order": Symbol("forward"), "test": Interval(9, 12)})
+    assert task == Ctl(order="forward", test=Interval(9, 12))
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        "os:system", "subprocess:run", "mine:Even", "archlang.tasks.kit.cache:os", "archlang.tasks.kit.cache:load",
+        "archlang.tasks.ctl:Interval", "archlang.tasks.nothing:Nothing", "archlang.tasks.ctl:", "archlang.cli.main:app",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_imported_or_called(python: str, plugin: Path) -> None:
+    with pytest.raises(TaskError, match="is not one of archlang's"):
+        make_task("mine", python, {})
+
+
+def test_without_the_flag_the_message_says_what_to_add(plugin: Path) -> None:
+    with pytest.raises(TaskError) as error:
+        make_task("even", "mine:Even", {})
+    assert error.value.remedy == "read mine.py, and if you trust it, add `--plugin mine.py`"
+
+
+def test_with_the_flag_the_class_is_made(plugin: Path) -> None:
+    task = make_task("even", "mine:Even", {"size": 2}, str(plugin))
+    assert (task.kind, len(task.generate("train", 0))) == (Kind.CLASSIFICATION, 2)
+    check_sizes(task, "even", {"vocab": 2, "classes": 2})
+    with pytest.raises(TaskError, match=r"`even` gives vocab = 3, and its class has 2 words: write `gives vocab = 2`"):
+        check_sizes(task, "even", {"vocab": 3})
+
+
+def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Path) -> None:
+    def loaded(place: Path) -> str:
+        task = make_task("even", "mine:Even", {}, str(place))
+        return spell(task, cache.load("even", {}, task, "train", 0).inputs["x"][0])
+
+    assert loaded(plugin) == "one zero"
+    other = tmp_path / "other" / "mine.py"
+    other.parent.mkdir()
+    other.write_text(PLUGIN.replace("[1, 0]", "[0, 0]"))
+    assert loaded(other) == "zero zero"
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [
+        ("yours:Even", "the class of `even` is `yours:Even`, and not in"),
+        ("mine:Odd", "has no class `Odd`"),
+        ("mine:number", "has no class `number`"),
+        ("mine:Half", "lacks breakdown, in_distribution, unit, metrics, version, split_names, generate"),
+    ],
+)
+def test_a_plugin_that_does_not_fit_is_told(python: str, reason: str, plugin: Path) -> None:
+    with pytest.raises(TaskError, match=reason):
+        make_task("even", python, {}, str(plugin))
+
+
+def test_a_plugin_that_fails_is_told_without_a_traceback(plugin: Path, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"mine\.py does not work: TypeError: .*colour"):
+        make_task("even", "mine:Even", {"colour": 1}, str(plugin))
+    with pytest.raises(TaskError, match="is no Python file"):
+        make_task("even", "gone:Even", {}, str(tmp_path / "gone.py"))
+    (tmp_path / "broken.py").write_text("this is no Python")
+    with pytest.raises(TaskError, match="broken.py does not work: SyntaxError"):
+        make_task("even", "broken:Even", {}, str(tmp_path / "broken.py"))

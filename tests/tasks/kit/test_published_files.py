@@ -1,0 +1,82 @@
+"""Published files as tasks read them: what is missing or wrong is named, and an exchanged file is noticed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from archlang.data import store
+from archlang.data.mistakes import DataError
+from archlang.tasks.cogs import Cogs
+from archlang.tasks.kit import cache, published_files
+from archlang.tasks.kit.split import digest
+from archlang.tasks.lra_retrieval import LraRetrieval
+from archlang.tasks.scan import Scan
+from tests.tasks.every import NAMES, build
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ARCHLANG_DATA", str(tmp_path / "data"))
+    (tmp_path / "data" / "scan").mkdir(parents=True)
+    return tmp_path / "data"
+
+
+def test_a_file_that_is_missing_is_named_with_how_to_get_it(folder: Path) -> None:
+    with pytest.raises(DataError, match="tasks.txt of scan is not at hand: run `archlang data get scan`"):
+        Scan(split="length", data="files").generate("train", 0)
+
+
+def test_a_file_that_is_not_the_published_one_is_refused(folder: Path) -> None:
+    (folder / "scan" / "tasks.txt").write_text("IN: jump OUT: I_JUMP\n")
+    with pytest.raises(DataError, match="is not the published file"):
+        Scan(split="length", data="files").generate("train", 0)
+
+
+def test_an_exchanged_file_is_noticed_by_the_cache(folder: Path) -> None:
+    """Of a file whose digest nobody has published."""
+    place = folder / "lra" / "tsv_data" / "new_aan_pairs.test.tsv"
+    place.parent.mkdir(parents=True)
+    task = LraRetrieval()
+
+    def load() -> str:
+        return digest(cache.load("lra_retrieval", {}, task, "test", 0))
+
+    place.write_text("1.0\tA\tB\tone\ttwo\n")
+    before = load()
+    assert load() == before
+    assert len(list(cache.folder().iterdir())) == 1
+    place.write_text("1.0\tA\tB\tone\tten\n")
+    os.utime(place, ns=(0, 1))
+    assert load() != before
+
+
+def test_a_file_with_a_published_digest_may_move(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = published_files.state(Cogs())
+    monkeypatch.setenv("ARCHLANG_DATA", str(folder / "elsewhere"))
+    assert published_files.state(Cogs()) == before
+    assert len(before) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_task_reads_no_files_unless_it_says_so(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its defaults a task is made from what it names, or from nothing."""
+    task = build(name)
+    named = set(task.reads()) if isinstance(task, published_files.Reading) else set()
+    asked: list[tuple[str, str]] = []
+
+    def opened(dataset: str, member: str) -> NoReturn:
+        asked.append((dataset, member))
+        raise DataError("missing", "none")
+
+    monkeypatch.setattr(store, "open_binary", opened)
+    monkeypatch.setattr(store, "contents", opened)
+    if named:
+        with pytest.raises(DataError, match="missing"):
+            task.generate("train", 0)
+        assert set(asked) <= named
+    else:
+        assert published_files.state(task) == []

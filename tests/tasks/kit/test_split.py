@@ -1,0 +1,130 @@
+"""Ragged sequences and splits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archlang.tasks.kit.ragged import Ragged, append, enclose, join, shift
+from archlang.tasks.kit.split import Form, Split, digest, join_splits
+from archlang.tasks.kit.task import Kind
+
+
+def rows(ragged: Ragged) -> list[list[int]]:
+    return [ragged[index].tolist() for index in range(len(ragged))]
+
+
+WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
+
+
+def test_a_ragged_gives_its_rows_back() -> None:
+    assert rows(WORDS) == [[3, 1], [], [2], [5, 6, 7]]
+    assert WORDS.lengths.tolist() == [2, 0, 1, 3]
+    assert WORDS[-1].tolist() == [5, 6, 7]
+
+
+def test_a_row_that_is_not_there_is_an_index_error() -> None:
+    with pytest.raises(IndexError):
+        WORDS[4]
+
+
+def test_selecting_by_index_and_by_mask_keeps_the_order_asked_for() -> None:
+    assert rows(WORDS.select([3, 0, 3])) == [[5, 6, 7], [3, 1], [5, 6, 7]]
+    assert rows(WORDS.select(np.array([True, False, False, True]))) == [[3, 1], [5, 6, 7]]
+    assert rows(WORDS.select([])) == []
+
+
+def test_a_table_is_ragged_with_equal_lengths() -> None:
+    assert rows(Ragged.table(np.array([[1, 2], [3, 4]]))) == [[1, 2], [3, 4]]
+
+
+def test_begin_and_end_stand_around_every_sequence() -> None:
+    assert rows(enclose(WORDS, begin=9, end=8)) == [[9, 3, 1, 8], [9, 8], [9, 2, 8], [9, 5, 6, 7, 8]]
+
+
+def test_a_decoder_sees_begin_and_the_targets_before() -> None:
+    targets = append(Ragged.of([[3, 1], [2]]), 8)
+    assert rows(targets) == [[3, 1, 8], [2, 8]]
+    assert rows(shift(targets, 9)) == [[9, 3, 1], [9, 2]]
+
+
+def test_joined_parts_follow_one_another() -> None:
+    assert rows(join([WORDS, Ragged.of([[4]])])) == [*rows(WORDS), [4]]
+    assert rows(join([])) == []
+
+
+def split() -> Split:
+    return Split(
+        {"x": WORDS}, WORDS, Ragged(WORDS.values > 2, WORDS.offsets), {"length": np.array([2, 0, 1, 3], dtype=np.int64)}
+    )
+
+
+def test_a_split_survives_its_arrays() -> None:
+    back = Split.from_arrays(split().arrays())
+    assert digest(back) == digest(split())
+    assert list(back.inputs) == ["x"]
+
+
+def test_selecting_items_selects_all_their_parts() -> None:
+    part = split().select([3, 0])
+    assert rows(part.inputs["x"]) == [[5, 6, 7], [3, 1]]
+    assert isinstance(part.targets, Ragged)
+    assert rows(part.targets) == [[5, 6, 7], [3, 1]]
+    assert part.scored is not None
+    assert rows(part.scored) == [[True, True, True], [True, False]]
+    assert part.groups["length"].tolist() == [3, 2]
+
+
+def test_joined_splits_have_all_items() -> None:
+    both = join_splits([split(), split()])
+    assert len(both) == 8
+    assert digest(both.select(np.arange(4, 8))) == digest(split())
+
+
+def test_digests_tell_every_difference() -> None:
+    some = split()
+    others = [
+        Split({"y": WORDS}, WORDS, some.scored, some.groups),
+        Split({"x": WORDS}, WORDS, None, some.groups),
+        Split({"x": WORDS}, WORDS, some.scored, {}),
+        Split({"x": WORDS}, some.groups["length"], some.scored, some.groups),
+        Split({"x": Ragged(WORDS.values, np.array([0, 1, 2, 3, 6]))}, WORDS, some.scored, some.groups),
+    ]
+    assert len({digest(one) for one in [some, *others]}) == 6
+
+
+FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
+
+
+def test_rows_of_features_are_cut_enclosed_and_joined_as_tokens_are() -> None:
+    assert FEATURES.values.shape == (3, 2)
+    assert FEATURES.select([1])[0].tolist() == [[2.0, -1.0], [0.0, 3.0]]
+    assert enclose(FEATURES, begin=0, end=9)[0].tolist() == [[0.0, 0.0], [0.5, 1.0], [9.0, 9.0]]
+    assert append(FEATURES, 9)[0].tolist() == [[0.5, 1.0], [9.0, 9.0]]
+    assert join([FEATURES, FEATURES])[3].tolist() == FEATURES[1].tolist()
+
+
+def test_targets_say_their_form() -> None:
+    x = Ragged.of([[1], [2, 3]])
+    classes, spans = np.array([0, 1], dtype=np.int64), np.array([[0, 0], [0, 1]], dtype=np.int64)
+    sets = Ragged(np.zeros((3, 4), dtype=np.bool_), x.offsets)
+    forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans)]
+    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS]
+    assert {kind.form for kind in Kind} == set(Form)
+
+
+def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> None:
+    x = Ragged.of([[1], [2, 3]])
+    some = Split(
+        {"source": x, "features": FEATURES},
+        Ragged(np.eye(3, dtype=np.bool_), x.offsets),
+        notes={"text": Ragged.of([[65], [66]])},
+    )
+    back = Split.from_arrays(some.arrays())
+    assert list(back.inputs) == ["source", "features"]
+    assert digest(back) == digest(some)
+    part = join_splits([some, some]).select([3])
+    assert part.notes["text"][0].tolist() == [66]
+    assert part.inputs["features"][0].tolist() == FEATURES[1].tolist()
+    assert isinstance(part.targets, Ragged)
+    assert part.targets[0].tolist() == [[False, True, False], [False, False, True]]
