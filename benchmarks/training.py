@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from archlang import compile as compiler
 from archlang.backend.build import build
 from archlang.plan.plan import Plan
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
 from archlang.train.schedules import learning_rate
@@ -33,7 +33,7 @@ def whole(plan: Plan) -> float:
     """Seconds of `train`, from a plan to a measured run."""
     with TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        runner.train(plan, Path(folder) / "run", device="cpu")
+        training.train(plan, Path(folder) / "run", device="cpu")
         return time.perf_counter() - begun
 
 

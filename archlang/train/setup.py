@@ -10,7 +10,8 @@ from lightning_fabric import Fabric
 from torch.optim import Optimizer
 
 from archlang.backend.architecture import Architecture
-from archlang.tasks.kit.base import Rule, Split, Task, rule_of
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import LossRule, Task, loss_rule
 from archlang.train.data import Data
 from archlang.train.settings import Settings
 
@@ -37,8 +38,8 @@ class Workload:
     _resident: dict[str, Data] = field(default_factory=dict)
 
     @property
-    def rule(self) -> Rule:
-        return rule_of(self.task)
+    def rule(self) -> LossRule:
+        return loss_rule(self.task)
 
     def keep(self, split: str) -> Data:
         """Returns a split's tensors, and keeps them on the device."""

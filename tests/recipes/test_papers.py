@@ -12,7 +12,7 @@ import archlang
 from archlang.backend.build import build
 from archlang.compile import check, plan, table
 from archlang.plan.plan import Plan
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe, Table
@@ -141,7 +141,7 @@ DRAWN = [one for one in TRAINED.values() if full(*one).task.name in SMALL_TASK]
 @pytest.mark.parametrize(("page", "recipe"), DRAWN, ids=name)
 def test_a_recipe_trains_and_is_measured(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
-    outcome = runner.train(plan(page, recipe, settings), tmp_path / "run", device="cpu")
+    outcome = training.train(plan(page, recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
 

@@ -1,6 +1,6 @@
 """A step of several runs that differ in their seeds alone, as one model whose weights are stacked.
 
-Each run keeps its initialization, the order of its items, its losses and their clipping, its record and its checkpoints.
+Each run keeps its initialization, its order of items, its losses and their clipping, its record and its checkpoints.
 The work is shared: one forward and one backward for all runs, by `torch.func.vmap`, and one step of an optimizer that
 treats each number separately. The weights of a run's module are views of the stacked ones, so the run is evaluated and
 saved as if it were alone."""
