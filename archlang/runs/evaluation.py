@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
+from archlang.compile import build
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoints, Saved

@@ -6,7 +6,7 @@ from lightning_fabric import Fabric
 from rich.console import Console
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
+from archlang.compile import build
 from archlang.plan.plan import Plan
 from archlang.runs import mistakes
 from archlang.runs.splits import load_splits
