@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from archlang.graph.costs import parameters
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 
 LENGTH = 64  # positions of the sample whose FLOPs are counted
@@ -21,7 +20,7 @@ def cost_notes(graph: Graph) -> Mapping[str, tuple[str, ...]]:
         cost = summary.nodes.get(node.id)
         if node.instance is None or cost is None:
             continue
-        count = parameters(graph.instances[node.instance], _width(node))
+        count = graph.instances[node.instance].costs.parameters
         lines = []
         if count:
             executed = f", {cost.parameters:,} executed" if cost.parameters > count and not node.regions else ""
@@ -34,9 +33,3 @@ def cost_notes(graph: Graph) -> Mapping[str, tuple[str, ...]]:
         f"{'at least ' if summary.uncounted else ''}{summary.flops:,} FLOPs for a sample of {LENGTH} positions",
     )
     return notes
-
-
-def _width(node: Node) -> int | None:
-    """Returns the feature size of a call's result."""
-    feature = node.type.feature if len(node.types) == 1 else None
-    return None if feature is None else feature.constant
