@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
-from archlang.elaborate.frame import Flow
+from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.signature import LARGEST_SIZE, Binding
 from archlang.graph.graph import Instance
 from archlang.names.values import (
