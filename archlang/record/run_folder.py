@@ -32,7 +32,7 @@ from archlang.files.atomic import is_unfinished, remove_unfinished, write_atomic
 from archlang.files.os_errors import os_errors_as
 from archlang.graph.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
-from archlang.plan.plan import Chosen, Plan, PublishedResult
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.record import mistakes
 from archlang.record.sources import used_files
 from archlang.record.tensorboard import Curves
@@ -188,7 +188,7 @@ def read_plan(folder: Path) -> tuple[Plan, str]:
     run = read_json(folder, _RUN)
     try:
         task, trained = (
-            Chosen(one["name"], one["python"], {name: decode(value) for name, value in one["statics"].items()})
+            BoundExtern(one["name"], one["python"], {name: decode(value) for name, value in one["statics"].items()})
             for one in (run["task"], run["train"])
         )
         graph, at_test = read_graph(folder, _GRAPH), read_graph(folder, _GRAPH_AT_TEST)

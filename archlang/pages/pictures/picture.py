@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
 from archlang.graph.operations import Apply, Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.pages.pictures.box import Box, Edge
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.statics import InstanceOf
@@ -22,47 +22,6 @@ SIGNS = {
 }
 # What need not be said of a block: the static has it by default, or turns something off.
 _SILENT: tuple[object, ...] = (0, 0.0, False, "none", "always")
-
-
-@dataclass(frozen=True)
-class Edge:
-    """What flows from one box to another of the same box; `back` edges go from a step of a loop to the next one."""
-
-    source: str
-    target: str
-    back: bool = False
-
-
-@dataclass(frozen=True)
-class Box:
-    """One thing that is drawn. `kind` is the graph's operation, or
-
-        model     the whole
-        input     what comes in from outside; state, memory, chunk, captured: into a loop
-        value     what an edge carries: its name and type
-        result    what goes out
-
-    `notes` are lines below the title. `place` is `file:line`, `source` that line. `weights` is the path of its
-    instance, `badge` a number that is shared by all boxes with the same weights, 0 where nobody shares them."""
-
-    id: str
-    kind: str
-    title: str
-    notes: tuple[str, ...] = ()
-    place: str = ""
-    source: str = ""
-    weights: str = ""
-    badge: int = 0
-    boxes: tuple[Box, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    mark: str = ""
-    """new, gone or changed, where two pictures are held against each other"""
-
-    def walk(self) -> Iterator[Box]:
-        """This box and all in it, outer before inner."""
-        yield self
-        for box in self.boxes:
-            yield from box.walk()
 
 
 def picture(graph: Graph, notes: Mapping[str, tuple[str, ...]] | None = None) -> Box:
@@ -143,8 +102,7 @@ class _Drawer:
     def _node(self, node: Node, called: Mapping[str, str], numbers: Mapping[str, str]) -> Box:
         place, line = _place(node.span)
         instance = None if node.instance is None else self.instances[node.instance]
-        weights = node.instance or ""
-        badge = self.badges.get(weights, 0)
+        badge = self.badges.get(node.instance or "", 0)
         if not badge and instance is not None:
             handed = [self.badges.get(one, 0) for one in self._weights(node)[1:]]
             badge = next((number for number in handed if number), 0)
@@ -156,13 +114,13 @@ class _Drawer:
             return Box(node.id, kind, title, more, place, line)
         if isinstance(node.operation, Call):
             assert instance is not None
-            return Box(node.id, kind, instance.block, (*_statics(instance), *more), place, line, weights, badge)
+            return Box(node.id, kind, instance.block, (*_statics(instance), *more), place, line, badge)
         (body,) = node.regions
         kinds, names = self._inside(node, body, called)
         boxes, edges = self.region(body, kinds, names)
         boxes, edges = _closed(node, body, boxes, edges)
         title, notes = self._heading(node, body, instance)
-        return Box(node.id, kind, title, (*notes, *more), place, line, weights, badge, boxes, edges)
+        return Box(node.id, kind, title, (*notes, *more), place, line, badge, boxes, edges)
 
     def _inside(self, node: Node, body: Region, called: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """What the inputs of a body are, and the names of those that have a name outside only."""
