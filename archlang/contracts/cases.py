@@ -198,8 +198,9 @@ class _Search:
                 continue
             for axis in (Axis.LENGTH, Axis.FEATURE):
                 for name in binding.sizes_by_axis(parameter, axis):
-                    size = Dim.of(name) if axis is Axis.LENGTH else Dim.of(features[name])
-                    binding.sizes.setdefault(name, Bound(size, span))
+                    if name not in binding.sizes:
+                        size = Dim.of(name) if axis is Axis.LENGTH else Dim.of(features[name])
+                        binding.bind_size(name, Bound(size, span), axis)
             if parameter.variadic and parameter.type.name == "data":
                 family, dims = binding.family
                 kinds |= {f"{parameter.name}{i}": Type(family, (*dims, Dim.of(_WIDTHS[i]))) for i in range(2)}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archlang.compile import named_graph
-from archlang.graph.costs import parameters
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.picture import picture
@@ -30,7 +29,7 @@ class Architecture:
             cost = whole.nodes.get(node.id)
             if node.instance is None or cost is None:
                 continue
-            own = parameters(self.graph.instances[node.instance], _width(node))
+            own = self.graph.instances[node.instance].costs.parameters
             said = []
             if own:
                 more = f", {cost.parameters:,} executed" if cost.parameters > own and not node.regions else ""
@@ -44,12 +43,6 @@ class Architecture:
             f"{'at least ' if whole.uncounted else ''}{whole.flops:,} FLOPs a sample of {LENGTH} positions",
         )
         return picture(self.graph, notes)
-
-
-def _width(node: Node) -> int | None:
-    """The last size of what a call gives."""
-    feature = node.type.feature if len(node.types) == 1 else None
-    return None if feature is None else feature.constant
 
 
 def read(path: Path, model: str | None, recipe: str | None, sets: Mapping[str, str]) -> Architecture:
