@@ -9,7 +9,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import is_limited
 from archlang.elaborate import mistakes
 from archlang.elaborate.facts import Facts
-from archlang.elaborate.frame import Flow
+from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.signature import LARGEST_SIZE, Binding
 from archlang.graph.graph import Instance
 from archlang.names.values import (
