@@ -259,7 +259,7 @@ class Planner:
         first: dict[str, Name] = {}
         for path, values in self.parts.vary:
             if first.setdefault(path.text, path) is not path:
-                self.report(name_mistakes.static_given_twice(path.span, path.text, first[path.text].span))
+                self.report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
             if (self.knows(path) and not isinstance(values, ListOf | Range)) or (
                 isinstance(values, ListOf) and not values.items
             ):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.application import plain
 from archlang.elaborate.signature import static_value
-from archlang.names.mistakes import static_given_twice
+from archlang.names.mistakes import static_set_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
@@ -130,7 +130,7 @@ class SearchPlanner:
         for sought in self.planner.parts.search:
             path = sought.path
             if first.setdefault(path.text, path) is not path:
-                self.planner.report(static_given_twice(path.span, path.text, first[path.text].span))
+                self.planner.report(static_set_twice(path.span, path.text, first[path.text].span))
             self._space(sought)
 
     def check_points(self) -> None:

@@ -222,7 +222,7 @@ def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> N
 
 @pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
 def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
-    # Tensors of the device `meta` have no values, and meet no tensors of another device.
+    # Tensors of the device `meta` have empty, and meet no tensors of another device.
     module = compiled(program(body), vocab=VOCAB).to("meta")
     fields, lengths = make_fields(module)
     there = {name: one.to("meta") for name, one in lengths.items()}

@@ -348,7 +348,7 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
 
 
 def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
+    with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has only no statics"):
         runner.train(compiler.plan(program), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()
 
