@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from archlang.data.compression import ENDINGS, Stored, telling
+from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_split
@@ -212,7 +212,7 @@ def _naming_file(task: str, path: str) -> Iterator[None]:
     if not Path(path).is_file():
         raise mistakes.no_file(task, path)
     try:
-        with telling(Path(path)):
+        with reading(Path(path)):
             yield
     except DataError as error:
         raise mistakes.unreadable_file(path) from error
