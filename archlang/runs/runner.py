@@ -8,7 +8,6 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +19,11 @@ from archlang.backend.runtime.compiled import compile_bodies
 from archlang.diagnostics import ArchlangError
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
-from archlang.record.checkpoint import Checkpoints, Saved
+from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.run_folder import Record, RecordWarning, decode, read_graph, read_json
+from archlang.record.reading import read_graph, read_record
+from archlang.record.run_folder import Record, RecordWarning
+from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results, RunRecord, SplitRecord
 from archlang.record.trackers import open_trackers
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
@@ -38,7 +39,7 @@ from archlang.train.generators import random_state
 from archlang.train.loop import Trained, Training
 from archlang.train.optimizers import make_optimizer
 from archlang.train.score import Interrupted, Score, evaluate
-from archlang.train.selection import Alternative, alternatives, ranking
+from archlang.train.selection import alternatives, ranking
 from archlang.train.settings import Settings
 from archlang.train.step.cuda_graph import graphs_told, make_capture
 from archlang.train.step.stacked import Member, NotTogether, Together, TogetherWarning, at_one_step
@@ -106,7 +107,7 @@ def train(
     if compiled:
         compile_bodies(module)
     capture = make_capture(module, fabric.device, precision, fabric.world_size) if graphs else None
-    data = {name: describe_split(split) for name, split in splits.items()}
+    data = describe_data(splits)
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
     try:
@@ -170,7 +171,7 @@ def _as_one(
     settings, task = _parts(first)
     fabric = make_fabric(device, precision)
     splits = _load_all(first, settings, task, None)
-    data = {name: describe_split(split) for name, split in splits.items()}
+    data = describe_data(splits)
     tested = None if first.at_test is first.graph else build(first.at_test)
     placed: dict[str, Data] = {}
     ended: dict[int, Outcome | ArchlangError] = {}
@@ -212,7 +213,7 @@ def _end(
     how: Trained | RunError,
     training: Training,
     splits: Mapping[str, Split],
-    data: Mapping[str, Any],  # Any: JSON
+    data: DataRecord,
     stop: Stop,
     device: torch.device,
 ) -> Outcome | ArchlangError:
@@ -258,7 +259,7 @@ def _finish(
     plan: Plan,
     training: Training,
     splits: Mapping[str, Split],
-    data: Mapping[str, Any],  # Any: JSON
+    data: DataRecord,
     record: Record,
     stop: Stop,
     device: torch.device,
@@ -282,20 +283,19 @@ def _finish(
     claims = compare(plan, scores, task.breakdown)
     others = alternatives(training.progress.history, _selected_by(training.settings, task))
     record.write_json(
-        "results.json",
-        {
-            "best_step": best,
-            "breakdown": task.breakdown,
-            "in_distribution": list(task.in_distribution),
-            "splits": {score.split: score.described() for score in scores},
-            "selection": [one.described() for one in others],
-            "claims": [claim.described() for claim in claims],
-        },
+        RESULTS,
+        Results(
+            best_step=best,
+            breakdown=task.breakdown,
+            in_distribution=tuple(task.in_distribution),
+            splits={score.split: score.result() for score in scores},
+            selection=others,
+            claims=tuple(claim.result() for claim in claims),
+        ),
     )
-    seen = data["train"]["groups"]
     return Outcome(
-        record.folder, training.progress.step, False, scores, claims, task.breakdown, _measured(task, scores), seen,
-        others,
+        record.folder, training.progress.step, False, scores, claims, task.breakdown, _measured(task, scores),
+        data.trained, others,
     )  # fmt: skip
 
 
@@ -321,10 +321,15 @@ def load_splits(
         return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in wanted}
 
 
-def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
-    """What a run keeps of a split: enough to notice that it is not the same any more."""
-    groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
-    return {"items": len(split), "groups": groups, "sha256": digest(split)}
+def describe_data(splits: Mapping[str, Split]) -> DataRecord:
+    """Returns what a run records of its splits."""
+    return DataRecord({name: describe_split(split) for name, split in splits.items()})
+
+
+def describe_split(split: Split) -> SplitRecord:
+    """Returns what a run records of a split: enough to notice that the data have changed."""
+    groups = {name: tuple(np.unique(values).tolist()) for name, values in split.groups.items()}
+    return SplitRecord(items=len(split), groups=groups, sha256=digest(split))
 
 
 # A run again
@@ -332,7 +337,7 @@ def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A run folder's task, called `name`, and its selected weights. `splits` is what the folder says of the splits."""
+    """A run folder's task, called `name`, and its selected weights."""
 
     folder: Path
     recipe: str
@@ -341,7 +346,7 @@ class Opened:
     task: Task
     module: Architecture
     step: int
-    splits: Mapping[str, Any]  # Any: JSON
+    data: DataRecord
     device: torch.device
 
     def load(self, wanted: Sequence[str] | None, console: Console | None) -> dict[str, Split]:
@@ -355,7 +360,7 @@ class Opened:
                 raise mistakes.no_such_split(self.name, split, self.task.split_names())
         found = load_splits(self.name, self.statics, self.task, names, console)
         for split, items in found.items():
-            if describe_split(items) != self.splits.get(split):
+            if describe_split(items) != self.data.root.get(split):
                 message = f"the {split} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return found
@@ -366,21 +371,19 @@ def open_run(folder: Path, *, device: str = "auto", plugin: str = "") -> Opened:
 
     Raises:
         RunError: the folder is no run, or has no checkpoint."""
-    run, kept = read_json(folder, "run.json"), read_json(folder, "data.json")
-    try:
-        recipe, name, python = str(run["recipe"]), run["task"]["name"], run["task"]["python"]
-        statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
-        selecting, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
-        dict(kept["train"]["groups"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise record_mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
-    task = make_task(name, python, statics, plugin)
+    run, data = read_record(folder, RUN, RunRecord), read_record(folder, DATA, DataRecord)
+    if "train.select" not in run.settings:
+        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+    split, _, metric = str(run.settings["train.select"]).partition(".")
+    task = make_task(run.task.name, run.task.python, run.task.statics, plugin)
     fabric = make_fabric(device)
-    saved = _selected(folder, selecting, metric)
+    saved = _selected(folder, split, metric)
     module = build(read_graph(folder))
     saved.load_into(module)
     module.to(fabric.device)
-    return Opened(folder, recipe, name, statics, task, module, saved.step, kept, fabric.device)
+    return Opened(
+        folder, run.recipe, run.task.name, run.task.statics, task, module, saved.step, data, fabric.device
+    )  # fmt: skip
 
 
 def evaluate_run(
@@ -409,11 +412,10 @@ def evaluate_run(
             for split, items in found.items()
             if len(items)
         )  # fmt: skip
-    trained = run.splits["train"]["groups"]
-    return Outcome(folder, run.step, False, scores, (), task.breakdown, _measured(task, scores), trained)
+    return Outcome(folder, run.step, False, scores, (), task.breakdown, _measured(task, scores), run.data.trained)
 
 
-def _selected(folder: Path, split: str, metric: str) -> Saved:
+def _selected(folder: Path, split: str, metric: str) -> Checkpoint:
     """The best checkpoint of a run so far; where nothing was measured yet, the latest."""
     checkpoints = Checkpoints(folder / "checkpoints")
     latest = checkpoints.latest()
@@ -421,4 +423,4 @@ def _selected(folder: Path, split: str, metric: str) -> Saved:
         if checkpoints.steps():
             raise record_mistakes.no_whole_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
-    return checkpoints.first_whole(ranking(latest.state["history"], split, metric)) or latest
+    return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest

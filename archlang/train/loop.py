@@ -18,6 +18,15 @@ from archlang.backend.runtime.loops import halting_loops
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.run_folder import Record
+from archlang.record.schemas import (
+    METRICS,
+    TIMINGS,
+    CheckpointState,
+    EvaluationMetrics,
+    EvaluationTiming,
+    StepMetrics,
+    StepTiming,
+)
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
@@ -60,7 +69,7 @@ class Progress:
     """the last step at which the selecting metric was measured"""
     best: float | None = None
     best_step: int | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)  # Any: JSON
+    history: list[EvaluationMetrics] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -142,25 +151,25 @@ class Training:
 
         Raises:
             RunError: there are checkpoints, but all of them are damaged."""
-        saved = self.checkpoints.latest() if step is None else self.checkpoints.first_whole([step])
+        saved = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
         if saved is None:
             if self.checkpoints.steps():
                 raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
             if self._leads:
-                self.record.cut({})
+                self.record.truncate({})
             return False
         state = saved.state
         saved.load_into(self.module)
         # How the optimizer computes is this process's affair; it may differ from that of the one before.
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state["optimizer"]["state"]})
-        self.fabric.strategy.precision.load_state_dict(state["precision"])
-        restore_random_state(state["random"], self.fabric.device)
-        self.sampler = self._make_sampler(self.sampler.seed, state["epoch"], state["position"])
-        self.micro = state.get("micro", self.micro)
-        self.progress = Progress(saved.step, state["looked"], state["best"], state["best_step"], list(state["history"]))
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state.optimizer["state"]})
+        self.fabric.strategy.precision.load_state_dict(state.precision)
+        restore_random_state(state.random, self.fabric.device)
+        self.sampler = self._make_sampler(self.sampler.seed, state.epoch, state.position)
+        self.micro = state.micro
+        self.progress = Progress(saved.step, state.looked, state.best, state.best_step, list(state.history))
         if self._leads:
-            self.checkpoints.forget_after(saved.step)
-            self.record.cut(state["sizes"], saved.step)
+            self.checkpoints.remove_after(saved.step)
+            self.record.truncate(state.sizes, saved.step)
         return True
 
     def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
@@ -177,19 +186,19 @@ class Training:
             raise mistakes.not_finite("weights are not numbers", progress.step, self._last_checkpoint())
         if not self._leads:
             return
-        state = {
-            "optimizer": self.optimizer_state(),
-            "precision": self.fabric.strategy.precision.state_dict(),
-            "random": self.random(),
-            "epoch": self.sampler.epoch,
-            "position": self.sampler.position,
-            "micro": self.micro,
-            "looked": progress.looked,
-            "best": progress.best,
-            "best_step": progress.best_step,
-            "history": progress.history,
-            "sizes": self.record.sizes(),
-        }
+        state = CheckpointState(
+            optimizer=self.optimizer_state(),
+            precision=self.fabric.strategy.precision.state_dict(),
+            random=self.random(),
+            epoch=self.sampler.epoch,
+            position=self.sampler.position,
+            micro=self.micro,
+            looked=progress.looked,
+            best=progress.best,
+            best_step=progress.best_step,
+            history=tuple(progress.history),
+            sizes=self.record.sizes(),
+        )
         self.checkpoints.save(progress.step, self.module, state, progress.best_step)
 
     def _last_checkpoint(self) -> int | None:
@@ -419,16 +428,12 @@ class Training:
         if not self._leads:
             self._seconds, self._timed = 0.0, 0
             return
-        line = {"step": step, "loss": number, "lr": rate}
-        if norm is not None:
-            line["gradient_norm"] = float(norm)
-        if depth is not None:
-            line["mean_depth"] = depth
-        self.record.append("metrics.jsonl", line)
+        gradient_norm = None if norm is None else float(norm)
+        line = StepMetrics(step=step, loss=number, lr=rate, gradient_norm=gradient_norm, mean_depth=depth)
+        self.record.append(METRICS, line)
         spared = self._spared()
-        timing = {"step": step, "time": time.time(), "steps_per_second": speed}
-        self.record.append("timings.jsonl", timing if spared is None else {**timing, "spared": spared})
-        self.record.scalars(step, {f"train/{name}": number for name, number in line.items() if name != "step"})
+        self.record.append(TIMINGS, StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared))
+        self.record.scalars(step, {f"train/{name}": value for name, value in line.scalars().items()})
         self.watcher.step(step, self.total, number, speed, depth, spared)
         self._seconds, self._timed = 0.0, 0
 
@@ -460,14 +465,14 @@ class Training:
             seconds.append(time.perf_counter() - begun)
         step = progress.looked = progress.step
         for score, took in zip(scores, seconds, strict=True):
-            line = {"step": step, "split": score.split, "loss": score.loss, **score.metrics}
-            self.record.append("metrics.jsonl", line)
-            self.record.append("timings.jsonl", {"step": step, "split": score.split, "seconds": took})
+            line = EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
+            self.record.append(METRICS, line)
+            self.record.append(TIMINGS, EvaluationTiming(step=step, split=score.split, seconds=took))
             values = {"loss": score.loss, **score.metrics}
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
             progress.history.append(line)
-        metric, value = self._metric, progress.history[-len(scores)][self._metric]
-        if value == value and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
+        metric, value = self._metric, progress.history[-len(scores)].value(self._metric)
+        if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
             progress.best, progress.best_step = value, step
         self.watcher.scored(step, scores[0])
 
@@ -479,7 +484,7 @@ class Training:
         steps = ranking(self.progress.history, self._selecting, self._metric)
         if not steps:
             return None
-        saved = self.checkpoints.first_whole(steps)
+        saved = self.checkpoints.first_intact(steps)
         if saved is None:
             raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
         saved.load_into(self.module)

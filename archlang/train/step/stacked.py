@@ -75,7 +75,7 @@ def at_one_step(members: Mapping[int, Member]) -> list[tuple[int, list[int]]]:
     checkpoints = {index: member.training.checkpoints for index, member in members.items()}
     steps = {index: set(one.steps()) or {0} for index, one in checkpoints.items()}
     for step in sorted(set.intersection(*steps.values()) if steps else (), reverse=True):
-        if all(not one.steps() or one.first_whole([step]) for one in checkpoints.values()):
+        if all(not one.steps() or one.first_intact([step]) for one in checkpoints.values()):
             return [(step, list(members))] if len(members) > 1 else []
     newest: dict[int, list[int]] = {}
     for index, one in checkpoints.items():
