@@ -167,7 +167,7 @@ class SplitRecord(FileModel):
     """What a run records of a split: enough to notice that the data have changed."""
 
     items: int
-    groups: dict[str, tuple[int, ...]]
+    groups: dict[str, list[int]]
     """the values of each group, sorted"""
     sha256: str
 
@@ -184,7 +184,7 @@ class DataRecord(RootModel[dict[str, SplitRecord]]):
         return self
 
     @property
-    def trained(self) -> dict[str, tuple[int, ...]]:
+    def trained(self) -> dict[str, list[int]]:
         """By group, the values that the training split has."""
         return self.root["train"].groups
 

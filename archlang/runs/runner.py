@@ -328,7 +328,7 @@ def describe_data(splits: Mapping[str, Split]) -> DataRecord:
 
 def describe_split(split: Split) -> SplitRecord:
     """Returns what a run records of a split: enough to notice that the data have changed."""
-    groups = {name: tuple(np.unique(values).tolist()) for name, values in split.groups.items()}
+    groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
     return SplitRecord(items=len(split), groups=groups, sha256=digest(split))
 
 
