@@ -1,4 +1,4 @@
-"""How fast archlang is, beside the same written by hand: `python -m benchmarks`."""
+"""Benchmarks of archlang against handwritten torch: `python -m benchmarks`."""
 
 from benchmarks import (
     adversarial,

@@ -16,23 +16,23 @@ from benchmarks.results_text import Results, as_json, machine, markdown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    given = _parser().parse_args(arguments)
-    if given.device == "cuda" and not torch.cuda.is_available():
-        sys.exit("there is no CUDA device here: leave --device out")
-    torch.set_num_threads(given.threads)
-    chosen = list(_chosen(Setting(torch.device(given.device), given.tiny), given.filters))
-    if not chosen:
-        sys.exit(f"no case on {given.device} has such a name: --list has them all")
-    if given.list:
-        for group, case in chosen:
+    options = _parser().parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("no CUDA device is available: omit --device")
+    torch.set_num_threads(options.threads)
+    cases = list(_matching_cases(Setting(torch.device(options.device), options.tiny), options.filters))
+    if not cases:
+        sys.exit(f"no case on {options.device} matches: --list prints all names")
+    if options.list:
+        for group, case in cases:
             print(f"{group.name}: {case.name}, beside {case.beside} ({case.unit.name})")
         return
     print(machine())
     results: dict[Group, list[Result]] = {}
-    for group, case in chosen:
-        result = measure(case, given.seconds, given.rounds)
+    for group, case in cases:
+        result = measure(case, options.seconds, options.rounds)
         results.setdefault(group, []).append(result)
-        _write(results, given.markdown, given.json)  # after each case: what was measured stays, whatever comes
+        _write(results, options.markdown, options.json)  # after each case, so that an interrupted run keeps its results
         print(f"{case.name}: {result.left_out or f'{result.ratio:.3f} of {case.beside}'}", flush=True)
     print(f"\n{markdown(results)}", end="")
 
@@ -47,28 +47,28 @@ def _write(results: Results, markdown_file: Path | None, json_file: Path | None)
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="archlang beside the same by hand, beside torch's own, or beside what it cannot do without",
+        description="Measure archlang against handwritten torch, torch's own operators, or importing torch.",
         epilog="groups: " + ", ".join(group.name for group in GROUPS),
     )
-    parser.add_argument("filters", nargs="*", help="only groups and cases whose names hold one of these")
-    parser.add_argument("--list", action="store_true", help="print the names, and measure nothing")
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each case (5)")
-    parser.add_argument("--rounds", type=int, default=5, help="at least so many for each case (5)")
-    parser.add_argument("--threads", type=int, default=2, help="of torch (2)")
+    parser.add_argument("filters", nargs="*", help="run only groups and cases whose names contain one of these words")
+    parser.add_argument("--list", action="store_true", help="print the names of all cases and exit")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds for each case (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="minimum number of rounds for each case (5)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch (2)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--tiny", action="store_true", help="sizes that say nothing, to see that all runs")
-    parser.add_argument("--json", type=Path, help="write the results there")
-    parser.add_argument("--markdown", type=Path, help="write the tables there")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes, to test that every case runs")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     return parser
 
 
-def _chosen(setting: Setting, filters: Sequence[str]) -> Iterator[tuple[Group, Case]]:
+def _matching_cases(setting: Setting, filters: Sequence[str]) -> Iterator[tuple[Group, Case]]:
     for group in GROUPS:
         if setting.device.type not in group.devices:
             continue
         for case in group.cases(setting):
             name = f"{group.name}: {case.name}".lower()
-            if not filters or any(one.lower() in name for one in filters):
+            if not filters or any(word.lower() in name for word in filters):
                 yield group, case
 
 

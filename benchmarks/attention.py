@@ -1,4 +1,4 @@
-"""The forms of geometric attention's weights beside torch's softmax attention, over lengths."""
+"""Implementations of geometric attention's weights against torch's softmax attention, by length."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _back(result: Tensor) -> None:
 
 
 def sort(q: Tensor, k: Tensor) -> Tensor:
-    """The plain form: each query's keys in the order of nearness."""
+    """Returns the weights by the plain form, which sorts the keys of each query by distance."""
     own = torch.eye(q.shape[2], dtype=torch.bool, device=q.device)
     return nearest_match((q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(own, -torch.inf))
 
 
 def run_sums(q: Tensor, k: Tensor) -> Tensor:
-    """What the block does on a processor with many keys."""
+    """Returns the weights by the form that the block uses on a CPU for long sequences."""
     b, h, n, c = q.shape
     return weights_of_long(q / c**0.5, k, q.new_zeros(b, n, 2 * h))
 

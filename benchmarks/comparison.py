@@ -1,4 +1,4 @@
-"""A model of archlang beside the same by hand: with the same weights, on the same batch."""
+"""Compares a compiled model with a handwritten one: same weights, same batch."""
 
 from __future__ import annotations
 
@@ -13,56 +13,58 @@ from benchmarks.measure import Case, Setting, Sides
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Two modules, and the loss of a batch that either of them is asked for."""
+class ModelPair:
+    """Two modules, and a function that returns the loss of either on one batch."""
 
     ours: nn.Module
     theirs: nn.Module
     loss: Callable[[nn.Module], Tensor]
 
 
-Trials = Mapping[str, Callable[[Setting], Trial]]
+ModelPairs = Mapping[str, Callable[[Setting], ModelPair]]
 
 
 def hand_name(name: str, names: Mapping[str, str]) -> str:
-    """The name by hand of a weight of ours: `names` has beginnings of ours, and what stands for each."""
-    start = max((one for one in names if name.startswith(one)), key=len)
-    return names[start] + name.removeprefix(start)
+    """Returns the handwritten module's name of one of our weights. `names` maps our prefixes to theirs."""
+    prefix = max((candidate for candidate in names if name.startswith(candidate)), key=len)
+    return names[prefix] + name.removeprefix(prefix)
 
 
 def share_weights(ours: nn.Module, theirs: nn.Module, names: Mapping[str, str]) -> None:
-    """Gives ours the weights of theirs."""
+    """Copies the weights of the handwritten module into ours."""
     weights = dict(theirs.named_parameters())
     for name, parameter in ours.named_parameters():
         parameter.data.copy_(weights[hand_name(name, names)].data.view_as(parameter))
 
 
 def train(module: nn.Module, loss: Callable[[nn.Module], Tensor]) -> None:
+    """Runs forward and backward."""
     module.zero_grad(set_to_none=True)
     loss(module).backward()  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()
 def evaluate(module: nn.Module, loss: Callable[[nn.Module], Tensor]) -> None:
+    """Runs forward without gradients."""
     loss(module)
 
 
-def training_step(build: Callable[[Setting], Trial], setting: Setting) -> Sides:
-    """Forward and backward."""
-    trial = build(setting)
-    modules = (trial.ours, trial.theirs)
-    return Sides(*(partial(train, module.to(setting.device).train(), trial.loss) for module in modules))
+def training_step(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
+    """Returns both sides of a training step: forward and backward, without an optimizer step."""
+    pair = build(setting)
+    modules = (pair.ours, pair.theirs)
+    return Sides(*(partial(train, module.to(setting.device).train(), pair.loss) for module in modules))
 
 
-def evaluation(build: Callable[[Setting], Trial], setting: Setting) -> Sides:
-    """Forward, without dropout."""
-    trial = build(setting)
-    modules = (trial.ours, trial.theirs)
-    return Sides(*(partial(evaluate, module.to(setting.device).eval(), trial.loss) for module in modules))
+def evaluation(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
+    """Returns both sides of an evaluation: forward without dropout."""
+    pair = build(setting)
+    modules = (pair.ours, pair.theirs)
+    return Sides(*(partial(evaluate, module.to(setting.device).eval(), pair.loss) for module in modules))
 
 
-def cases_of(trials: Trials, setting: Setting, beside: str) -> Iterator[Case]:
-    """A training step and an evaluation of each."""
-    for name, build in trials.items():
+def cases_of(model_pairs: ModelPairs, setting: Setting, beside: str) -> Iterator[Case]:
+    """Yields a training step and an evaluation of each pair."""
+    for name, build in model_pairs.items():
         yield Case(f"{name}, forward and backward", beside, partial(training_step, build, setting))
         yield Case(f"{name}, forward", beside, partial(evaluation, build, setting))

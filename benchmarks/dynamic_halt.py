@@ -1,4 +1,4 @@
-"""UT, GUT, TLB and GUTLB compiled from the library's page, beside the same written by hand."""
+"""UT, GUT, TLB and GUTLB compiled from the library against the same models written by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend import Architecture
 from archlang.names.library import library_file
-from benchmarks.comparison import Trial, cases_of, share_weights
+from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.halting import spread_depths
 from benchmarks.handwritten_halt import Bottleneck, Universal
 from benchmarks.measure import Case, Group, Setting
@@ -35,7 +35,7 @@ _UPDATE = {
     "attention.": "attention.",
     **_FEEDFORWARD,
 }
-# By archlang's names, and by hand.
+# From archlang's names to the handwritten modules'.
 NAMES = {
     "embed.": "embed.",
     "start_end.": "",
@@ -61,12 +61,12 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Size:
-    """What is measured: a model, and a batch."""
+    """The sizes of a model and its batch."""
 
     model: str
     depth: int
     mean: float
-    """steps after which samples halt, on average; 0 where nothing halts"""
+    """mean number of steps until samples halt; 0 if the model does not halt"""
     chunk: int = 0
     d: int = 512
     heads: int = 8
@@ -89,7 +89,7 @@ def tiny(size: Size) -> Size:
 
 
 def pair(size: Size) -> tuple[Architecture, nn.Module]:
-    """Both modules with the same weights; samples halt at different depths."""
+    """Returns both modules with equal weights; samples halt at different depths."""
     torch.manual_seed(0)
     gated = size.model.startswith("gated")
     theirs: nn.Module
@@ -121,7 +121,7 @@ def _copy_halting(ours: Architecture, theirs: nn.Module) -> None:
 
 
 def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens, lengths, and answers; lengths differ, as those of a sorted batch do."""
+    """Returns tokens, lengths and answers. Lengths differ by at most a tenth, as in a batch sorted by length."""
     torch.manual_seed(1)
     lengths = torch.randint(size.length - size.length // 10, size.length + 1, (size.batch,))
     lengths[0] = size.length
@@ -129,29 +129,29 @@ def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
     return tokens, lengths, torch.randint(0, _CLASSES, (size.batch,))
 
 
-def trial(size: Size, setting: Setting) -> Trial:
-    tokens, lengths, answers = (one.to(setting.device) for one in batch(size))
+def model_pair(size: Size, setting: Setting) -> ModelPair:
+    tokens, lengths, answers = (tensor.to(setting.device) for tensor in batch(size))
 
     def loss(module: nn.Module) -> Tensor:
-        found = F.cross_entropy(module(tokens, lengths=lengths), answers)
+        cross_entropy = F.cross_entropy(module(tokens, lengths=lengths), answers)
         if not size.mean:
-            return found
+            return cross_entropy
         ponder = module.ponder
         assert isinstance(ponder, Tensor)
-        return found + 0.1 * ponder
+        return cross_entropy + 0.1 * ponder
 
-    return Trial(*pair(size), loss)
-
-
-def _trial(size: Size, setting: Setting) -> Trial:
-    return trial(tiny(size) if setting.tiny else size, setting)
+    return ModelPair(*pair(size), loss)
 
 
-TRIALS = {f"{name}, ListOps": partial(_trial, size) for name, size in SIZES.items()}
+def _model_pair(size: Size, setting: Setting) -> ModelPair:
+    return model_pair(tiny(size) if setting.tiny else size, setting)
+
+
+MODEL_PAIRS = {f"{name}, ListOps": partial(_model_pair, size) for name, size in SIZES.items()}
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    return cases_of(TRIALS, setting, "plain torch, by hand, what has halted masked")
+    return cases_of(MODEL_PAIRS, setting, "plain torch, by hand, halted samples masked")
 
 
 GROUP = Group(

@@ -1,4 +1,4 @@
-"""A Gated Universal Transformer whose halted samples leave the batch, beside the same with the whole batch masked."""
+"""A Gated Universal Transformer that removes halted samples from the batch, against one that masks them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.measure import Case, Group, Setting, Sides
 _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "dynamic_halt.arch"
 LIMIT, MEAN = 20, 8.0
 BATCH, LENGTH = 32, 100
-# So much do the halting logits of untrained samples have to be told apart, to halt at different depths.
+# Scales the halting logits of an untrained model, so that samples halt at different depths.
 _CONTRAST = 60.0
 _PRECISE = 1e-2
 
@@ -25,8 +25,8 @@ _PRECISE = 1e-2
 def gut(
     mean: float, d: int = 128, ff: int = 512, batch: int = BATCH, length: int = LENGTH
 ) -> tuple[Architecture, Tensor]:
-    """The model of ListOps with a batch, whose samples halt after `mean` steps on average. With `mean` at the limit,
-    nobody halts."""
+    """Returns the ListOps model and a batch whose samples halt after `mean` steps on average. With `mean` at the limit,
+    no sample halts."""
     torch.manual_seed(0)
     module = archlang.load(
         _FILE, "gated_universal_transformer", vocab=17, classes=10, d=d, heads=8, ff=ff, depth=LIMIT, dropout=0.0
@@ -37,8 +37,8 @@ def gut(
 
 
 def spread_depths(module: Architecture, mean: float, limit: int, run: Callable[[], object]) -> None:
-    """Makes the samples of a batch, which `run` runs, halt at different depths, `mean` on average: the bias of the
-    halting map is searched for. With `mean` at the limit, nobody halts."""
+    """Sets the bias of the halting map by bisection, so that the samples of the batch that `run` evaluates halt after
+    `mean` steps on average. With `mean` at the limit, no sample halts."""
     (loop,) = halting_loops(module)
     output = loop.block.get_submodule("output")
     weight, bias = output.get_parameter("weight"), output.get_parameter("bias")
@@ -63,10 +63,10 @@ def _sides(mean: float, step: Callable[[Architecture, Tensor, bool], None], sett
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    for mean, what in ((MEAN, f"mean depth {MEAN:g} of {LIMIT}"), (float(LIMIT), "nobody halts")):
+    for mean, description in ((MEAN, f"mean depth {MEAN:g} of {LIMIT}"), (float(LIMIT), "no sample halts")):
         for name, step in (("forward and backward", _train), ("forward", _evaluate)):
             build = partial(_sides, mean, step, setting)
-            yield Case(f"GUT, {what}, {name}", "the whole batch, masked", build)
+            yield Case(f"GUT, {description}, {name}", "the whole batch, masked", build)
 
 
 def _train(module: Architecture, tokens: Tensor, compact: bool) -> None:
@@ -90,7 +90,7 @@ def _run(module: Architecture, tokens: Tensor, compact: bool) -> Tensor:
 
 GROUP = Group(
     "halting",
-    f"Samples that have halted leave the batch. Batch {BATCH}, length {LENGTH}, d 128, 8 heads, at most {LIMIT} steps; "
+    f"Halted samples leave the batch. Batch {BATCH}, length {LENGTH}, d 128, 8 heads, at most {LIMIT} steps; "
     f"the bias of the halting map is set so that samples halt after {MEAN:g} steps on average, or never.",
     _cases,
 )

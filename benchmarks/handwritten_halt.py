@@ -1,5 +1,5 @@
-"""Recurrent Transformers with dynamic halting as their authors' program computes them: every step on the whole batch,
-with what has halted masked, until the last sample has halted."""
+"""Recurrent Transformers with dynamic halting as in their authors' program: every step runs on the whole batch, with
+halted samples masked, until the last sample has halted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Attention(nn.Module):
-    """Softmax attention with several heads; `xpos` turns queries and keys by their places, and lets far keys decay."""
+    """Multi-head softmax attention. `xpos` rotates queries and keys by position and decays distant keys."""
 
     def __init__(self, d: int, heads: int, xpos: bool) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(d, d, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, queries: Tensor | None, keys: Tensor | None) -> Tensor:
-        """Masks are [b n] and True at real places; None where all are."""
+        """Masks are [b n] and True at real positions; None means that all are real."""
         q, k, v = (self._split(part) for part in (self.query(x), self.key(memory), self.value(memory)))
         if self.xpos:
             q, k = self._place(q, 1), self._place(k, -1)
@@ -56,7 +56,7 @@ class Feedforward(nn.Sequential):
 
 
 class Layer(nn.Module):
-    """A layer of UT, or with a gate of GUT."""
+    """A layer of UT; with `gated`, of GUT."""
 
     def __init__(self, d: int, heads: int, ff: int, gated: bool) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Layer(nn.Module):
 
 
 class ChunkLayer(nn.Module):
-    """A layer of TLB, or with a gate of GUTLB: a chunk sees itself, and then a memory."""
+    """A layer of TLB; with `gated`, of GUTLB: a chunk attends to itself, then to a memory."""
 
     def __init__(self, d: int, heads: int, ff: int, gated: bool) -> None:
         super().__init__()

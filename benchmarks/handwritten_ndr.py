@@ -1,4 +1,4 @@
-"""The Neural Data Router as one would write it by hand for torch, layer after layer, without archlang."""
+"""The Neural Data Router in plain torch, without archlang."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class GeometricAttention(nn.Module):
-    """Weights in log space: the sums over nearer keys are differences of one running sum along the row."""
+    """Computes weights in log space; sums over nearer keys are differences of one cumulative sum per row."""
 
     def __init__(self, d: int, heads: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class GeometricAttention(nn.Module):
 
     @staticmethod
     def weights(logits: Tensor) -> Tensor:
-        """log A_ij = log P_ij + Σ log(1 - P_ik) over the keys k that are nearer to i than j."""
+        """log A_ij = log P_ij + Σ log(1 - P_ik) over the keys k nearer to i than j."""
         n = logits.shape[-1]
         place = torch.arange(n, device=logits.device)
         own = torch.eye(n, dtype=torch.bool, device=logits.device)

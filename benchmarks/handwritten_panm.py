@@ -1,5 +1,5 @@
-"""Pointer-Augmented Neural Memory as its authors' program computes it: one output step after the other, with every map
-of a step computed in that step."""
+"""Pointer-Augmented Neural Memory as in its authors' program: output steps run one after the other, and each computes
+all of its maps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Attention(nn.Module):
-    """One head of stock scaled dot-product attention: maps of queries, keys, values and results."""
+    """Scaled dot-product attention with one head and projections of queries, keys, values and results."""
 
     def __init__(self, query: int, key: int, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Batches of the tasks beside a plain `DataLoader`, whose collate function pads."""
+"""Batches of the tasks against a plain `DataLoader` with a collate function that pads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from archlang.train.data import Data, Sampler
 from benchmarks.measure import BATCHES, Case, Group, Setting, Sides
 
 COUNT = 50  # batches a call
-# As a recipe names them, and how many items a batch has.
+# The task as a recipe writes it, and the batch size in samples.
 TASKS = {
     "table lookup": ("ctl", 512),
     "ListOps": ("listops[source = original, pool = 5_000, iid_size = 100, valid_size = 100, test_size = 1]", 32),
@@ -38,7 +38,7 @@ def split_of(task: str) -> Split:
 
 
 def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
-    """Batches without end: fields, their lengths, and targets."""
+    """Yields batches forever: fields, their lengths, and targets."""
     data = Data(split, device)
     sampler = Sampler(np.asarray(data.lengths), size, seed=0)
     while True:
@@ -47,25 +47,25 @@ def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor
 
 
 def theirs(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
-    """The same by a loader over a list of items, each of which is a tensor for each field and one for its targets."""
+    """Yields the same batches from a loader over items; an item has a tensor for each field and its targets."""
     columns = [
-        [_whole(values[item]) for item in range(len(split))] for values in (*split.inputs.values(), split.targets)
+        [_integers(values[item]) for item in range(len(split))] for values in (*split.inputs.values(), split.targets)
     ]
-    items: Any = list(zip(*columns, strict=True))  # Any: to a loader a list is a set of data
+    items: Any = list(zip(*columns, strict=True))  # Any: torch's loader accepts a list as a data set
     loader: DataLoader[Any] = DataLoader(items, size, shuffle=True, drop_last=True, collate_fn=_padded)
     while True:
         for batch in loader:
-            yield tuple(one.to(device) for one in batch)
+            yield tuple(tensor.to(device) for tensor in batch)
 
 
-def _whole(values: object) -> Tensor:
+def _integers(values: object) -> Tensor:
     return torch.from_numpy(np.asarray(values, dtype=np.int64))
 
 
 def _padded(items: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     *fields, targets = zip(*items, strict=True)
     padded = [pad_sequence(list(field), batch_first=True) for field in fields]
-    lengths = [torch.tensor([len(one) for one in field]) for field in fields]
+    lengths = [torch.tensor([len(row) for row in field]) for field in fields]
     answers = pad_sequence(list(targets), batch_first=True) if targets[0].dim() else torch.stack(targets)
     return *padded, *lengths, answers
 
@@ -89,7 +89,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
 
 GROUP = Group(
     "data loading",
-    f"{COUNT} batches a round, in this process. Ours are of like length; DataLoader's are as they come, and so padded "
-    "more.",
+    f"{COUNT} batches a round, in this process. Ours group samples of similar length; the DataLoader does not, and "
+    "pads more.",
     _cases,
 )

@@ -1,4 +1,4 @@
-"""Measuring one thing beside another: turn by turn in one process, so that what else the machine does falls on both."""
+"""Paired measurements: both sides run alternately in one process, so that other load on the machine affects both."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-# A case that needs more of either is left out, and said to be.
+# A case that exceeds either limit is skipped, with a reason.
 LONGEST = 30.0  # seconds a call
 LARGEST = 8.0  # GiB
 
-Call = Callable[[], Any]  # Any: what a call gives is for its unit to read
+Call = Callable[[], Any]  # Any: the unit interprets the result
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is read of a call. `warm` calls go before those that count; of some things a few rounds say enough."""
+    """How a call is measured: after `warm` calls for warming up, at most `most` rounds."""
 
     name: str
     read: Callable[[Call], float]
@@ -29,15 +29,15 @@ class Unit:
 
 
 def _seconds(call: Call) -> tuple[float, Any]:  # Any: as above
-    _wait()
-    begun = time.perf_counter()
-    given = call()
-    _wait()
-    return time.perf_counter() - begun, given
+    _synchronize()
+    start = time.perf_counter()
+    result = call()
+    _synchronize()
+    return time.perf_counter() - start, result
 
 
-def _wait() -> None:
-    """A GPU may still be at work when a call is over."""
+def _synchronize() -> None:
+    """Waits for the GPU, which may still be running when a call returns."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
@@ -51,20 +51,20 @@ def _rate(call: Call) -> float:
     return float(count) / seconds
 
 
-def _told(call: Call) -> float:
+def _returned_value(call: Call) -> float:
     return float(call())
 
 
 MS = Unit("ms", _milliseconds)
-BATCHES = Unit("batches/s, more is better", _rate)  # a call says how many it made
+BATCHES = Unit("batches/s, more is better", _rate)  # a call returns the number of batches
 PROCESS = Unit("ms, whole process", _milliseconds, warm=1)
-PHASE = Unit("ms", _told, warm=1)
-MIB = Unit("MiB", _told, warm=0, most=2)
-MATRICES = Unit("score matrices", _told, warm=0, most=1)
+PHASE = Unit("ms", _returned_value, warm=1)
+MIB = Unit("MiB", _returned_value, warm=0, most=2)
+MATRICES = Unit("score matrices", _returned_value, warm=0, most=1)
 
 
 class Sides(NamedTuple):
-    """Something of archlang's, and what it is measured beside."""
+    """The two sides of a comparison: archlang, and the baseline."""
 
     ours: Call
     theirs: Call
@@ -72,20 +72,20 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """What can be measured. Nothing is made before `build` is called."""
+    """One comparison. `build` allocates both sides."""
 
     name: str
     beside: str
-    """what `theirs` is, in a few words"""
+    """a short description of the baseline"""
     build: Callable[[], Sides]
     unit: Unit = MS
     memory: float = 0.0
-    """GiB that it takes, where that may be much"""
+    """estimated memory in GiB; 0 if it is small"""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where cases run. `tiny` ones say nothing about speed: tests run them."""
+    """The device and the sizes of the cases. Tests run `tiny` sizes."""
 
     device: torch.device
     tiny: bool = False
@@ -93,7 +93,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that belong together. `says` has their sizes."""
+    """Related cases. `says` describes their sizes."""
 
     name: str
     says: str
@@ -103,7 +103,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Result:
-    """What was read, by round; nothing, and why, where a case was left out."""
+    """The measurements of each round; none if the case was skipped for the reason `left_out`."""
 
     case: Case
     ours: tuple[float, ...] = ()
@@ -112,8 +112,8 @@ class Result:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours over theirs, sorted: where less is better and it is below 1, ours is better."""
-        return sorted(one / other for one, other in zip(self.ours, self.theirs, strict=True))
+        """Ours / theirs for each round, sorted. Where less is better, a ratio below 1 favours archlang."""
+        return sorted(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
 
     @property
     def ratio(self) -> float:
@@ -121,38 +121,37 @@ class Result:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The middle half of the rounds' ratios."""
+        """The first and third quartile of the ratios."""
         ratios = self.ratios
         return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
 
 
 def measure(case: Case, seconds: float, least: int = 5) -> Result:
-    """Calls both in turn, A B B A, until the time is spent, and at least so many rounds. What was built for it is free
-    again afterwards."""
+    """Calls both sides alternately, A B B A, for `seconds` and at least `least` rounds, then frees what was built."""
     if case.memory > LARGEST:
         return Result(case, left_out=f"would need about {case.memory:.0f} GiB")
     try:
-        return _measured(case, case.build(), seconds, least)
+        return _measure_sides(case, case.build(), seconds, least)
     finally:
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
-def _measured(case: Case, sides: Sides, seconds: float, least: int) -> Result:
+def _measure_sides(case: Case, sides: Sides, seconds: float, least: int) -> Result:
     read, most = case.unit.read, case.unit.most
     for _ in range(case.unit.warm):
         for call in sides:
-            taken, _given = _seconds(call)
-            if taken > LONGEST:
-                return Result(case, left_out=f"a call takes {taken:.0f} s")
+            duration, _ = _seconds(call)
+            if duration > LONGEST:
+                return Result(case, left_out=f"a call takes {duration:.0f} s")
     ours: list[float] = []
     theirs: list[float] = []
     gc.collect()
     gc.disable()
     try:
-        begun = time.perf_counter()
-        while len(ours) < least or time.perf_counter() - begun < seconds:
+        start = time.perf_counter()
+        while len(ours) < least or time.perf_counter() - start < seconds:
             turns = [(sides.ours, ours), (sides.theirs, theirs)]
             for call, values in turns if len(ours) % 2 == 0 else reversed(turns):
                 values.append(read(call))

@@ -1,4 +1,4 @@
-"""Peak memory, each side in a fresh process; and what geometric attention keeps, in score matrices."""
+"""Peak memory of each side in a fresh process, and the tensors that geometric attention saves for backward."""
 
 from __future__ import annotations
 
@@ -14,45 +14,44 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
-from benchmarks import dynamic_halt, ndr, panm, seq2seq
-from benchmarks import processes as children
-from benchmarks.comparison import Trials, training_step
+from benchmarks import dynamic_halt, ndr, panm, processes, seq2seq
+from benchmarks.comparison import ModelPairs, training_step
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand
 from benchmarks.handwritten_seq2seq import CrossAttention
 from benchmarks.measure import MATRICES, MIB, Case, Group, Setting, Sides
 
-MODELS: Trials = {**ndr.TRIALS, **dynamic_halt.TRIALS, **seq2seq.TRIALS, **panm.TRIALS}
+MODELS: ModelPairs = {**ndr.MODEL_PAIRS, **dynamic_halt.MODEL_PAIRS, **seq2seq.MODEL_PAIRS, **panm.MODEL_PAIRS}
 LENGTHS = (256, 512, 1024, 4096)
 HEADS, WIDTH = 4, 16
-# By glibc's environment: what is freed goes back to the system at once, so that a peak is what was held.
+# glibc: return freed memory to the system at once, so that the peak counts live tensors only.
 _EAGER = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 _PAGE = 2**-8  # MiB
 
 
 def above(step: Callable[[], object]) -> float:
-    """MiB that a step takes at most, above what there was before it."""
+    """Returns the peak memory of a step in MiB, above the memory in use before it."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         step()
         torch.cuda.synchronize()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
-    _forget()
-    most = _most()
+    _reset_peak()
+    before_step = _peak()
     step()
-    return max(_most() - most, _PAGE)
+    return max(_peak() - before_step, _PAGE)
 
 
-def _forget() -> None:
-    """Linux can count anew from here on; elsewhere what was the most so far is what the step is held against."""
+def _reset_peak() -> None:
+    """Resets the peak on Linux. Elsewhere the peak so far is the baseline."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
         return
 
 
-def _most() -> float:
-    """MiB that this process has held at most."""
+def _peak() -> float:
+    """Returns the peak memory of this process in MiB."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 2**10
@@ -62,7 +61,7 @@ def _most() -> float:
 
 
 class _Sorted(GeometricAttention):
-    """Geometric attention by the form that sorts keys by nearness."""
+    """Geometric attention by the form that sorts keys by distance."""
 
     def forward(self, q: Tensor, kv: Tensor, **_: Any) -> Tensor:  # Any: masks and products
         b, n, d = q.shape
@@ -86,7 +85,7 @@ FORMS = (BY_HAND, SORTED, SOFTMAX)
 
 
 def _attentions(form: str, n: int, setting: Setting) -> Sides:
-    """Forward passes of geometric attention: the block's, and another form's."""
+    """Returns forward passes of geometric attention: the block's, and another form's."""
     d = HEADS * WIDTH
     statics = {
         "heads": HEADS, "normalised": False, "key_dropout": 0.0, "output_dropout": 0.0, "head_dim": 0, "causal": False,
@@ -104,57 +103,58 @@ def _attentions(form: str, n: int, setting: Setting) -> Sides:
     return Sides(lambda: ours(x, x), lambda: other(x, x))
 
 
-def _both_ways(form: str, n: int, setting: Setting) -> Sides:
+def _forward_run_backwardward(form: str, n: int, setting: Setting) -> Sides:
     forward = _attentions(form, 7 if setting.tiny else n, setting)
-    return Sides(*(partial(_and_back, side) for side in forward))
+    return Sides(*(partial(_run_backward, side) for side in forward))
 
 
-def _and_back(forward: Callable[[], Tensor]) -> None:
+def _run_backward(forward: Callable[[], Tensor]) -> None:
     forward().sum().backward()  # type: ignore[no-untyped-call]
 
 
 def matrix(n: int) -> float:
-    """MiB of the score matrices of all heads, of one sequence."""
+    """Returns the size in MiB of the score matrices of all heads for one sequence."""
     return 4 * HEADS * n**2 / 2**20
 
 
-def kept(forward: Callable[[], Tensor], n: int) -> float:
-    """How many score matrices of all heads a forward pass keeps for the way back: what is as large as one head's."""
-    found: dict[int, Tensor] = {}
+def saved_matrices(forward: Callable[[], Tensor], n: int) -> float:
+    """Returns the memory that a forward pass saves for backward, in score matrices of all heads. Counts tensors that
+    are at least as large as one head's matrix."""
+    saved: dict[int, Tensor] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         if tensor.untyped_storage().nbytes() >= 4 * n**2:
-            found[tensor.untyped_storage().data_ptr()] = tensor  # held here, so that no other takes its place
+            saved[tensor.untyped_storage().data_ptr()] = tensor  # a reference, so that the address stays unique
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         result = forward()
-    total = sum(tensor.untyped_storage().nbytes() for tensor in found.values())
+    total = sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
     del result
     return total / 2**20 / matrix(n)
 
 
-# By name, what a process of its own may be asked for.
+# The steps that a fresh process can run, by name.
 STEPS: Mapping[str, Callable[[Setting], Sides]] = {
     **{name: partial(training_step, build) for name, build in MODELS.items()},
-    **{f"{form}, {n}": partial(_both_ways, form, n) for form in FORMS for n in LENGTHS},
+    **{f"{form}, {n}": partial(_forward_run_backwardward, form, n) for form in FORMS for n in LENGTHS},
 }
 
 
-def _in_child(name: str, side: str, setting: Setting) -> float:
+def _in_process(name: str, side: str, setting: Setting) -> float:
     tiny = ["--tiny"] if setting.tiny else []
-    told = children.run("-m", "benchmarks.memory", name, side, "--device", setting.device.type, *tiny, **_EAGER)
-    return float(told)
+    output = processes.run("-m", "benchmarks.memory", name, side, "--device", setting.device.type, *tiny, **_EAGER)
+    return float(output)
 
 
 def _peaks(name: str, setting: Setting, unit: float = 1.0) -> Sides:
-    ours, theirs = (partial(_in_child, name, side, setting) for side in Sides._fields)
+    ours, theirs = (partial(_in_process, name, side, setting) for side in Sides._fields)
     return Sides(lambda: ours() / unit, lambda: theirs() / unit)
 
 
 def _counts(form: str, n: int, setting: Setting) -> Sides:
     forward = _attentions(form, n, setting)
-    return Sides(*(partial(kept, side, n) for side in forward))
+    return Sides(*(partial(saved_matrices, side, n) for side in forward))
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
@@ -164,15 +164,15 @@ def _cases(setting: Setting) -> Iterator[Case]:
     for n in LENGTHS[:few]:
         for form in FORMS[:few]:
             start = f"geometric attention, N = {n}"
-            yield Case(f"{start}, kept for the way back", form, partial(_counts, form, n, setting), MATRICES)
+            yield Case(f"{start}, saved for backward", form, partial(_counts, form, n, setting), MATRICES)
             build = partial(_peaks, f"{form}, {n}", setting, matrix(n))
-            yield Case(f"{start}, peak of both ways", form, build, MATRICES)
+            yield Case(f"{start}, peak of forward and backward", form, build, MATRICES)
 
 
 GROUP = Group(
     "memory",
-    "Peaks above what a fresh process held before the step. A score matrix is that of all heads: one sequence, 4 heads "
-    "of width 16.",
+    "Peaks above the memory that a fresh process uses before the step. A score matrix is that of all heads: one "
+    "sequence, 4 heads of width 16.",
     _cases,
 )
 
@@ -183,12 +183,12 @@ def main() -> None:
     parser.add_argument("side", choices=Sides._fields)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tiny", action="store_true")
-    given = parser.parse_args()
-    device, build = torch.device(given.device), STEPS[given.name]
-    # What torch sets up at its first step is no part of the next.
-    getattr(build(Setting(device, tiny=True)), given.side)()
-    sides = build(Setting(device, given.tiny))
-    print(above(getattr(sides, given.side)))
+    options = parser.parse_args()
+    device, build = torch.device(options.device), STEPS[options.name]
+    # The first step sets up torch's own buffers, which are not counted.
+    getattr(build(Setting(device, tiny=True)), options.side)()
+    sides = build(Setting(device, options.tiny))
+    print(above(getattr(sides, options.side)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""NDR compiled from its page, beside the same written by hand."""
+"""NDR compiled from its `.arch` file against NDR written by hand."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import archlang
-from benchmarks.comparison import Trial, cases_of, share_weights
+from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.handwritten_ndr import Ndr
 from benchmarks.measure import Case, Group, Setting
 
 _FILE = Path(__file__).parent / "ndr.arch"
-# By archlang's names, and by hand.
+# From archlang's names to the handwritten module's.
 NAMES = {
     "embed.": "embed.",
     "geometric_attention.": "attention.",
@@ -33,7 +33,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Size:
-    """What is measured: a model, and a batch."""
+    """The sizes of a model and its batch."""
 
     vocab: int
     classes: int
@@ -51,7 +51,7 @@ _TINY = {"d": 16, "heads": 2, "ff": 24, "steps": 2, "batch": 3, "length": 7}
 
 
 def pair(size: Size) -> tuple[nn.Module, Ndr]:
-    """Both modules with the same weights."""
+    """Returns both modules with equal weights."""
     torch.manual_seed(0)
     theirs = Ndr(size.vocab, size.classes, size.d, size.heads, size.ff, size.steps)
     ours = archlang.load(
@@ -62,7 +62,7 @@ def pair(size: Size) -> tuple[nn.Module, Ndr]:
 
 
 def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens, lengths, and answers; lengths differ, as those of a sorted batch do."""
+    """Returns tokens, lengths and answers. Lengths differ by at most 3, as in a batch sorted by length."""
     torch.manual_seed(1)
     lengths = torch.randint(size.length - 3, size.length + 1, (size.batch,))
     lengths[0] = size.length
@@ -70,20 +70,20 @@ def batch(size: Size) -> tuple[Tensor, Tensor, Tensor]:
     return tokens, lengths, torch.randint(0, size.classes, (size.batch,))
 
 
-def trial(size: Size, setting: Setting) -> Trial:
-    tokens, lengths, answers = (one.to(setting.device) for one in batch(size))
-    return Trial(*pair(size), lambda module: F.cross_entropy(module(tokens, lengths=lengths), answers))
+def model_pair(size: Size, setting: Setting) -> ModelPair:
+    tokens, lengths, answers = (tensor.to(setting.device) for tensor in batch(size))
+    return ModelPair(*pair(size), lambda module: F.cross_entropy(module(tokens, lengths=lengths), answers))
 
 
-def _trial(size: Size, setting: Setting) -> Trial:
-    return trial(replace(size, **_TINY) if setting.tiny else size, setting)
+def _model_pair(size: Size, setting: Setting) -> ModelPair:
+    return model_pair(replace(size, **_TINY) if setting.tiny else size, setting)
 
 
-TRIALS = {"NDR, table lookup": partial(_trial, CTL), "NDR, ListOps": partial(_trial, LISTOPS)}
+MODEL_PAIRS = {"NDR, table lookup": partial(_model_pair, CTL), "NDR, ListOps": partial(_model_pair, LISTOPS)}
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    return cases_of(TRIALS, setting, "plain torch, by hand")
+    return cases_of(MODEL_PAIRS, setting, "plain torch, by hand")
 
 
 GROUP = Group(

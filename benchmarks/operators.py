@@ -1,4 +1,4 @@
-"""Operators over lengths, forward and backward: beside torch's own attention, and beside their plain written form."""
+"""Operators by length, forward and backward, against torch's own attention and against handwritten forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIXED = {"causal": False, "dropout": 0.0, "output_dropout": 0.0, "head_dim": 0}
 class Size:
     length: int
     positions: int = 4096
-    """of a batch"""
+    """positions of a batch, all samples together"""
     d: int = 256
     heads: int = 4
 
@@ -38,11 +38,11 @@ class Size:
         return max(1, self.positions // self.length)
 
     def matrices(self, count: int) -> float:
-        """GiB of so many score matrices."""
+        """Returns the size of `count` score matrices in GiB."""
         return 4 * count * self.batch * self.heads * self.length**2 / 2**30
 
 
-# A module, and how it is called.
+# A module, and a function that calls it.
 Operator = tuple[nn.Module, Callable[..., Tensor]]
 
 
@@ -117,7 +117,7 @@ def _copy_gate_by_hand(_size: Size) -> Operator:
 
 
 def _gated(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A gate, an update and a state."""
+    """Returns a gate, an update and a state."""
     return torch.sigmoid(x), -x, x
 
 
@@ -177,40 +177,40 @@ def _dropout(size: Size) -> tuple[Operator, Operator]:
     return (ours, ours), (theirs, theirs)
 
 
-def _together(ours: Callable[[Size], Operator], theirs: Callable[[Size], Operator], size: Size) -> tuple[Operator, ...]:
+def _pair_of(ours: Callable[[Size], Operator], theirs: Callable[[Size], Operator], size: Size) -> tuple[Operator, ...]:
     return ours(size), theirs(size)
 
 
 _TORCH = "torch's own attention"
 _HAND = "plain torch, by hand"
-# By name: what it is measured beside, both, and how many score matrices they take at most, about.
+# Keys: the operator and its baseline. Values: both operators, and about how many score matrices they use at most.
 OPERATORS: dict[tuple[str, str], tuple[Callable[[Size], tuple[Operator, ...]], int]] = {
-    ("geometric attention", _HAND): (partial(_together, _geometric, _geometric_by_hand), 20),
-    ("geometric attention", _TORCH): (partial(_together, _geometric, _softmax), 10),
-    ("relative attention", _HAND): (partial(_together, _relative, _relative_by_hand), 12),
-    ("relative attention", _TORCH): (partial(_together, _relative, _softmax), 12),
-    ("absolute/relative attention", _HAND): (partial(_together, _absrel, _absrel_by_hand), 18),
-    ("absolute/relative attention", _TORCH): (partial(_together, _absrel, _softmax), 18),
-    ("rotary attention", _TORCH): (partial(_together, partial(_attention, "rotary"), _softmax), 0),
-    ("xPos attention", _HAND): (partial(_together, partial(_attention, "xpos"), _xpos_by_hand), 0),
-    ("xPos attention", _TORCH): (partial(_together, partial(_attention, "xpos"), _softmax), 0),
+    ("geometric attention", _HAND): (partial(_pair_of, _geometric, _geometric_by_hand), 20),
+    ("geometric attention", _TORCH): (partial(_pair_of, _geometric, _softmax), 10),
+    ("relative attention", _HAND): (partial(_pair_of, _relative, _relative_by_hand), 12),
+    ("relative attention", _TORCH): (partial(_pair_of, _relative, _softmax), 12),
+    ("absolute/relative attention", _HAND): (partial(_pair_of, _absrel, _absrel_by_hand), 18),
+    ("absolute/relative attention", _TORCH): (partial(_pair_of, _absrel, _softmax), 18),
+    ("rotary attention", _TORCH): (partial(_pair_of, partial(_attention, "rotary"), _softmax), 0),
+    ("xPos attention", _HAND): (partial(_pair_of, partial(_attention, "xpos"), _xpos_by_hand), 0),
+    ("xPos attention", _TORCH): (partial(_pair_of, partial(_attention, "xpos"), _softmax), 0),
     ("dropout", "torch's own dropout"): (_dropout, 0),
-    ("copy gate", _HAND): (partial(_together, _copy_gate, _copy_gate_by_hand), 0),
+    ("copy gate", _HAND): (partial(_pair_of, _copy_gate, _copy_gate_by_hand), 0),
     (f"halting of samples, {STEPS} steps", _HAND): (
-        partial(_together, partial(_halting, True), partial(_halting_by_hand, True)), 0,
+        partial(_pair_of, partial(_halting, True), partial(_halting_by_hand, True)), 0,
     ),
     (f"halting of positions, {STEPS} steps", _HAND): (
-        partial(_together, partial(_halting, False), partial(_halting_by_hand, False)), 0,
+        partial(_pair_of, partial(_halting, False), partial(_halting_by_hand, False)), 0,
     ),
     ("chunk recurrence", _HAND): (_chunks, 0),
 }  # fmt: skip
-# Of halting and of gates, by archlang's names, and by hand.
+# From archlang's names of halting and gates to the handwritten modules'.
 NAMES = {"": "", "hidden.": "map.0.", "relative_gate.": "gate."}
 _HALT_OUTPUT = {"output.": "map.2."}
 
 
 def pair(name: str, beside: str, size: Size) -> tuple[Operator, ...]:
-    """Both operators; by hand, with the same weights."""
+    """Returns both operators; the handwritten one has equal weights."""
     torch.manual_seed(0)
     ours, theirs = OPERATORS[name, beside][0](size)
     if beside == _HAND and name != "chunk recurrence":
@@ -219,17 +219,19 @@ def pair(name: str, beside: str, size: Size) -> tuple[Operator, ...]:
     return ours, theirs
 
 
-def given(size: Size) -> Tensor:
+def operand(size: Size) -> Tensor:
     torch.manual_seed(1)
     return torch.randn(size.batch, size.length, size.d)
 
 
 def _sides(name: str, beside: str, size: Size, device: torch.device) -> Sides:
-    x = given(size).to(device).requires_grad_()
-    return Sides(*(partial(_both_ways, module.to(device), call, x) for module, call in pair(name, beside, size)))
+    x = operand(size).to(device).requires_grad_()
+    return Sides(
+        *(partial(_forward_and_backward, module.to(device), call, x) for module, call in pair(name, beside, size))
+    )
 
 
-def _both_ways(module: nn.Module, call: Callable[[Tensor], Tensor], x: Tensor) -> None:
+def _forward_and_backward(module: nn.Module, call: Callable[[Tensor], Tensor], x: Tensor) -> None:
     module.zero_grad(set_to_none=True)
     x.grad = None
     call(x).sum().backward()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""PANM on copy, compiled from its page, beside the same step by step."""
+"""PANM on copy, compiled from the library, against a step-by-step implementation by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import archlang
-from benchmarks.comparison import Trial, cases_of, share_weights
+from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.handwritten_panm import Panm
 from benchmarks.measure import Case, Group, Setting
 
@@ -18,7 +18,7 @@ _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "panm.arch"
 VOCAB, BATCH, LENGTH = 12, 128, 9
 _TINY_BATCH = 2
 _MEMORY = "recurrent_panm.pointer_memory."
-# By archlang's names, and by hand.
+# From archlang's names to the handwritten module's.
 NAMES = {
     "recurrent_panm.gru_from_zero.gru.": "ahead.",
     "recurrent_panm.gru_from_zero_2.gru.": "back.",
@@ -42,7 +42,7 @@ NAMES = {
 
 
 def pair() -> tuple[nn.Module, Panm]:
-    """Both modules with the same weights."""
+    """Returns both modules with equal weights."""
     torch.manual_seed(0)
     theirs = Panm(VOCAB)
     ours = archlang.load(_FILE, "panm_bigru", vocab=VOCAB)
@@ -51,23 +51,23 @@ def pair() -> tuple[nn.Module, Panm]:
 
 
 def batch(length: int = LENGTH, size: int = BATCH) -> tuple[Tensor, Tensor]:
-    """A batch of copy: what is read, and what is to be written."""
+    """Returns a batch of copy: source and target."""
     torch.manual_seed(1)
     symbols = torch.randint(0, 10, (size, length))
     ends = torch.full((size, 1), 1)
     return torch.cat((11 * ends, symbols, 10 * ends), 1), symbols
 
 
-def _trial(setting: Setting) -> Trial:
-    source, target = (one.to(setting.device) for one in batch(size=_TINY_BATCH if setting.tiny else BATCH))
-    return Trial(*pair(), lambda module: F.cross_entropy(module(source, target).flatten(0, 1), target.flatten()))
+def _model_pair(setting: Setting) -> ModelPair:
+    source, target = (tensor.to(setting.device) for tensor in batch(size=_TINY_BATCH if setting.tiny else BATCH))
+    return ModelPair(*pair(), lambda module: F.cross_entropy(module(source, target).flatten(0, 1), target.flatten()))
 
 
-TRIALS = {"PANM, copy": _trial}
+MODEL_PAIRS = {"PANM, copy": _model_pair}
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    return cases_of(TRIALS, setting, "step by step, by hand")
+    return cases_of(MODEL_PAIRS, setting, "step by step, by hand")
 
 
 GROUP = Group("panm", f"Batch {BATCH}, {LENGTH} symbols, width 128, 2 pointers.", _cases)

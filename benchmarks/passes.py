@@ -1,4 +1,4 @@
-"""Models with a pass of the compiler, or with our dropout, beside the same models without it."""
+"""Models with a compiler pass, or with archlang's dropout, against the same models without it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import archlang
 from archlang.backend import Architecture
 from archlang.kernels import dropout as kernel
 from archlang.names.library import library_file
-from benchmarks.comparison import Trial, cases_of, train
+from benchmarks.comparison import ModelPair, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides
 
 _ROUTER, _HALT, _SEQ2SEQ = "archlang.models.data_router", "archlang.models.dynamic_halt", "archlang.models.seq2seq"
@@ -30,7 +30,7 @@ _SCAN = {"d": 128, "heads": 8, "ff": 256, "layers": 3, "universal": True}
 
 @dataclass(frozen=True)
 class Size:
-    """A model of the library's pages, with the batch that it gets."""
+    """A library model and the sizes of its batch."""
 
     file: str
     model: str
@@ -45,7 +45,7 @@ _GATED = Size(_HALT, "gated_universal_transformer", _GUT, 32, 50)
 _TRANSLATED = Size(_SEQ2SEQ, "seq2seq", _SCAN, 256, 20)
 _LATENT = Size(_HALT, "temporal_latent_bottleneck", _TLB, 32, 100)
 _BOTH = Size(_HALT, "gated_universal_latent_bottleneck", _GUTLB, 32, 100)
-# By the pass that one side is without.
+# Keys: the pass that the baseline omits.
 MODELS: Mapping[str, Mapping[str, Size]] = {
     "join": {
         "NDR, table lookup": _NDR,
@@ -68,14 +68,14 @@ MODELS: Mapping[str, Mapping[str, Size]] = {
         "GUTLB, batch 4, length 1000": replace(_BOTH, batch=4, length=1000),
     },
 }
-# Whose training steps are also measured with torch's own dropout: all of them drop by default.
+# Models that are also measured with torch's own dropout; all of them use dropout by default.
 DROPPING = ("NDR, table lookup", "NDR, ListOps", "GUT", "universal Transformer, SCAN")
 _TINY = {"d": 16, "heads": 2, "ff": 16, "steps": 2, "depth": 2, "layers": 2}
 _SIZES = {"vocab": 17, "words": 17, "classes": 10}
 
 
 def pair(name: str, size: Size, tiny: bool) -> tuple[Architecture, Architecture]:
-    """With the pass and without it, the same weights."""
+    """Returns the model with the pass and without it, with equal weights."""
     path = library_file(size.file)
     assert path is not None
     statics: dict[str, Any] = {key: count for key, count in _SIZES.items() if key != "words" or size.model == "seq2seq"}
@@ -88,7 +88,7 @@ def pair(name: str, size: Size, tiny: bool) -> tuple[Architecture, Architecture]
     return first, second
 
 
-def _trial(name: str, size: Size, setting: Setting) -> Trial:
+def _model_pair(name: str, size: Size, setting: Setting) -> ModelPair:
     batch, length = (3, 25) if setting.tiny else (size.batch, size.length)
     torch.manual_seed(1)
     x = torch.randint(0, _SIZES["vocab"], (batch, length), device=setting.device)
@@ -98,17 +98,17 @@ def _trial(name: str, size: Size, setting: Setting) -> Trial:
             return F.cross_entropy(module(x, x).flatten(0, 1), x.flatten())
         return F.cross_entropy(module(x), x[:, 0] % _SIZES["classes"])
 
-    return Trial(*pair(name, size, setting.tiny), loss)
+    return ModelPair(*pair(name, size, setting.tiny), loss)
 
 
-def _dropping(size: Size, setting: Setting) -> Sides:
-    """Training steps that drop by numbers drawn here, and by torch's."""
-    trial = _trial("join", size, setting)
+def _dropout_sides(size: Size, setting: Setting) -> Sides:
+    """Returns training steps with archlang's dropout and with torch's."""
+    trial = _model_pair("join", size, setting)
     module = trial.ours.to(setting.device).train()
-    return Sides(partial(train, module, trial.loss), partial(_by_torch, partial(train, module, trial.loss)))
+    return Sides(partial(train, module, trial.loss), partial(_with_torch_dropout, partial(train, module, trial.loss)))
 
 
-def _by_torch(step: Callable[[], None]) -> None:
+def _with_torch_dropout(step: Callable[[], None]) -> None:
     with patch.object(kernel, "has_slow_draws", lambda: False):
         step()
 
@@ -116,9 +116,9 @@ def _by_torch(step: Callable[[], None]) -> None:
 def _cases(setting: Setting) -> Iterator[Case]:
     for model in DROPPING:
         size = MODELS["join"][model]
-        yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropping, size, setting))
+        yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropout_sides, size, setting))
     for name, sizes in MODELS.items():
-        trials = {f"{name}, {model}": partial(_trial, name, size) for model, size in sizes.items()}
+        trials = {f"{name}, {model}": partial(_model_pair, name, size) for model, size in sizes.items()}
         yield from cases_of(trials, setting, f"the model without the pass `{name}`")
 
 

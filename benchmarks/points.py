@@ -1,4 +1,4 @@
-"""What an engine costs beside the training of its points: `python -m benchmarks.points [--points 1000]`."""
+"""Overhead of an engine per point of a table: `python -m benchmarks.points [--points 1000]`."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ table tiny {{
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of all points together."""
+    """Times of all points together, in seconds."""
 
     points: int
     workers: int
     elapsed: float
-    """on the clock, from the first point to the last"""
+    """wall-clock time from the first point to the last"""
     training: float
-    """inside the runs: training, evaluation and their folders"""
+    """time inside the runs: training, evaluation and writing their folders"""
 
     @property
     def overhead(self) -> float:
-        """Of one point: what the workers did beside their runs, starting themselves included."""
+        """The workers' time per point outside of runs, including their own start, in seconds."""
         return (self.elapsed * self.workers - self.training) / self.points
 
 
 def cost(points: int, workers: int, folder: Path, engine: str = "local") -> Cost:
-    """Runs so many points of a tiny recipe."""
+    """Runs `points` points of a tiny recipe and returns their times."""
     file = folder / "tiny.arch"
     file.write_text(PROGRAM.format(points=points), encoding="utf-8")
     runs = TableRuns(compiler.table(file), folder / "runs", device="cpu")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     done: list[Done] = list(make_engine(engine, workers).run(runs.points(), lambda: False))
-    elapsed = time.perf_counter() - begun
-    failed = [one.error for one in done if one.error]
+    elapsed = time.perf_counter() - start
+    failed = [point.error for point in done if point.error]
     if failed:
         raise SystemExit(failed[0])
-    return Cost(len(done), workers, elapsed, sum(one.seconds for one in done))
+    return Cost(len(done), workers, elapsed, sum(point.seconds for point in done))
 
 
 def main() -> None:
@@ -71,13 +71,13 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=1_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--engine", default="local")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        found = cost(given.points, given.workers, Path(folder), given.engine)
+        total = cost(options.points, options.workers, Path(folder), options.engine)
     print(machine())
     print(
-        f"{found.points} points, {found.workers} workers ({given.engine}): {found.elapsed:.1f} s, "
-        f"{found.training:.1f} s inside the runs, {1000 * found.overhead:.1f} ms beside each"
+        f"{total.points} points, {total.workers} workers ({options.engine}): {total.elapsed:.1f} s, "
+        f"{total.training:.1f} s inside the runs, {1000 * total.overhead:.1f} ms overhead each"
     )
 
 

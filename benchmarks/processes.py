@@ -1,4 +1,4 @@
-"""What is measured in processes of its own."""
+"""Runs measurements in fresh processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ _ROOT = Path(__file__).parent.parent
 
 
 def run(*arguments: str, **environment: str) -> str:
-    """What a Python prints, which finds archlang and this folder, and has as many threads as this one.
+    """Runs Python with these arguments and environment variables, and returns its standard output.
+
+    The process imports this checkout and has as many threads as this one.
 
     Raises:
-        SystemExit: it failed."""
+        SystemExit: the process failed."""
     threads = str(torch.get_num_threads())
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    given = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **environment}
-    done = subprocess.run([sys.executable, *arguments], env=given, capture_output=True, text=True, check=False)
+    variables = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        **environment,
+    }
+    done = subprocess.run([sys.executable, *arguments], env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""What was measured, and on what: as text, as tables of Markdown, and as JSON."""
+"""Formats results and the machine as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD = "| case | beside | unit | archlang | beside | ratio | middle half | roun
 
 
 def facts() -> dict[str, str | int]:
-    """What was measured on, without its name."""
+    """Returns versions, threads and processor, without the host name."""
     return {
         "archlang": archlang.__version__,
         "commit": _commit(),
@@ -32,32 +32,33 @@ def facts() -> dict[str, str | int]:
 
 
 def machine() -> str:
+    """Returns the facts about the machine on one line."""
     return ", ".join(f"{name} {value}" for name, value in facts().items())
 
 
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        described = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     except OSError:
         return "unknown"
-    return found.stdout.strip() or "unknown"
+    return described.stdout.strip() or "unknown"
 
 
 def _processor() -> str:
-    """Architecture, and vendor and model where the system tells them."""
+    """Returns the architecture, and on Linux vendor and model."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     pairs = [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-    told = [next((value for name, value in pairs if name == key), "") for key in ("vendor_id", "model name")]
-    return " ".join([platform.machine(), *filter(None, told)])
+    names = [next((value for name, value in pairs if name == key), "") for key in ("vendor_id", "model name")]
+    return " ".join([platform.machine(), *filter(None, names)])
 
 
 def markdown(results: Results) -> str:
-    """A table for each group: medians, and the ratio with the middle half of the rounds."""
-    return "\n".join(_table(group, found) for group, found in results.items())
+    """Returns a table for each group: medians, and the ratio with its quartiles."""
+    return "\n".join(_table(group, group_results) for group, group_results in results.items())
 
 
 def _table(group: Group, results: Sequence[Result]) -> str:
@@ -82,22 +83,23 @@ def _number(value: float) -> str:
 
 
 def as_json(results: Results) -> dict[str, object]:
+    """Returns the machine and the results as JSON-serializable values."""
     return {
         "machine": facts(),
         "groups": [
-            {"name": group.name, "says": group.says, "results": [_described(one) for one in found]}
-            for group, found in results.items()
+            {"name": group.name, "says": group.says, "results": [_described(result) for result in group_results]}
+            for group, group_results in results.items()
         ],
     }
 
 
 def _described(result: Result) -> dict[str, object]:
     case = result.case
-    told: dict[str, object] = {"case": case.name, "beside": case.beside, "unit": case.unit.name}
+    facts: dict[str, object] = {"case": case.name, "beside": case.beside, "unit": case.unit.name}
     if result.left_out:
-        return {**told, "left_out": result.left_out}
+        return {**facts, "left_out": result.left_out}
     return {
-        **told,
+        **facts,
         "rounds": len(result.ours),
         "ours": statistics.median(result.ours),
         "theirs": statistics.median(result.theirs),

@@ -1,4 +1,4 @@
-"""The universal relative Transformer on SCAN, compiled from the library's page, beside the same written by hand."""
+"""The universal relative Transformer on SCAN, compiled from the library, against the same model by hand."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend import Architecture
 from archlang.names.library import library_file
-from benchmarks.comparison import Trial, cases_of, share_weights
+from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.handwritten_seq2seq import Seq2seq
 from benchmarks.measure import Case, Group, Setting, Sides
 
 _SHARED = {"relative_attention.": "attention.", "feedforward.hidden.": "hidden.", "feedforward.output.": "output."}
 _ENCODER = {**_SHARED, "norm.": "norms.0.", "norm_2.": "norms.1."}
 _DECODER = {**_ENCODER, "attention.": "cross.", "norm_3.": "norms.2."}
-# By archlang's names, and by hand.
+# From archlang's names to the handwritten module's.
 NAMES = {
     "read.": "read.",
     "table.": "table.",
@@ -32,7 +32,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Size:
-    """What is measured: a model, and the most that a batch has."""
+    """The sizes of a model, and the largest sizes of a batch."""
 
     d: int = 128
     heads: int = 8
@@ -48,12 +48,12 @@ class Size:
 
 SCAN = Size()
 TINY = Size(d=16, heads=2, ff=24, layers=2, batch=3, source=5, target=6)
-# The sign of the actions that is both their begin and their end.
+# The token that both begins and ends an answer.
 _MARK = 6
 
 
 def pair(size: Size) -> tuple[Architecture, Seq2seq]:
-    """Both modules with the same weights."""
+    """Returns both modules with equal weights."""
     torch.manual_seed(0)
     theirs = Seq2seq(size.words, size.vocab, size.d, size.heads, size.ff, size.layers, size.dropout)
     page = library_file("archlang.models.seq2seq")
@@ -65,7 +65,7 @@ def pair(size: Size) -> tuple[Architecture, Seq2seq]:
 
 
 def batch(size: Size) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
-    """Commands, what the decoder has seen, their lengths, and the answers; -100 stands behind an answer."""
+    """Returns source, decoder input, their lengths, and answers padded with -100."""
     torch.manual_seed(1)
     longest = {"source": size.source, "target": size.target}
     lengths = {name: torch.randint(3, most + 1, (size.batch,)) for name, most in longest.items()}
@@ -83,25 +83,25 @@ def batch(size: Size) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
 def _moved(size: Size, setting: Setting) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
     source, seen, lengths, answers = batch(size)
     device = setting.device
-    lengths = {name: one.to(device) for name, one in lengths.items()}
+    lengths = {name: values.to(device) for name, values in lengths.items()}
     return source.to(device), seen.to(device), lengths, answers.to(device)
 
 
-def _trial(setting: Setting) -> Trial:
+def _model_pair(setting: Setting) -> ModelPair:
     size = TINY if setting.tiny else SCAN
     source, seen, lengths, answers = _moved(size, setting)
 
     def loss(module: nn.Module) -> Tensor:
         return F.cross_entropy(module(source, seen, lengths=lengths).flatten(0, 1), answers.flatten())
 
-    return Trial(*pair(size), loss)
+    return ModelPair(*pair(size), loss)
 
 
-TRIALS = {"universal relative seq2seq, SCAN": _trial}
+MODEL_PAIRS = {"universal relative seq2seq, SCAN": _model_pair}
 
 
 def decoders(size: Size, setting: Setting) -> Sides:
-    """Both write answers over the length of the batch's longest one and its end, as the authors' program does."""
+    """Returns both sides of greedy decoding up to the longest answer of the batch, as in the authors' program."""
     source, _, lengths, _ = _moved(size, setting)
     ours, theirs = pair(size)
     for module in (ours, theirs):
@@ -109,16 +109,16 @@ def decoders(size: Size, setting: Setting) -> Sides:
     known, steps = lengths["target"] - 1, size.target
 
     def write() -> Tensor:
-        found = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=known)
-        return found.choices
+        decoded = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=known)
+        return decoded.choices
 
     return Sides(write, partial(theirs.decode, source, lengths["source"], _MARK, steps))
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    yield from cases_of(TRIALS, setting, "plain torch, by hand")
+    yield from cases_of(MODEL_PAIRS, setting, "plain torch, by hand")
     build = partial(decoders, TINY if setting.tiny else SCAN, setting)
-    yield Case("universal relative seq2seq, SCAN, greedy decoding", "by hand, layer inputs kept", build)
+    yield Case("universal relative seq2seq, SCAN, greedy decoding", "by hand, with cached layer inputs", build)
 
 
 GROUP = Group(

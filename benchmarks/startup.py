@@ -1,5 +1,4 @@
-"""What comes before the first step: whole commands as processes, and the compiler's phases inside one; beside importing
-torch."""
+"""Start-up time: whole commands as processes, and the phases of the compiler, against importing torch."""
 
 from __future__ import annotations
 
@@ -15,21 +14,21 @@ from archlang.backend.lower.regions import lower
 from archlang.passes import optimize
 from archlang.source import Source
 from archlang.syntax.parser import parse
-from benchmarks import processes as children
+from benchmarks import processes
 from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 ALL = "archlang check, every shipped recipe"
-_IMPORT = "import time; begun = time.perf_counter(); import torch; print(1000 * (time.perf_counter() - begun))"
-# A run ends with every split; of these, little is left.
+_IMPORT = "import time; start = time.perf_counter(); import torch; print(1000 * (time.perf_counter() - start))"
+# A run evaluates every split at its end; these settings keep them small.
 _FEW = ("task.test_size=40", "task.valid_size=20")
 
 
 def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
-    """What is started, by the name of its case. `train` finds its data in the cache, but for the first time."""
+    """Returns the commands by the name of their case. `train` finds its data in the cache after the first call."""
     train = ("train", str(file), "--steps", "1", "--device", "cpu", "--out", str(folder / "run"))
     return {
-        "archlang train --steps 1, few items": (*train, *(word for one in _FEW for word in ("--set", one))),
+        "archlang train --steps 1, few items": (*train, *(word for setting in _FEW for word in ("--set", setting))),
         "archlang train --steps 1": train,
         "archlang check": ("check", str(file)),
         ALL: ("check", "--quiet", str(RECIPES)),
@@ -39,25 +38,25 @@ def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _process(name: str, file: Path) -> Sides:
-    return Sides(partial(_command, name, file), partial(children.run, "-c", "import torch"))
+    return Sides(partial(_command, name, file), partial(processes.run, "-c", "import torch"))
 
 
 def _command(name: str, file: Path) -> None:
     with TemporaryDirectory() as folder:
-        children.run("-m", "archlang", *_commands(file, Path(folder))[name])
+        processes.run("-m", "archlang", *_commands(file, Path(folder))[name])
 
 
 def _phases(file: Path) -> dict[str, Callable[[], object]]:
-    """Each phase on what those before it give; `build` has the passes and the lowering in it."""
+    """Returns the phases; each gets the result of the phases before it. `build` includes passes and lowering."""
     source = Source(str(file), file.read_text(encoding="utf-8"))
     graph = compiler.plan(file).graph
-    passed = optimize(graph)
+    optimized = optimize(graph)
     return {
         "parse": lambda: parse(source),
         "check": lambda: compiler.check(file),
         "plan": lambda: compiler.plan(file),
         "passes": lambda: optimize(graph),
-        "lowering": lambda: lower(passed),
+        "lowering": lambda: lower(optimized),
         "build": lambda: build(graph),
     }
 
@@ -67,14 +66,14 @@ def _phase(name: str, file: Path) -> Sides:
 
 
 def _milliseconds(call: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     call()
-    return 1000 * (time.perf_counter() - begun)
+    return 1000 * (time.perf_counter() - start)
 
 
 def _import_torch() -> float:
-    """Milliseconds of the import alone, in a fresh process."""
-    return float(children.run("-c", _IMPORT))
+    """Returns the milliseconds of the import in a fresh process."""
+    return float(processes.run("-c", _IMPORT))
 
 
 PHASES = ("parse", "check", "plan", "passes", "lowering", "build")
@@ -93,7 +92,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
 
 GROUP = Group(
     "start-up",
-    "Whole processes; and phases in a process that has loaded everything: ndr.arch is a quick recipe, listops.arch the "
+    "Whole processes; and phases in a warm process: ndr.arch is a quick recipe, listops.arch the "
     "page of Dynamic Halt's table of eight. `check` includes parsing, `plan` parsing and types, `build` passes and "
     "lowering.",
     _cases,

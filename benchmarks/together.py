@@ -1,7 +1,7 @@
-"""What a training step of several seeds together costs, beside that of one and beside those of all of them alone:
+"""A training step of several seeds together, against a step of one seed and against steps of all seeds alone:
 `python -m benchmarks.together [FILE [RECIPE]] [--seeds 5] [--device cuda]`.
 
-Only steps are timed, not evaluations, checkpoints or data. The rounds of both kinds take turns."""
+Times steps only, not evaluations, checkpoints or data. Rounds of both kinds alternate."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from archlang.train.stop import Stop
 from benchmarks.results_text import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
-# Before the first evaluation the runs are stopped.
+# The runs stop before their first evaluation.
 _NEVER = {"train.steps": "1000000", "train.every": "1000000"}
 
 
 class Clock(Stop):
-    """A stop after some steps, of which the first are not timed: a run asks before each."""
+    """Stops a run after `warm + timed` steps and times the last `timed` of them. A run asks before each step."""
 
     def __init__(self, warm: int, timed: int) -> None:
         self._ends = warm, warm + timed
@@ -50,13 +50,13 @@ class Clock(Stop):
 
     @property
     def seconds(self) -> float:
-        """Of one step."""
-        begun, ended = self._times
-        return (ended - begun) / (self._ends[1] - self._ends[0])
+        """The time of one step, in seconds."""
+        start, end = self._times
+        return (end - start) / (self._ends[1] - self._ends[0])
 
 
 def alone(plan: Plan, device: str, precision: str, warm: int, timed: int) -> float:
-    """Seconds of a step of one seed."""
+    """Returns the seconds per step of one seed."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder:
         runner.train(plan, Path(folder) / "run", device=device, precision=precision, stop=clock)
@@ -64,18 +64,18 @@ def alone(plan: Plan, device: str, precision: str, warm: int, timed: int) -> flo
 
 
 def together(plans: Sequence[Plan], device: str, precision: str, warm: int, timed: int) -> float:
-    """Seconds of a step of all seeds together."""
+    """Returns the seconds per step of all seeds together."""
     clock = Clock(warm, timed)
-    with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+    with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TogetherWarning)
         folders = [Path(folder) / str(plan.seed) for plan in plans]
-        ended = runner.train_together(plans, folders, device=device, precision=precision, stop=clock)
-    for one in said:
-        if "cannot train together" in str(one.message):
-            raise SystemExit(str(one.message))
-    for how in ended:
-        if not isinstance(how, runner.Outcome):
-            raise how
+        outcomes = runner.train_together(plans, folders, device=device, precision=precision, stop=clock)
+    for warning in caught:
+        if "cannot train together" in str(warning.message):
+            raise SystemExit(str(warning.message))
+    for outcome in outcomes:
+        if not isinstance(outcome, runner.Outcome):
+            raise outcome
     return clock.seconds
 
 
@@ -87,32 +87,33 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="32")
-    parser.add_argument("--warm", type=int, default=10, help="steps before those that are timed")
-    parser.add_argument("--steps", type=int, default=50, help="steps that are timed")
+    parser.add_argument("--warm", type=int, default=10, help="steps before timing")
+    parser.add_argument("--steps", type=int, default=50, help="steps to time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    sets = {**dict(one.split("=", 1) for one in given.set), **_NEVER}
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    sets = {**dict(setting.split("=", 1) for setting in options.set), **_NEVER}
     plans = [
-        compiler.plan(given.file, given.recipe, sets={**sets, "seed": str(seed)}) for seed in range(1, given.seeds + 1)
+        compiler.plan(options.file, options.recipe, sets={**sets, "seed": str(seed)})
+        for seed in range(1, options.seeds + 1)
     ]
-    settings = given.device, given.precision, given.warm, given.steps
+    settings = options.device, options.precision, options.warm, options.steps
     print(machine())
     ones, alls, togethers = [], [], []
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         each = [alone(plan, *settings) for plan in plans]
         ones.append(statistics.median(each))
         alls.append(sum(each))
         togethers.append(together(plans, *settings))
         print(
-            f"a step of one {1e3 * ones[-1]:.1f} ms, of {given.seeds} alone {1e3 * alls[-1]:.1f} ms, together "
+            f"a step of one {1e3 * ones[-1]:.1f} ms, of {options.seeds} alone {1e3 * alls[-1]:.1f} ms, together "
             f"{1e3 * togethers[-1]:.1f} ms",
             flush=True,
         )
     by_one = statistics.median(both / one for both, one in zip(togethers, ones, strict=True))
     by_all = statistics.median(both / every for both, every in zip(togethers, alls, strict=True))
-    print(f"{plans[0].recipe}: {given.seeds} seeds together take {by_one:.2f} of one, {by_all:.2f} of all alone")
+    print(f"{plans[0].recipe}: {options.seeds} seeds together take {by_one:.2f} of one, {by_all:.2f} of all alone")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What `train` costs beside a bare loop over the same steps: `python -m benchmarks.training [--set train.steps=300]`.
+"""`archlang train` against a bare loop over the same steps: `python -m benchmarks.training [--set train.steps=300]`.
 
-`train` makes the data, evaluates, writes its record and checkpoints, and measures every split at the end; the bare loop
-has its batches ready and does nothing but the step: forward, loss, backward, clipping and AdamW."""
+`train` generates data, evaluates, writes records and checkpoints, and measures every split at the end. The bare loop
+has its batches ready and runs the step only: forward, loss, backward, clipping and AdamW."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
 _CPU = torch.device("cpu")
 
 
-def whole(plan: Plan) -> float:
-    """Seconds of `train`, from a plan to a measured run."""
+def full(plan: Plan) -> float:
+    """Returns the seconds of `train`, from a plan to a measured run."""
     with TemporaryDirectory() as folder:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         runner.train(plan, Path(folder) / "run", device="cpu")
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
 
 def bare(plan: Plan) -> float:
-    """Seconds of as many steps of a loop, on the batches that `train` takes."""
+    """Returns the seconds of a bare loop over the batches of `train`."""
     settings = Settings.of(plan.train.statics)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     split = task.generate("train", seed=0)
@@ -51,7 +51,7 @@ def bare(plan: Plan) -> float:
     torch.manual_seed(plan.seed)
     module = build(plan.graph).train()
     optimizer = torch.optim.AdamW(module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for step, (tokens, lengths, targets) in enumerate(batches):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(settings, step, len(batches))
@@ -60,7 +60,7 @@ def bare(plan: Plan) -> float:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(module.parameters(), settings.clip)
         optimizer.step()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -69,16 +69,16 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="a static of the recipe; may be repeated")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    plan = compiler.plan(given.file, sets=dict(one.split("=", 1) for one in given.set))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    plan = compiler.plan(options.file, sets=dict(setting.split("=", 1) for setting in options.set))
     print(machine())
     ratios = []
-    for turn in range(given.rounds):
-        first, second = (whole, bare) if turn % 2 == 0 else (bare, whole)
+    for turn in range(options.rounds):
+        first, second = (full, bare) if turn % 2 == 0 else (bare, full)
         times = {first: first(plan), second: second(plan)}
-        ratios.append(times[whole] / times[bare])
-        print(f"train {times[whole]:.1f} s, bare loop {times[bare]:.1f} s, ratio {ratios[-1]:.3f}", flush=True)
+        ratios.append(times[full] / times[bare])
+        print(f"train {times[full]:.1f} s, bare loop {times[bare]:.1f} s, ratio {ratios[-1]:.3f}", flush=True)
     print(f"{plan.recipe}: {statistics.median(ratios):.3f} of a bare loop")
 
 

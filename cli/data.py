@@ -197,7 +197,7 @@ def show(
     from rich.markup import escape
 
     from archlang import compile as compiler
-    from archlang.pages.reports import data as report
+    from archlang.pages.reports import split_report
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
 
@@ -210,7 +210,7 @@ def show(
     for name in split or made.split_names():
         with console.err.status(escape(f"preparing {name} of {chosen.name}")):
             items = cache.load(chosen.name, chosen.statics, made, name, cache.DATA_SEED)
-        parts.append(report.describe(made, name, items, examples))
+        parts.append(split_report.describe(made, name, items, examples))
     if as_json:
         statics = {name: str(value) for name, value in chosen.statics.items()}
         facts = {"task": chosen.name, "kind": made.kind.value, "vocabulary": len(made.vocabulary), "statics": statics}
@@ -218,4 +218,4 @@ def show(
         print(json.dumps({**facts, "splits": splits}, indent=2, ensure_ascii=False))
         return
     title = f"{chosen.name}: {made.kind.value}, {len(made.vocabulary):,} words in its vocabulary"
-    console.out.print(report.shown(title, parts), soft_wrap=False)
+    console.out.print(split_report.shown(title, parts), soft_wrap=False)

@@ -26,15 +26,15 @@ def diff(
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.pages.pictures.difference import differences
-    from archlang.pages.pictures.read import read
+    from archlang.pages.pictures.architecture import read
+    from archlang.pages.pictures.changes import differences
 
     one, other = read(before, None, None, {}), read(after, None, recipe, parse_sets(sets))
     found = differences(one.graph, other.graph) or ("nothing changed",)
     print("\n".join(found))
     if out is not None:
-        from archlang.pages.pictures.comparison import beside
-        from archlang.pages.pictures.write import write
+        from archlang.pages.pictures.formats import write_picture
+        from archlang.pages.pictures.side_by_side import side_by_side
 
-        write(beside(one.picture(), other.picture(), found), out)
+        write_picture(side_by_side(one.picture(), other.picture(), found), out)
         print(out)

@@ -36,7 +36,7 @@ def summary(
     """
     from archlang.cli.settings import parse_sets
     from archlang.graph.summary import summarize
-    from archlang.pages.pictures.read import read
+    from archlang.pages.pictures.architecture import read
 
     graph = read(file, model, recipe, parse_sets(sets)).graph
     depths: list[int | None] = [*depth] if depth else [None]

@@ -28,9 +28,9 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.pages.pictures.read import read
-    from archlang.pages.pictures.tree import print_tree
-    from archlang.pages.pictures.write import write
+    from archlang.pages.pictures.architecture import read
+    from archlang.pages.pictures.formats import write_picture
+    from archlang.pages.pictures.text_tree import print_tree
 
     if out is not None and out.suffix not in KINDS:
         console.fail(f"`{out}` does not say what kind of picture it is", f"end it in one of {', '.join(KINDS)}", code=2)
@@ -38,5 +38,5 @@ def viz(
     if out is None:
         print(print_tree(drawn), end="")
         return
-    write(drawn, out)
+    write_picture(drawn, out)
     print(out)

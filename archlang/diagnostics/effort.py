@@ -34,6 +34,11 @@ def limited(steps: int) -> Iterator[Budget]:
         _budget.reset(token)
 
 
+def is_limited() -> bool:
+    """Whether steps are counted: a program is checked, and nothing is built from its graphs."""
+    return _budget.get() is not None
+
+
 def spend(steps: int = 1) -> None:
     """Counts steps, each of the size of a small expression. Outside of `limited` nothing is counted.
 

@@ -8,6 +8,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.application import Applied
 from archlang.elaborate.frame import Builder, Flow, Frame, Place
 from archlang.elaborate.regions import Regions
+from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
@@ -91,7 +92,7 @@ class Calls(Regions):
             kind, instance = call.result(path, span)
             if kind is None or instance is None or not self._register(instance, shared):
                 return None
-            return self._node(frame.builder, "call", call.arguments, [kind], span, {"instance": path})[0]
+            return self._node(frame.builder, operations.Call(path), call.arguments, [kind], span)[0]
         return self._inside(block.declaration, call, path, span, frame)
 
     def _inside(self, declaration: Declaration, call: Applied, path: str, span: Span, frame: Frame) -> Flow | None:
@@ -114,11 +115,10 @@ class Calls(Regions):
         region = Region(tuple(builder.inputs), tuple(builder.nodes), (result.id,))
         return self._node(
             frame.builder,
-            "apply",
+            operations.Apply(declaration.name, path),
             call.arguments,
             [result.type],
             span,
-            {"block": declaration.name, "path": path},
             [region],
         )[0]
 

@@ -6,6 +6,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.frame import Flow, Frame
 from archlang.graph.graph import NUMBER
+from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import (
     InstanceValue,
@@ -27,7 +28,12 @@ from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
 _WITHOUT_ARITHMETIC = ("tokens", "chunks")
-_OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+_OPERATIONS = {
+    "+": Arithmetic.ADD,
+    "-": Arithmetic.SUBTRACT,
+    "*": Arithmetic.MULTIPLY,
+    "/": Arithmetic.DIVIDE,
+}
 
 
 class Expressions(Calls):
@@ -56,7 +62,7 @@ class Expressions(Calls):
                 value_ = self._value(operand, frame)
                 if value_ is None or not self._data(value_, operand.span, "negation"):
                     return None
-                return self._node(frame.builder, "negate", [value_], [value_.type], expression.span)[0]
+                return self._node(frame.builder, Arithmetic.NEGATE, [value_], [value_.type], expression.span)[0]
             case Binary(operator=operator) if operator in _OPERATIONS:
                 return self._arithmetic(expression, frame)
             case Binary(operator=operator) | Unary(operator=operator):
@@ -99,7 +105,7 @@ class Expressions(Calls):
         return None
 
     def _number(self, value: int | float, span: Span, frame: Frame) -> Flow:
-        return self._node(frame.builder, "number", [], [NUMBER], span, {"value": value})[0]
+        return self._node(frame.builder, Literal(value), [], [NUMBER], span)[0]
 
     def _data(self, value: Flow, span: Span, what: str) -> bool:
         """Whether arithmetic applies to a value."""

@@ -8,6 +8,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Builder, Flow, Frame, Place, moved_names
+from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import (
@@ -27,7 +28,6 @@ from archlang.syntax.tree import (
     Statement,
 )
 from archlang.types import Dim, Type
-from archlang.types.statics import StaticValue
 
 MOST_STEPS_OF_A_LOOP = 10_000
 
@@ -132,12 +132,11 @@ class Loops(Expressions):
         region = self._close(inner, tuple(states)) if len(initial) == len(states) else None
         flows = None
         if region is not None:
-            attributes: dict[str, StaticValue] = {"count": 1 if count is None else count}
-            if path:
-                attributes["path"] = path
+            steps = 1 if count is None else count
+            operation = operations.Stack(steps, path) if path else operations.Repeat(steps)
             flows = self._node(
-                frame.builder, word, [*initial, *self._captures(inner)], [f.type for f in initial], statement.span,
-                attributes, [region],
+                frame.builder, operation, [*initial, *self._captures(inner)], [f.type for f in initial],
+                statement.span, [region],
             )  # fmt: skip
         self._leave(frame, tuple(states), flows)
 
@@ -172,15 +171,12 @@ class Loops(Expressions):
         region = self._close(inner, tuple(states)) if usable else None
         flows = None
         if region is not None and path is not None:
-            attributes: dict[str, StaticValue] = {
-                "limit": 1 if limit is None else limit,
-                "instance": path,
-                "state": tuple(states).index(halted),
-                "mixture": statement.mixture is not None,
-            }
+            operation = operations.Halting(
+                1 if limit is None else limit, path, tuple(states).index(halted), statement.mixture is not None
+            )
             flows = self._node(
-                frame.builder, "halting", [*initial, *self._captures(inner)], [f.type for f in initial], statement.span,
-                attributes, [region],
+                frame.builder, operation, [*initial, *self._captures(inner)], [f.type for f in initial],
+                statement.span, [region],
             )  # fmt: skip
         self._leave(frame, tuple(states), flows)
 
@@ -263,10 +259,10 @@ class Loops(Expressions):
                 assert result.type.feature is not None
                 types.append(Type("seq", (over.type.dims[0], result.type.feature)))
             region = Region(tuple(inner.builder.inputs), tuple(inner.builder.nodes), results)
+            operation = operations.Scan(len(carried), wants)
             flows = self._node(
-                frame.builder, "scan", [over, *initial, *self._captures(inner)], types, statement.span,
-                {"carried": len(carried), "emits": wants}, [region],
-            )  # fmt: skip
+                frame.builder, operation, [over, *initial, *self._captures(inner)], types, statement.span, [region]
+            )
         self._leave(frame, carried, None if flows is None else flows[: len(carried)])
         if statement.target is not None and self._declare(
             frame, statement.target, statement.target_span or statement.span

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.effort import spend
@@ -11,6 +12,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.frame import Builder, Flow, Frame
 from archlang.elaborate.signature import Binding, settle
 from archlang.graph.graph import Input, Instance, Node, Region
+from archlang.graph.operations import Operation, Part
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
@@ -29,7 +31,6 @@ from archlang.syntax.tree import (
     StaticArgument,
 )
 from archlang.types import Dim, Type
-from archlang.types.statics import StaticValue
 
 LARGEST = 20_000
 """Operations that a model unfolds to, and modules that it has."""
@@ -166,17 +167,16 @@ class Regions:
     def _node(
         self,
         builder: Builder,
-        op: str,
+        operation: Operation,
         inputs: Sequence[Flow],
         types: Sequence[Type],
         span: Span,
-        attributes: Mapping[str, StaticValue] | None = None,
         regions: Sequence[Region] = (),
     ) -> tuple[Flow, ...]:
         """Adds a node; one flow for each of its results."""
         spend(_NODE + len(inputs) + sum(len(size.terms) for kind in types for size in kind.dims))
         ids = tuple(self._local(value, builder) for value in inputs)
-        node = Node(self._id(), op, ids, tuple(types), span, "", dict(attributes or {}), tuple(regions))
+        node = Node(self._id(), operation, ids, tuple(types), span, "", tuple(regions))
         builder.nodes.append(node)
         if self._ids > LARGEST:
             raise TooLarge(mistakes.too_large(span, LARGEST))
@@ -184,7 +184,7 @@ class Regions:
             return (Flow(builder, node.id, types[0], span),)
         flows = []
         for index, kind in enumerate(types):
-            part = Node(self._id(), "part", (node.id,), (kind,), span, "", {"index": index})
+            part = Node(self._id(), Part(index), (node.id,), (kind,), span)
             builder.nodes.append(part)
             flows.append(Flow(builder, part.id, kind, span))
         return tuple(flows)
@@ -220,8 +220,5 @@ class Regions:
             nodes = value.builder.nodes
             for index in range(len(nodes) - 1, max(len(nodes) - 8, -1), -1):
                 if nodes[index].id == value.id and not nodes[index].name:
-                    node = nodes[index]
-                    nodes[index] = Node(
-                        node.id, node.op, node.inputs, node.types, node.span, name, node.attributes, node.regions
-                    )
+                    nodes[index] = replace(nodes[index], name=name)
         return value

@@ -22,7 +22,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
-from archlang.graph.graph import SHARED, Graph, Instance, Node, Region
+from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.operations import Call, Join, MapPath, Part, SharedLoop
 from archlang.passes.fresh import fresh_numbers
 from archlang.types import Dim, Type
 from archlang.types.statics import Symbol
@@ -37,7 +38,10 @@ def join_maps(graph: Graph) -> Graph:
 
 def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], shared: bool) -> Region:
     nodes = tuple(
-        replace(node, regions=tuple(_join(one, instances, fresh, node.op in SHARED) for one in node.regions))
+        replace(
+            node,
+            regions=tuple(_join(one, instances, fresh, isinstance(node.operation, SharedLoop)) for one in node.regions),
+        )
         if node.regions
         else node
         for node in region.nodes
@@ -45,18 +49,18 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
     if not shared:
         return replace(region, nodes=nodes)
     # For each value, the maps that read it with their widths.
-    readers: dict[str, dict[str, int]] = {}
+    readers: dict[str, dict[MapPath, int]] = {}
     for node in nodes:
         for name, argument, width in _maps(node, instances):
-            readers.setdefault(node.inputs[argument], {})[_path(node, name)] = width
+            readers.setdefault(node.inputs[argument], {})[MapPath(node.instance or "", name)] = width
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in nodes if len(node.types) == 1}
-    products: dict[tuple[str, str], str] = {}
+    products: dict[tuple[str, MapPath], str] = {}
     made: list[Node] = []
     for node in nodes:
         given: dict[str, str] = {}
         for name, argument, _ in _maps(node, instances):
-            source, path = node.inputs[argument], _path(node, name)
+            source, path = node.inputs[argument], MapPath(node.instance or "", name)
             if len(readers[source]) == 1:
                 continue
             if (source, path) not in products:
@@ -64,36 +68,27 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
                 made += [whole, *parts]
                 products.update(((source, one), part.id) for one, part in zip(readers[source], parts, strict=True))
             given[name] = products[source, path]
-        made.append(_give(node, given) if given else node)
+        if given and isinstance(node.operation, Call):
+            operation = replace(node.operation, products=tuple(given))
+            node = replace(node, operation=operation, inputs=(*node.inputs, *given.values()))
+        made.append(node)
     return replace(region, nodes=tuple(made))
 
 
-def _path(call: Node, name: str) -> str:
-    return f"{call.attributes['instance']}.{name}"
-
-
-def _products(source: str, kind: Type, maps: Mapping[str, int], first: Node, fresh: count[int]) -> list[Node]:
+def _products(source: str, kind: Type, maps: Mapping[MapPath, int], first: Node, fresh: count[int]) -> list[Node]:
     """The product of a value with some maps, and its parts."""
     types = tuple(Type(kind.name, (*kind.dims[:-1], Dim.of(width))) for width in maps.values())
-    whole = Node(f"%{next(fresh)}", "join", (source,), types, first.span, attributes={"maps": tuple(maps)})
-    parts = [
-        Node(f"%{next(fresh)}", "part", (whole.id,), (one,), first.span, attributes={"index": index})
-        for index, one in enumerate(types)
-    ]
+    whole = Node(f"%{next(fresh)}", Join(tuple(maps)), (source,), types, first.span)
+    parts = [Node(f"%{next(fresh)}", Part(index), (whole.id,), (one,), first.span) for index, one in enumerate(types)]
     return [whole, *parts]
-
-
-def _give(call: Node, products: Mapping[str, str]) -> Node:
-    attributes = {**call.attributes, "given": tuple(products)}
-    return replace(call, inputs=(*call.inputs, *products.values()), attributes=attributes)
 
 
 def _maps(node: Node, instances: Mapping[str, Instance]) -> Iterator[tuple[str, int, int]]:
     """The linear maps that a call begins with: the name of each, the argument that it reads, and its width. Blocks from
     outside of the library have none, and a call that is given its products has none any more."""
-    if node.op != "call" or node.given:
+    if not isinstance(node.operation, Call) or node.operation.products:
         return
-    instance = instances[str(node.attributes["instance"])]
+    instance = instances[node.operation.instance]
     if not instance.python.startswith(_LIBRARY):
         return
     statics = instance.statics

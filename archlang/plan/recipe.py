@@ -15,6 +15,7 @@ from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.application import plain
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
+from archlang.graph import operations
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
 from archlang.graph.prune import normalize
@@ -422,7 +423,7 @@ class Planner:
         labels += [
             Label(node.span, "carried on here")
             for node in leak.carriers[:2]
-            if node.span is not None and node.op in ("call", "apply")
+            if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
         ]
         return mistakes.sees_future(
             culprit.span or span, model.name, item.name, name, leak.reason, _unrepeated(path), labels
@@ -524,23 +525,22 @@ def _same_weights(left: Graph, right: Graph) -> bool:
             if not instance.pure
         }
 
-    def copies(graph: Graph) -> dict[str, StaticValue]:
-        return {
-            str(node.attributes["path"]): node.attributes["count"] for node in graph.region.walk() if node.op == "stack"
-        }
+    def copies(graph: Graph) -> dict[str, int]:
+        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.Stack))
+        return {stack.path: stack.count for stack in stacks}
 
     return weights(left) == weights(right) and copies(left) == copies(right)
 
 
 def _node_name(node: Node, graph: Graph) -> str:
     """What a user calls a node: the block, or the name that `let` gives to it."""
-    if node.op in ("call", "halting"):
-        path = str(node.attributes["instance"])
-        block, name = graph.instances[path].block, path.split(".")[-1]
-        return block if name.rstrip("0123456789") == f"{block}_" else name
-    if node.op == "apply":
-        return str(node.attributes["block"])
-    return node.name or node.op
+    match node.operation:
+        case operations.Call(instance=path) | operations.Halting(instance=path):
+            block, name = graph.instances[path].block, path.split(".")[-1]
+            return block if name.rstrip("0123456789") == f"{block}_" else name
+        case operations.Apply(block=block):
+            return block
+    return node.name or node.operation.mnemonic
 
 
 def _unrepeated(path: list[str]) -> list[str]:

@@ -11,14 +11,17 @@ from archlang.syntax.tree import (
     Caveat,
     Conditional,
     ConditionalType,
+    Cost,
     Expression,
     InputParameter,
     ListOf,
+    Maps,
     Name,
     Number,
     Pipe,
     Range,
     Reads,
+    Record,
     Setting,
     Sought,
     StaticArgument,
@@ -114,7 +117,19 @@ def type_text(node: TypeName | ConditionalType) -> str:
     return f"{node.name}[{', '.join(map(expression_text, node.dimensions))}]" if node.dimensions else node.name
 
 
-Part = StaticArgument | StaticParameter | InputParameter | Setting | Variation | Sought | Reads | Caveat
+Part = (
+    StaticArgument
+    | StaticParameter
+    | InputParameter
+    | Setting
+    | Variation
+    | Sought
+    | Reads
+    | Caveat
+    | Cost
+    | Maps
+    | Record
+)
 
 
 def part_text(part: Part) -> str:
@@ -137,4 +152,19 @@ def part_text(part: Part) -> str:
         case Reads(input=name, mode=mode):
             return f"{name} {expression_text(mode)}"
         case Caveat(kind=kind, test=test):
-            return caveat_words(kind) + (f" when {expression_text(test, OR)}" if test else "")
+            return caveat_words(kind) + _condition(test)
+        case Cost(quantity=quantity, value=value, test=test):
+            return f"{quantity} = {expression_text(value, OR if test else CONDITIONAL)}{_condition(test)}"
+        case Maps(width=width, test=test):
+            return f"{map_names(part)} = {expression_text(width, OR if test else CONDITIONAL)}{_condition(test)}"
+        case Record(kind=kind, input=source, test=test):
+            return kind + (f" = {source}" if source else "") + _condition(test)
+
+
+def map_names(maps: Maps) -> str:
+    """The names of linear maps, each with the input that it reads."""
+    return ", ".join(f"{name.name}({name.input})" for name in maps.names)
+
+
+def _condition(test: Expression | None) -> str:
+    return f" when {expression_text(test, OR)}" if test else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from archlang.syntax.expression_text import NEGATIVE, bracketed, expression_text, part_text, type_text
+from archlang.syntax.expression_text import NEGATIVE, Part, bracketed, expression_text, part_text, type_text
 from archlang.syntax.tree import (
     Assign,
     AtTest,
@@ -16,6 +16,7 @@ from archlang.syntax.tree import (
     Column,
     Commented,
     ConditionalType,
+    Cost,
     Definition,
     Emit,
     Expression,
@@ -24,11 +25,14 @@ from archlang.syntax.tree import (
     If,
     InputParameter,
     Let,
+    MapName,
+    Maps,
     Move,
     Node,
     Program,
     Reads,
     Recipe,
+    Record,
     Repeat,
     Return,
     Row,
@@ -88,8 +92,13 @@ def unparse(node: Node) -> str:
             | Sought()
             | Reads()
             | Caveat()
+            | Cost()
+            | Maps()
+            | Record()
         ):
             return part_text(node)
+        case MapName(name=name, input=source):
+            return f"{name}({source})"
         case Signature():
             return _signature_flat(node) + _where(node)
         case Let() | Assign() | Move() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
@@ -187,21 +196,35 @@ def _extern(item: Extern) -> str:
     has_inputs = item.word != "optimizer"
     clauses = [_where(signature)[1:]] if signature.where else []
     lines = [_lay_where(signature, 0)] if signature.where else []
-    groups: list[tuple[str, Sequence[Reads | StaticArgument]]] = [("reads", item.reads), ("gives", item.gives)]
-    for word, parts in groups:
-        if parts:
-            clauses.append(f"{word} {', '.join(map(part_text, parts))}")
-            start = " " * STEP + f"{word} "
-            lines.append(start + filled(parts, part_text, wrapped_part, 2 * STEP, 0, len(start)))
-    for caveat in item.caveats:
-        clauses.append(part_text(caveat))
-        lines.append(" " * STEP + wrapped_part(caveat, STEP, 2 * STEP, 0))
-    rest = ["pure"] * item.pure + ["causal"] * item.causal + [f'python "{item.python}"']
-    line = " ".join([head + _signature_flat(signature, has_inputs), *clauses, *rest])
+    clauses += [clause for clause, _ in _clauses(item)]
+    lines += [" " * STEP + laid for _, laid in _clauses(item)]
+    line = " ".join([head + _signature_flat(signature, has_inputs), *clauses])
     if len(line) <= WIDTH:
         return line
-    lines += [" " * STEP + clause for clause in rest]
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
+
+
+def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
+    """The clauses behind `where` in their order, each on one line and on as many as it needs."""
+    yield from _clause("reads", item.reads)
+    yield from _clause("gives", item.gives)
+    for caveat in item.caveats:
+        yield part_text(caveat), wrapped_part(caveat, STEP, 2 * STEP, 0)
+    for word in ["pure"] * item.pure + ["causal"] * item.causal:
+        yield word, word
+    yield from _clause("sizes", item.sizes)
+    yield from _clause("costs", item.costs)
+    yield from _clause("maps", item.maps)
+    yield from _clause("records", item.records)
+    yield (f'python "{item.python}"',) * 2
+
+
+def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
+    if parts:
+        yield (
+            f"{word} {', '.join(map(part_text, parts))}",
+            f"{word} " + filled(parts, part_text, wrapped_part, 2 * STEP, 0, STEP + len(word) + 1),
+        )
 
 
 # Statements

@@ -176,6 +176,41 @@ class Caveat(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost(Node):
+    """`parameters = d * d when gated`: one term of what a block costs; terms of one `quantity` add up."""
+
+    quantity: str
+    value: Expression
+    test: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapName(Node):
+    """`query(q)`: a linear map that a block applies to one of its inputs before anything else."""
+
+    name: str
+    input: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maps(Node):
+    """`key(kv), value(kv) = width when position != absolute`: linear maps of one `width` that may be joined."""
+
+    names: tuple[MapName, ...]
+    width: Expression
+    test: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Node):
+    """`gate = g when gated`: what a recording keeps of a block, and the `input` that holds it."""
+
+    kind: str
+    input: str | None = None
+    test: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Signature(Node):
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
@@ -330,7 +365,8 @@ class Definition(Item):
 class Extern(Item):
     """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python.
 
-    `reads` and `caveats` belong to blocks, `pure` too (no weights, no randomness); `gives` (`vocab = 21, classes = 8`)
+    `reads`, `caveats`, `sizes`, `costs`, `maps` and `records` belong to blocks, `pure` too (no weights, no randomness);
+    `gives` (`vocab = 21, classes = 8`)
     and `causal` (its models must not see the future) belong to tasks. `python` is "module:Class"."""
 
     word: str
@@ -341,6 +377,10 @@ class Extern(Item):
     caveats: tuple[Caveat, ...] = ()
     pure: bool = False
     pure_span: Span | None = field(default=None, compare=False, repr=False)
+    sizes: tuple[StaticArgument, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    maps: tuple[Maps, ...] = ()
+    records: tuple[Record, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     python: str = ""

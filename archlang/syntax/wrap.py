@@ -20,6 +20,7 @@ from archlang.syntax.expression_text import (
     bracketed,
     caveat_words,
     expression_text,
+    map_names,
     operand_places,
     part_text,
 )
@@ -28,8 +29,10 @@ from archlang.syntax.tree import (
     Call,
     Caveat,
     Conditional,
+    Cost,
     Expression,
     ListOf,
+    Maps,
     Pipe,
     Reads,
     Setting,
@@ -113,9 +116,23 @@ def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
         case Caveat(kind=kind, test=test) if test:
             head = f"{caveat_words(kind)} when "
             return head + wrapped(test, column + len(head), indent, room, OR)
+        case Cost(quantity=quantity, value=value, test=test):
+            return _conditioned(f"{quantity} = ", value, test, column, indent, room)
+        case Maps(width=width, test=test):
+            return _conditioned(f"{map_names(part)} = ", width, test, column, indent, room)
         case _:
             return line
     return head + wrapped(tail, column + len(head), indent, room)
+
+
+def _conditioned(head: str, value: Expression, test: Expression | None, column: int, indent: int, room: int) -> str:
+    """A value with the condition that it is subject to, which has a line of its own."""
+    column += len(head)
+    if test is None:
+        return head + wrapped(value, column, indent, room, CONDITIONAL)
+    inner = indent + STEP
+    lines = [head + wrapped(value, column, indent, 0, OR), f"when {wrapped(test, inner + 5, inner, room, OR)}"]
+    return under(lines, inner)
 
 
 def filled(

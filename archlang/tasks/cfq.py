@@ -22,7 +22,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.json_stream import NotAnArray, objects
+from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.sequence_pairs import SequencePairs
@@ -116,7 +116,7 @@ class Cfq:
         with store.open_binary("cfq", DATA) as stream:
             try:
                 pairs, words = collect(objects(stream))
-            except (NotAnArray, KeyError) as error:
+            except (JsonArrayError, KeyError) as error:
                 raise published_files.damaged("cfq", DATA, error) from error
         if len(words) > self.word_limit:
             raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))

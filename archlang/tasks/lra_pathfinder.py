@@ -33,7 +33,7 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes, pathfinder_pictures, published_files
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
-from archlang.tasks.kit.png import NotAPicture, Pixels, grey
+from archlang.tasks.kit.grey_png import PictureError, Pixels, grey_pixels
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -124,7 +124,7 @@ class LraPathfinder:
                 raise published_files.damaged("lra", member, error) from error
         try:
             return pictures(names, _content)
-        except NotAPicture as error:
+        except PictureError as error:
             raise published_files.damaged("lra", FOLDER, error) from error
 
     def _published(self, split: str) -> tuple[Pixels, Integers]:
@@ -159,15 +159,15 @@ def pictures(names: Iterable[tuple[str, int]], content: Callable[[str], bytes]) 
     has a picture without content.
 
     Raises:
-        NotAPicture: one of them is no picture of the right size."""
+        PictureError: one of them is no picture of the right size."""
     rows, joined = [], []
     for name, answer in names:
         data = content(name)
         if not data:
             continue
-        pixels = grey(data)
+        pixels = grey_pixels(data)
         if pixels.shape != (pathfinder_pictures.SIDE, pathfinder_pictures.SIDE):
-            raise NotAPicture(f"{name} has {pixels.shape[0]} rows of {pixels.shape[1]} pixels")
+            raise PictureError(f"{name} has {pixels.shape[0]} rows of {pixels.shape[1]} pixels")
         rows.append(pixels.reshape(-1))
         joined.append(answer)
     return np.asarray(rows, dtype=np.uint8).reshape(-1, pathfinder_pictures.SIDE**2), np.asarray(joined, dtype=np.int64)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from benchmarks.operators import OPERATORS, TINY, given, pair
+from benchmarks.operators import OPERATORS, TINY, operand, pair
 
 WRITTEN = [(name, beside) for name, beside in OPERATORS if "hand" in beside]
 
@@ -17,7 +17,7 @@ WRITTEN = [(name, beside) for name, beside in OPERATORS if "hand" in beside]
 @pytest.mark.parametrize("length", [7, 30])
 def test_the_plain_form_has_the_result_and_the_gradient_of_the_operator(name: str, beside: str, length: int) -> None:
     size = replace(TINY, length=length)
-    x = given(size).double().requires_grad_(name != "chunk recurrence")
+    x = operand(size).double().requires_grad_(name != "chunk recurrence")
     found = []
     for module, call in pair(name, beside, size):
         module.double()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archlang import compile as compiler
-from benchmarks.training import RECIPE, bare, whole
+from benchmarks.training import RECIPE, bare, full
 
 FEW = {"train.steps": "2", "train.batch": "8", "model.d": "8", "model.steps": "2", "task.test_size": "8"}
 
@@ -11,4 +11,4 @@ FEW = {"train.steps": "2", "train.batch": "8", "model.d": "8", "model.steps": "2
 def test_both_can_be_timed_on_the_recipe() -> None:
     plan = compiler.plan(RECIPE, sets=FEW)
     assert bare(plan) > 0
-    assert whole(plan) > 0
+    assert full(plan) > 0

@@ -12,7 +12,7 @@ from archlang.diagnostics import codes
 def test_every_code_has_a_title_in_order() -> None:
     titles = codes.titles()
     assert list(titles) == sorted(titles)
-    assert titles["E0103"] == "a bracket is never closed"
+    assert titles["E0103"] == "unclosed bracket"
     assert all(re.fullmatch(r"[EW]\d{4}", code) and title for code, title in titles.items())
 
 

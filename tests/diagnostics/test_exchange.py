@@ -71,7 +71,7 @@ def test_sarif_has_what_the_format_asks_for() -> None:
     found = run(MISTAKE, WARNING, MISTAKE)
     rules = found["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["E0103", "W0201"]
-    assert rules[0]["shortDescription"]["text"] == "a bracket is never closed"
+    assert rules[0]["shortDescription"]["text"] == "unclosed bracket"
     assert rules[0]["help"]["text"].startswith("# E0103")
     assert found["columnKind"] == "unicodeCodePoints"
     first, second, _ = found["results"]

@@ -220,6 +220,10 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "optimizer",
         "halting",
         "carry",
+        "sizes",
+        "costs",
+        "maps",
+        "records",
     ]
     found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
@@ -247,12 +251,35 @@ def test_signatures_have_kinds_defaults_and_constraints() -> None:
 def test_clauses_of_an_extern_block_come_in_any_order() -> None:
     first, second = (
         program(f'extern block b(x: s[n]) -> s[n] {clauses} python "m:C"').items[0]
-        for clauses in ("pure where a reads x causal when a else full", "reads x causal when a else full where a pure")
+        for clauses in (
+            "pure records a costs b = c maps d(x) = e where a reads x causal when a else full sizes e = 1",
+            "sizes e = 1 reads x causal when a else full where a costs b = c maps d(x) = e records a pure",
+        )
     )
     assert first == second
     assert isinstance(first, Extern)
     assert first.pure
     assert first.python == "m:C"
+
+
+def test_costs_maps_and_records_have_conditions_of_their_own() -> None:
+    (block,) = program(
+        "extern block b(x: s[n]) -> s[n] sizes w = 2 * d, v = w when a else d"
+        " costs parameters = w when a, parameters = v, flops = n when a else w"
+        " maps key(x), value(x) = w when a, query(x) = v when a else d"
+        ' records attention, gate = x when a python "m:C"'
+    ).items
+    assert isinstance(block, Extern)
+    assert [unparse(size) for size in block.sizes] == ["w = 2 * d", "v = w when a else d"]
+    assert [(one.quantity, unparse(one.value), one.test is not None) for one in block.costs] == [
+        ("parameters", "w", True), ("parameters", "v", False), ("flops", "n when a else w", False),
+    ]  # fmt: skip
+    maps = [([(name.name, name.input) for name in one.names], unparse(one.width), one.test) for one in block.maps]
+    assert [names for names, _, _ in maps] == [[("key", "x"), ("value", "x")], [("query", "x")]]
+    assert [(width, test is not None) for _, width, test in maps] == [("w", True), ("v when a else d", False)]
+    assert [(one.kind, one.input, one.test is not None) for one in block.records] == [
+        ("attention", None, False), ("gate", "x", True),
+    ]  # fmt: skip
 
 
 def test_extern_tasks_give_sizes_and_may_be_causal() -> None:

@@ -26,6 +26,7 @@ from archlang.syntax.tree import (
     Claim,
     Conditional,
     ConditionalType,
+    Cost,
     Definition,
     Emit,
     Extern,
@@ -34,6 +35,8 @@ from archlang.syntax.tree import (
     InputParameter,
     Let,
     ListOf,
+    MapName,
+    Maps,
     Move,
     Name,
     Number,
@@ -42,6 +45,7 @@ from archlang.syntax.tree import (
     Range,
     Reads,
     Recipe,
+    Record,
     Repeat,
     Return,
     Scan,
@@ -231,6 +235,10 @@ WORDS = [
     "random",
     "depends",
     "on",
+    "costs",
+    "maps",
+    "records",
+    "sizes",
     "layer_" + "x" * 30,
     "y" * 60,
 ]
@@ -351,6 +359,7 @@ externs: dict[str, Any] = {"python": "m:C", "python_span": NOWHERE, **named}  # 
 given_sizes = tuples(node(StaticArgument, name=names, value=small))
 modes = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
 caveats = st.sampled_from(["padding", "batch", "random", "training", "gradients"])
+map_names = tuples(node(MapName, name=names, input=names), 1)
 paths = dotted_names
 at = tuples(node(Setting, path=paths, value=small))
 parts = st.one_of(
@@ -380,6 +389,10 @@ items = st.one_of(
         reads=tuples(node(Reads, input=names, mode=modes)),
         caveats=tuples(node(Caveat, kind=caveats, test=st.none() | small)),
         pure=st.booleans(),
+        sizes=given_sizes,
+        costs=tuples(node(Cost, quantity=names, value=small, test=st.none() | small)),
+        maps=tuples(node(Maps, names=map_names, width=small, test=st.none() | small)),
+        records=tuples(node(Record, kind=names, input=st.none() | names, test=st.none() | small)),
         **externs,
     ),
     node(Extern, word="task", signature=signatures, gives=given_sizes, causal=st.booleans(), **externs),

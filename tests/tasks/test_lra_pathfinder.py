@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from archlang.tasks.kit import pathfinder_pictures
+from archlang.tasks.kit.grey_png import PictureError
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.png import NotAPicture
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.lra_pathfinder import LraPathfinder, listed, pictures
-from tests.tasks.kit.test_png import written
+from tests.tasks.kit.test_grey_png import png
 
 
 @cache
@@ -94,7 +94,7 @@ def test_published_pictures_are_read_from_their_lists() -> None:
     assert names == [("imgs/0/sample_0.png", 1), ("imgs/0/sample_1.png", 0), ("imgs/0/sample_172.png", 1)]
     shades = np.random.RandomState(0).randint(0, 256, (2, 32, 32))
     # One of the published pictures is an empty file.
-    content = {name: written(one, [4] * 32) for (name, _), one in zip(names, shades, strict=False)}
+    content = {name: png(one, [4] * 32) for (name, _), one in zip(names, shades, strict=False)}
     pixels, joined = pictures(names, lambda name: content.get(name, b""))
     assert pixels.tolist() == shades.reshape(2, 1_024).tolist()
     assert joined.tolist() == [1, 0]
@@ -107,8 +107,8 @@ def test_a_line_that_names_no_picture_is_refused(line: str) -> None:
 
 
 def test_a_picture_of_another_size_is_refused() -> None:
-    with pytest.raises(NotAPicture, match="31 rows of 32 pixels"):
-        pictures([("a.png", 0)], lambda name: written(np.zeros((31, 32), dtype=np.int64), [0] * 31))
+    with pytest.raises(PictureError, match="31 rows of 32 pixels"):
+        pictures([("a.png", 0)], lambda name: png(np.zeros((31, 32), dtype=np.int64), [0] * 31))
 
 
 def test_impossible_statics_are_refused() -> None:

@@ -55,14 +55,14 @@ class Inspection:
     panels: tuple[Heatmap, ...]
     mean_depth: float | None
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
         return {
             "title": self.title,
             "model": self.model,
             "fields": {name: list(texts) for name, texts in self.fields.items()},
             "answers": [{**vars(one), "right": one.right} for one in self.answers],
             "mean_depth": self.mean_depth,
-            "panels": [one.described() for one in self.panels],
+            "panels": [one.to_json() for one in self.panels],
         }
 
 

@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
+from archlang.graph.operations import Apply, Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.pages.pictures.box import Box, Edge
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.statics import InstanceOf
 
-SIGNS = {"add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "negate": "− (negate)"}
+SIGNS = {
+    Arithmetic.ADD: "+",
+    Arithmetic.SUBTRACT: "−",
+    Arithmetic.MULTIPLY: "×",
+    Arithmetic.DIVIDE: "÷",
+    Arithmetic.NEGATE: "− (negate)",
+}
 # What need not be said of a block: the static has it by default, or turns something off.
 _SILENT: tuple[object, ...] = (0, 0.0, False, "none", "always")
-
-
-@dataclass(frozen=True)
-class Edge:
-    """What flows from one box to another of the same box; `back` edges go from a step of a loop to the next one."""
-
-    source: str
-    target: str
-    back: bool = False
-
-
-@dataclass(frozen=True)
-class Box:
-    """One thing that is drawn. `kind` is the graph's operation, or
-
-        model     the whole
-        input     what comes in from outside; state, memory, chunk, captured: into a loop
-        value     what an edge carries: its name and type
-        result    what goes out
-
-    `notes` are lines below the title. `place` is `file:line`, `source` that line. `weights` is the path of its
-    instance, `badge` a number that is shared by all boxes with the same weights, 0 where nobody shares them."""
-
-    id: str
-    kind: str
-    title: str
-    notes: tuple[str, ...] = ()
-    place: str = ""
-    source: str = ""
-    weights: str = ""
-    badge: int = 0
-    boxes: tuple[Box, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    mark: str = ""
-    """new, gone or changed, where two pictures are held against each other"""
-
-    def walk(self) -> Iterator[Box]:
-        """This box and all in it, outer before inner."""
-        yield self
-        for box in self.boxes:
-            yield from box.walk()
 
 
 def picture(graph: Graph, notes: Mapping[str, tuple[str, ...]] | None = None) -> Box:
@@ -77,8 +43,8 @@ class _Drawer:
 
     def _weights(self, node: Node) -> tuple[str, ...]:
         """Paths of the instances that a node computes with: its own, and a table that it is handed."""
-        path = node.attributes.get("instance")
-        if not isinstance(path, str):
+        path = node.instance
+        if path is None:
             return ()
         handed = (value.path for value in self.instances[path].statics.values() if isinstance(value, InstanceOf))
         return (path, *handed)
@@ -91,7 +57,7 @@ class _Drawer:
         edges: list[Edge] = []
         carries: dict[str, str] = {}  # the box that an edge from a value leaves
         called = dict(names)
-        numbers = {node.id: str(node.attributes["value"]) for node in region.nodes if node.op == "number"}
+        numbers = {node.id: str(node.operation.value) for node in region.nodes if isinstance(node.operation, Literal)}
         used = {source for node in region.nodes for source in node.inputs} | set(region.results)
 
         def label(id: str, name: str, kind: Type, maker: str) -> None:
@@ -106,9 +72,9 @@ class _Drawer:
             carries[value.id] = value.id
         for node in region.nodes:
             called[node.id] = node.name
-            if node.op == "number":
+            if isinstance(node.operation, Literal):
                 continue
-            if node.op == "part":
+            if isinstance(node.operation, Part):
                 if node.id in used:
                     label(node.id, node.name, node.type, node.inputs[0])
                 continue
@@ -135,31 +101,30 @@ class _Drawer:
 
     def _node(self, node: Node, called: Mapping[str, str], numbers: Mapping[str, str]) -> Box:
         place, line = _place(node.span)
-        path = node.attributes.get("instance")
-        instance = self.instances[path] if isinstance(path, str) else None
-        weights = path if isinstance(path, str) else ""
-        badge = self.badges.get(weights, 0)
+        instance = None if node.instance is None else self.instances[node.instance]
+        badge = self.badges.get(node.instance or "", 0)
         if not badge and instance is not None:
             handed = [self.badges.get(one, 0) for one in self._weights(node)[1:]]
             badge = next((number for number in handed if number), 0)
         more = self.notes.get(node.id, ())
-        if node.op in SIGNS:
+        kind = node.operation.mnemonic
+        if isinstance(node.operation, Arithmetic):
             given = [numbers[source] for source in node.inputs if source in numbers]
-            title = " ".join([SIGNS[node.op], *given])
-            return Box(node.id, node.op, title, more, place, line)
-        if node.op == "call":
+            title = " ".join([SIGNS[node.operation], *given])
+            return Box(node.id, kind, title, more, place, line)
+        if isinstance(node.operation, Call):
             assert instance is not None
-            return Box(node.id, "call", instance.block, (*_statics(instance), *more), place, line, weights, badge)
+            return Box(node.id, kind, instance.block, (*_statics(instance), *more), place, line, badge)
         (body,) = node.regions
         kinds, names = self._inside(node, body, called)
         boxes, edges = self.region(body, kinds, names)
         boxes, edges = _closed(node, body, boxes, edges)
         title, notes = self._heading(node, body, instance)
-        return Box(node.id, node.op, title, (*notes, *more), place, line, weights, badge, boxes, edges)
+        return Box(node.id, kind, title, (*notes, *more), place, line, badge, boxes, edges)
 
     def _inside(self, node: Node, body: Region, called: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """What the inputs of a body are, and the names of those that have a name outside only."""
-        if node.op == "apply":
+        if isinstance(node.operation, Apply):
             return {value.id: "input" for value in body.inputs}, {}
         where = layout(node)
         kinds, names = {}, {}
@@ -167,7 +132,7 @@ class _Drawer:
             if index < where.inner:
                 kinds[value.id] = "chunk"
             elif index < where.inner + where.states:
-                kinds[value.id] = "memory" if node.op == "scan" else "state"
+                kinds[value.id] = "memory" if isinstance(node.operation, Scan) else "state"
             elif index < where.inner_captured:
                 kinds[value.id] = "mean"
             else:
@@ -176,20 +141,18 @@ class _Drawer:
         return kinds, names
 
     def _heading(self, node: Node, body: Region, instance: Instance | None) -> tuple[str, tuple[str, ...]]:
-        match node.op:
-            case "apply":
-                return str(node.attributes["block"]), ()
-            case "repeat":
-                return f"repeat × {node.attributes['count']}", ("one set of weights",)
-            case "stack":
-                return f"stack × {node.attributes['count']}", ("own weights each step",)
-            case "halting":
+        match node.operation:
+            case Apply(block=block):
+                return block, ()
+            case Repeat(count=count):
+                return f"repeat × {count}", ("one set of weights",)
+            case Stack(count=count):
+                return f"stack × {count}", ("own weights each step",)
+            case Halting(limit=limit, state=index):
                 assert instance is not None
-                index = node.attributes["state"]
-                assert isinstance(index, int)
                 state = body.inputs[index].name
                 rule = f"halting {state} by {instance.block}".replace("  ", " ")
-                return f"repeat ≤ {node.attributes['limit']}", (rule, *_statics(instance))
+                return f"repeat ≤ {limit}", (rule, *_statics(instance))
         return "scan", ("chunk after chunk",)
 
 
@@ -199,13 +162,14 @@ def _closed(
     """A body with a box for each result, and the edges that lead back from a step to the next."""
     known = {box.id for box in boxes}
     more, back = list(boxes), list(edges)
-    loops = 0 if node.op == "apply" else layout(node).states
-    first = 0 if node.op == "apply" else layout(node).inner
+    applied = isinstance(node.operation, Apply)
+    loops = 0 if applied else layout(node).states
+    first = 0 if applied else layout(node).inner
     for index, result in enumerate(body.results):
         source = f"{result}:value" if f"{result}:value" in known else result
         moved = index < loops
         name = body.inputs[first + index].name if moved else ""
-        title = f"next {name}".strip() if moved else ("emit" if node.op == "scan" else "result")
+        title = f"next {name}".strip() if moved else ("emit" if isinstance(node.operation, Scan) else "result")
         id = f"{node.id}:result{index}"
         more.append(Box(id, "result", title))
         back.append(Edge(source, id))

@@ -22,7 +22,7 @@ class Group(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A clause of a signature (`where …`, `reads …`, `gives …`, `pure`, `causal`), or a caveat."""
+    """A clause of a signature: the word that it begins with (`caveat` for a caveat), and its parts."""
 
     word: str
     nodes: tuple[Node, ...]

@@ -9,8 +9,12 @@ from archlang.syntax.builders.parts import Clause, Group, Parts, end_of, nodes_o
 from archlang.syntax.tree import (
     Caveat,
     ConditionalType,
+    Cost,
     InputParameter,
+    MapName,
+    Maps,
     Reads,
+    Record,
     StaticArgument,
     StaticParameter,
     TypeName,
@@ -23,11 +27,37 @@ class Signatures(Section):
     def where(self, parts: Parts) -> Clause:
         return Clause(parts[0], nodes_of(parts), self._context.span(parts))
 
-    reads = gives = pure = causal = where
+    reads = gives = pure = causal = sizes = costs = maps = records = where
 
     def read(self, parts: Parts) -> Reads:
         name, mode = parts
         return Reads(input=str(name), mode=mode, span=self._context.span(parts))
+
+    def whole_cost(self, parts: Parts) -> Cost:
+        quantity, _, value = parts
+        return Cost(quantity=str(quantity), value=value, span=self._context.span(parts))
+
+    def added_cost(self, parts: Parts) -> Cost:
+        quantity, _, value, _, test = parts
+        return Cost(quantity=str(quantity), value=value, test=test, span=self._context.span(parts))
+
+    def whole_map(self, parts: Parts) -> Maps:
+        names = tuple(part for part in parts if isinstance(part, MapName))
+        return Maps(names=names, width=parts[-1], span=self._context.span(parts))
+
+    def added_map(self, parts: Parts) -> Maps:
+        names = tuple(part for part in parts if isinstance(part, MapName))
+        *_, width, _, test = parts
+        return Maps(names=names, width=width, test=test, span=self._context.span(parts))
+
+    def map_name(self, parts: Parts) -> MapName:
+        name, _, argument, _ = parts
+        return MapName(name=str(name), input=str(argument), span=self._context.span(parts))
+
+    def record(self, parts: Parts) -> Record:
+        kind, _, argument, _, test = parts
+        source = None if argument is None else str(argument)
+        return Record(kind=str(kind), input=source, test=test, span=self._context.span(parts))
 
     def depends(self, parts: Parts) -> Clause:
         _, _, kind, _, test = parts

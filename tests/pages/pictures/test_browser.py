@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import archlang
-from archlang.pages.pictures.arrange import Placed, arrange
+from archlang.pages.pictures.architecture import read
 from archlang.pages.pictures.page import print_page
-from archlang.pages.pictures.read import read
+from archlang.pages.pictures.placement import PlacedBox, place_boxes
 from tests.pages.inspection.test_browser import browser, open_page  # noqa: F401 # fixtures
 
 pytestmark = pytest.mark.browser
@@ -47,9 +47,9 @@ def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> Non
     view = open_page(print_page(drawing))
     view.locator("#unfold").click()
 
-    def placed(one: Placed) -> Iterator[tuple[str, list[float]]]:
+    def placed(one: PlacedBox) -> Iterator[tuple[str, list[float]]]:
         yield one.box.id, [one.x, one.y, one.width, one.height]
-        for inner in one.inside:
+        for inner in one.children:
             yield from placed(inner)
 
     found = view.evaluate(
@@ -58,7 +58,7 @@ def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> Non
             return [g.dataset.id, [at.e, at.f, own.width.baseVal.value, own.height.baseVal.value]];
         })"""
     )
-    wanted = dict(placed(arrange(drawing)))
+    wanted = dict(placed(place_boxes(drawing)))
     assert {id for id, _ in found} == wanted.keys()
     for id, place in found:
         assert place == pytest.approx(wanted[id], abs=0.1), id

@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from archlang.cli.main import app
-from archlang.pages.reports.run_page import RunReport
+from archlang.pages.reports.run_report import RunReport
 from archlang.record.mistakes import RunError
 
 PROGRAM = """

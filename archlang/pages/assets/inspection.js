@@ -150,5 +150,5 @@ function draw(panel, section) {
 }
 
 document.querySelectorAll("section[data-panel]").forEach((section) => {
-  draw(inspection.panels[Number(section.dataset.panel)], section);
+  draw(panels[Number(section.dataset.panel)], section);
 });

@@ -9,7 +9,7 @@ import json
 import pytest
 from rich.console import Console
 
-from archlang.pages.reports.table import Report
+from archlang.pages.reports.result_table import ResultTable
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.runs.table import Measured
@@ -25,7 +25,7 @@ def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> ResultTable:
     cells = [
         measured(ROWS[0], COLUMNS[0], 1.0, 0.98, 1.0),
         measured(ROWS[0], COLUMNS[1], 2.5, 3.5),
@@ -34,10 +34,10 @@ def report() -> Report:
         measured(ROWS[2], COLUMNS[0]),
         measured(ROWS[2], COLUMNS[1]),
     ]
-    return Report.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
+    return ResultTable.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
 
 
-def test_the_terminal_shows_results_claims_and_what_is_missing(report: Report) -> None:
+def test_the_terminal_shows_results_claims_and_what_is_missing(report: ResultTable) -> None:
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
     console.print(report.terminal())
     assert isinstance(console.file, io.StringIO)
@@ -49,7 +49,7 @@ def test_the_terminal_shows_results_claims_and_what_is_missing(report: Report) -
         assert expected in text
 
 
-def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(report: Report) -> None:
+def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(report: ResultTable) -> None:
     lines = report.markdown().splitlines()
     assert lines[0] == "|  | Longer | Surprise |"
     assert lines[1] == "| --- | ---: | ---: |"
@@ -57,13 +57,13 @@ def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(report: Report) -
     assert lines[4] == "| DNC (no such block) | absent | absent |"
 
 
-def test_latex_is_a_tabular_of_every_row(report: Report) -> None:
+def test_latex_is_a_tabular_of_every_row(report: ResultTable) -> None:
     text = report.latex()
     assert text.count("\\\\") == 1 + len(ROWS)
     assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 \\\\" in text
 
 
-def test_csv_and_json_hold_the_same_cells(report: Report) -> None:
+def test_csv_and_json_hold_the_same_cells(report: ResultTable) -> None:
     rows = list(csv.DictReader(io.StringIO(report.csv())))
     cells = json.loads(report.json())["cells"]
     assert [row["row"] for row in rows] == [cell["row"] for cell in cells]
@@ -74,7 +74,7 @@ def test_csv_and_json_hold_the_same_cells(report: Report) -> None:
     assert rows[3]["mean"] == ""
 
 
-def test_rows_are_compared_over_the_seeds_that_both_have(report: Report) -> None:
+def test_rows_are_compared_over_the_seeds_that_both_have(report: ResultTable) -> None:
     (comparison,) = report.comparisons
     assert comparison.pairs == 1
     assert comparison.difference == pytest.approx(0.5)
@@ -82,9 +82,9 @@ def test_rows_are_compared_over_the_seeds_that_both_have(report: Report) -> None
     assert any("p = 1.000" in line for line in report.sentences())
 
 
-def test_a_table_of_other_settings_says_so_beside_its_claims(report: Report) -> None:
+def test_a_table_of_other_settings_says_so_beside_its_claims(report: ResultTable) -> None:
     assert not any("Measured with" in line for line in report.sentences())
-    changed = Report.of(
+    changed = ResultTable.of(
         "table1", ROWS, COLUMNS, [cell.measured for cell in report.cells], changed={"train.steps": "100"}
     )
     assert changed.sentences()[0] == (

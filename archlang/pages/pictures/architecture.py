@@ -10,7 +10,8 @@ from archlang import compile as compiler
 from archlang.graph.costs import parameters
 from archlang.graph.graph import Graph, Node
 from archlang.graph.summary import summarize
-from archlang.pages.pictures.picture import Box, picture
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.picture import picture
 
 LENGTH = 64  # of a sample whose costs are told
 
@@ -26,11 +27,10 @@ class Architecture:
         whole = summarize(self.graph, LENGTH)
         notes: dict[str, tuple[str, ...]] = {}
         for node in self.graph.region.walk():
-            path = node.attributes.get("instance")
             cost = whole.nodes.get(node.id)
-            if not isinstance(path, str) or cost is None:
+            if node.instance is None or cost is None:
                 continue
-            own = parameters(self.graph.instances[path], _width(node))
+            own = parameters(self.graph.instances[node.instance], _width(node))
             said = []
             if own:
                 more = f", {cost.parameters:,} executed" if cost.parameters > own and not node.regions else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from archlang.graph.graph import LOOPS, Graph
+from archlang.graph.graph import Graph
+from archlang.graph.operations import Loop, step_limit
 from archlang.graph.summary import summarize
 
 
@@ -25,15 +26,16 @@ def _blocks(before: Graph, after: Graph) -> Iterator[str]:
 
 
 def _loops(before: Graph, after: Graph) -> Iterator[str]:
-    old = [node for node in before.region.walk() if node.op in LOOPS]
-    new = [node for node in after.region.walk() if node.op in LOOPS]
+    old = [node for node in before.region.walk() if isinstance(node.operation, Loop)]
+    new = [node for node in after.region.walk() if isinstance(node.operation, Loop)]
     if len(old) != len(new):
         yield f"loops {len(old)} → {len(new)}"
         return
     for one, other in zip(old, new, strict=True):
-        if one.op != other.op:
-            yield f"loop {one.op} → {other.op}"
-        first, second = (node.attributes.get("limit", node.attributes.get("count")) for node in (one, other))
+        was, is_now = one.operation.mnemonic, other.operation.mnemonic
+        if was != is_now:
+            yield f"loop {was} → {is_now}"
+        first, second = step_limit(one.operation), step_limit(other.operation)
         if first != second and first is not None and second is not None:
             yield f"depth {first} → {second}"
 

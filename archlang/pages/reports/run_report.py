@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from archlang.pages.html import page, table
-from archlang.pages.reports.figures import Chart, Line, chart_svg
+from archlang.pages.html import render
+from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.text_table import TextTable
 from archlang.record.archive import RunSummary, summarize
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
@@ -122,70 +121,60 @@ class RunReport:
 
     # Tables
 
-    def measured(self) -> tuple[list[str], list[list[str]]]:
-        """The metrics of each split."""
+    def measured(self) -> TextTable:
+        """Returns the loss and the metrics of each split."""
+        has_depth = any(result.depth is not None for result in self.splits.values())
+        headers = ["split", "items", "loss", *map(_words, self.metrics), *(["mean steps"] if has_depth else [])]
         rows = [
             [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
              *(shown(metric, result.metrics.get(metric)) for metric in self.metrics),
              *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
             for split, result in self.splits.items()
         ]  # fmt: skip
-        deep = any(result.depth is not None for result in self.splits.values())
-        return ["split", "items", "loss", *map(_words, self.metrics), *(["mean steps"] if deep else [])], rows
+        return TextTable("Measured", headers, rows)
 
-    def claimed(self) -> tuple[list[str], list[list[str]]]:
-        """What papers claim beside what was measured."""
+    def claimed(self) -> TextTable:
+        """Returns what papers claim beside what was measured."""
         rows = []
         for claim in () if self.results is None else self.results.claims:
             deviation = "" if claim.deviation is None else f" ± {claim.deviation:.2g}"
             at = "".join(f", {name} = {value}" for name, value in claim.at.items())
             measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
             rows.append([claim.metric + at, f"{claim.value:.3g}{deviation}", measured, claim.origin])
-        return ["metric", "claimed", "measured", "from"], rows
+        return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def costs(self) -> list[str]:
         """What stopping at the lowest loss would have cost, as sentences."""
         selection = () if self.results is None else self.results.selection
         return [cost_of_loss(alternative) for alternative in selection if alternative.is_worse]
 
-    # Forms
+    # Formats
 
     def html(self) -> str:
-        """One file.
+        """Returns the report as an HTML file.
 
         Raises:
-            RunError: matplotlib is not installed."""
+            PageError: matplotlib is not installed."""
         run = self.run
-        state = run.state
+        subtitle = run.state
         if self.results is not None:
-            state += f" at step {run.step}; the weights are those of step {self.results.best_step}"
-        parts = [
-            f"<h1>{escape(self.title)}</h1>",
-            f'<p class="soft">{escape(state)}</p>',
-        ]
-        headers, rows = self.measured()
-        if rows:
-            parts.append(f"<section><h2>Measured</h2>{table(headers, rows)}</section>")
-        parts += [f"<p>{escape(one)}</p>" for one in self.costs()]
-        headers, rows = self.claimed()
-        if rows:
-            parts.append(f"<section><h2>Claimed</h2>{table(headers, rows)}</section>")
-        charts = [f"<section><figure>{chart_svg(chart)}</figure></section>" for chart in self.charts()]
-        parts.append(f'<div class="charts">{"".join(charts)}</div>')
-        settings = table(["setting", "value"], [[name, value] for name, value in run.settings.items()])
-        parts.append(f"<section><h2>Settings</h2>{settings}</section>")
-        return page(self.title, parts)
+            subtitle += f" at step {run.step}; the weights are those of step {self.results.best_step}"
+        return render(
+            "report.html",
+            title=self.title,
+            subtitle=subtitle,
+            measured=self.measured(),
+            sentences=self.costs(),
+            claimed=self.claimed(),
+            charts=map(chart_svg, self.charts()),
+            settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
+        )
 
     def terminal(self) -> RenderableType:
-        """The same as tables and bars."""
+        """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""
         parts: list[RenderableType] = [Text(self.title, "bold"), Text(f"{self.run.state} at step {self.run.step}")]
-        for title, (headers, rows) in (("Measured", self.measured()), ("Claimed", self.claimed())):
-            if rows:
-                shown_table = Table(*headers, title=title, title_justify="left", header_style="bold")
-                for row in rows:
-                    shown_table.add_row(*map(Text, row))
-                parts.append(shown_table)
-        parts += [Text(one) for one in self.costs()]
+        parts += [table.terminal() for table in (self.measured(), self.claimed()) if table.rows]
+        parts += map(Text, self.costs())
         for chart in self.charts():
             if chart.marked:
                 parts.append(Text(f"\n{chart.title}", "bold"))

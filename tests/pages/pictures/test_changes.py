@@ -6,7 +6,7 @@ from pathlib import Path
 
 import archlang
 from archlang import compile as compiler
-from archlang.pages.pictures.difference import differences
+from archlang.pages.pictures.changes import differences
 
 NDR = Path(archlang.__file__).parent / "recipes" / "ndr.arch"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from archlang.pages.html import page, table
-from archlang.pages.reports.figures import Chart, Line, chart_svg
-from archlang.pages.reports.table import Report
+from archlang.pages.html import render
+from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.result_table import ResultTable
+from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TablePlan
 from archlang.record.reading import read_record, read_results
 from archlang.record.schemas import DATA, DataRecord, Results
@@ -25,7 +25,7 @@ from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 class TableReport:
     """A table with the results of its runs, by row: those that are done."""
 
-    report: Report
+    table: ResultTable
     done: Mapping[str, tuple[Results, ...]]
     trained: Mapping[str, tuple[float, float]]
     """by group, the lowest and the highest value that training has seen"""
@@ -38,7 +38,7 @@ class TableReport:
         Raises:
             RunError: a run is damaged."""
         runs = TableRuns(plan, folder)
-        report = Report.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
+        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
         done: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
         seen: set[Path] = set()
@@ -52,7 +52,7 @@ class TableReport:
                 for group, values in read_record(place, DATA, DataRecord).trained.items():
                     low, high = trained.get(group, (np.inf, -np.inf))
                     trained[group] = (min(low, *values), max(high, *values))
-        return TableReport(report, {title: tuple(found) for title, found in done.items()}, trained, folder)
+        return TableReport(table, {title: tuple(found) for title, found in done.items()}, trained, folder)
 
     def charts(self) -> Iterator[Chart]:
         """For each split and breakdown of the runs, a line for each row: the mean over seeds (and over whatever else
@@ -84,21 +84,22 @@ class TableReport:
         return Line(title, places, [float(np.mean(values[place])) for place in places])
 
     def html(self) -> str:
-        """One file.
+        """Returns the report as an HTML file.
 
         Raises:
-            RunError: matplotlib is not installed."""
-        report = self.report
-        headers = ["", *(column.title for column in report.columns)]
-        rows = [
-            [row.title, *("\n".join(report.at(row, column).lines) for column in report.columns)] for row in report.rows
-        ]
-        parts = [f"<h1>{escape(report.name)}</h1>", f'<p class="soft">{escape(str(self.folder))}</p>']
-        parts.append(f"<section>{table(headers, rows)}</section>")
-        parts += [f"<p>{escape(line)}</p>" for line in report.sentences()]
-        charts = [f"<section><figure>{chart_svg(chart)}</figure></section>" for chart in self.charts()]
-        parts.append(f'<div class="charts">{"".join(charts)}</div>')
-        return page(report.name, parts)
+            PageError: matplotlib is not installed."""
+        table, columns = self.table, self.table.columns
+        rows = [[row.title, *("\n".join(table.at(row, column).lines) for column in columns)] for row in table.rows]
+        return render(
+            "report.html",
+            title=table.name,
+            subtitle=self.folder,
+            measured=TextTable("", ["", *(column.title for column in columns)], rows),
+            sentences=table.sentences(),
+            claimed=None,
+            charts=map(chart_svg, self.charts()),
+            settings=None,
+        )
 
     def terminal(self) -> RenderableType:
-        return Group(self.report.terminal(), *map(Text, self.report.sentences()))
+        return Group(self.table.terminal(), *map(Text, self.table.sentences()))

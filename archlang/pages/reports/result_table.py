@@ -24,7 +24,7 @@ _COLOURS = {Verdict.REPRODUCED: "green", Verdict.BELOW: "red", Verdict.ABOVE: "y
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """A cell as it is shown."""
 
     measured: Measured
@@ -33,10 +33,10 @@ class Cell:
     """None without a claim"""
 
     @staticmethod
-    def of(measured: Measured) -> Cell:
+    def of(measured: Measured) -> ResultCell:
         summary = Summary.of(tuple(measured.values.values()))
         claim = measured.cell.claim
-        return Cell(measured, summary, None if claim is None else judge(claim, summary))
+        return ResultCell(measured, summary, None if claim is None else judge(claim, summary))
 
     @property
     def row(self) -> TableRow:
@@ -96,7 +96,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RowComparison:
     """Two rows, seed by seed: their mean difference, and how likely one as large is by chance."""
 
     column: TableColumn
@@ -108,14 +108,14 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Report:
+class ResultTable:
     """A table with everything that its forms print."""
 
     name: str
     rows: tuple[TableRow, ...]
     columns: tuple[TableColumn, ...]
-    cells: tuple[Cell, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    cells: tuple[ResultCell, ...]
+    comparisons: tuple[RowComparison, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
     """statics that are not what the recipes say, and so not what the claims are for"""
 
@@ -127,21 +127,21 @@ class Report:
         measured: Sequence[Measured],
         compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
-    ) -> Report:
+    ) -> ResultTable:
         """`compared` are pairs of row titles; `changed` are statics that are not what the recipes say."""
-        cells = tuple(map(Cell.of, measured))
-        report = Report(name, tuple(rows), tuple(columns), cells)
-        found = [one for left, right in compared for one in report._compare(left, right)]
-        return Report(name, report.rows, report.columns, cells, tuple(found), dict(changed or {}))
+        cells = tuple(map(ResultCell.of, measured))
+        table = ResultTable(name, tuple(rows), tuple(columns), cells)
+        found = [one for left, right in compared for one in table._compare(left, right)]
+        return ResultTable(name, table.rows, table.columns, cells, tuple(found), dict(changed or {}))
 
-    def at(self, row: TableRow, column: TableColumn) -> Cell:
+    def at(self, row: TableRow, column: TableColumn) -> ResultCell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
 
     @property
     def claims(self) -> bool:
         return any(cell.verdict is not None for cell in self.cells)
 
-    def _compare(self, left: str, right: str) -> list[Comparison]:
+    def _compare(self, left: str, right: str) -> list[RowComparison]:
         first, second = (next(row for row in self.rows if row.title == title) for title in (left, right))
         found = []
         for column in self.columns:
@@ -150,7 +150,7 @@ class Report:
             if seeds:
                 pair = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
                 difference = sum(pair[0]) / len(seeds) - sum(pair[1]) / len(seeds)
-                found.append(Comparison(column, first, second, len(seeds), difference, paired_test(*pair)))
+                found.append(RowComparison(column, first, second, len(seeds), difference, paired_test(*pair)))
         return found
 
     # Forms
@@ -271,7 +271,7 @@ def _plain(value: Any) -> Any:  # Any: JSON
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _shown(cell: Cell) -> Text:
+def _shown(cell: ResultCell) -> Text:
     first, *others = cell.lines
     text = Text(first, style="bold" if cell.summary is not None else "dim")
     for line in others:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from archlang.pages.pictures.arrange import Placed, arrange, written
-from archlang.pages.pictures.picture import Box, Edge
+from archlang.pages.pictures.box import Box, Edge
+from archlang.pages.pictures.placement import PlacedBox, place_boxes
 
 
 def made(count: int, seed: int) -> Box:
@@ -29,10 +29,10 @@ def made(count: int, seed: int) -> Box:
     return level("all", count)
 
 
-def regions(placed: Placed) -> Iterator[Placed]:
-    if placed.inside:
+def regions(placed: PlacedBox) -> Iterator[PlacedBox]:
+    if placed.children:
         yield placed
-        for one in placed.inside:
+        for one in placed.children:
             yield from regions(one)
 
 
@@ -40,8 +40,8 @@ def test_two_hundred_boxes_and_their_labels_do_not_overlap() -> None:
     for seed in range(3):
         box = made(110, seed)
         assert sum(one.kind != "value" for one in box.walk()) > 200
-        for region in regions(arrange(box)):
-            for one, other in combinations(region.inside, 2):
+        for region in regions(place_boxes(box)):
+            for one, other in combinations(region.children, 2):
                 apart = (
                     one.x + one.width <= other.x + 1e-6
                     or other.x + other.width <= one.x + 1e-6
@@ -52,19 +52,19 @@ def test_two_hundred_boxes_and_their_labels_do_not_overlap() -> None:
 
 
 def test_boxes_stand_inside_theirs_and_below_its_title() -> None:
-    for region in regions(arrange(made(60, 5))):
-        for one in region.inside:
+    for region in regions(place_boxes(made(60, 5))):
+        for one in region.children:
             assert one.x >= 0
             assert one.x + one.width <= region.width
-            assert one.y >= written(region.box)[1]
+            assert one.y >= region.label.height
             assert one.y + one.height <= region.height
 
 
 def test_no_edge_runs_through_a_box() -> None:
-    for region in regions(arrange(made(60, 7))):
+    for region in regions(place_boxes(made(60, 7))):
         for route in region.routes:
             for (x, y), (u, v) in pairwise(route.points):
-                for one in region.inside:
+                for one in region.children:
                     if one.box.id in (route.source, route.target):
                         continue
                     for step in range(1, 20):

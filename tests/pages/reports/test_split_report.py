@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from archlang.pages.reports.data import describe, histogram, shown
+from archlang.pages.reports.split_report import describe, histogram, shown
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort

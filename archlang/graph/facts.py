@@ -1,0 +1,51 @@
+"""What a block's signature says of one instance besides its types: costs, linear maps that may be joined, records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archlang.types import Dim
+
+QUANTITIES = ("parameters", "flops", "activations")
+"""What `costs` may give, in the order of the fields of `Costs`."""
+
+POSITIONS = "positions"
+"""The name in `costs` for the positions of a `data` argument: 1 for a `vec`."""
+
+RECORDS = ("attention", "gate", "pointer")
+"""What `records` may name."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one set of weights and one call for one sample cost; None where that is not known.
+
+    `parameters` is the number of weights. `flops` counts two for each multiplication of a matrix product and nothing
+    for elementwise work, as torch.utils.flop_counter does. `activations` is how many numbers training keeps until
+    backward. Both are polynomials over the names that the signature has for its lengths, and `positions`."""
+
+    parameters: int | None = None
+    flops: Dim | None = None
+    activations: Dim | None = None
+
+
+UNKNOWN = Costs()
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A linear map that a block applies to an argument before anything else, so that it may be joined with others.
+
+    `name` is the attribute of the module and of its `products`, `input` the index of the argument."""
+
+    name: str
+    input: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a recording keeps of each call: the argument with the index `input`, or what its kind says without one."""
+
+    kind: str
+    input: int | None = None
