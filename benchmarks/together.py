@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.runs import runner
 from archlang.train.step.stacked import TogetherWarning
@@ -95,7 +95,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     sets = {**dict(setting.split("=", 1) for setting in options.set), **_NEVER}
     plans = [
-        compiler.plan(options.file, options.recipe, sets={**sets, "seed": str(seed)})
+        plan_recipe(options.file, options.recipe, sets={**sets, "seed": str(seed)})
         for seed in range(1, options.seeds + 1)
     ]
     settings = options.device, options.precision, options.warm, options.steps

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from archlang import compile as compiler
-from archlang.backend.build import build
+from archlang.compile import build
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.runs import runner
 from archlang.tasks.kit.make_task import make_task
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    plan = compiler.plan(options.file, sets=dict(setting.split("=", 1) for setting in options.set))
+    plan = plan_recipe(options.file, sets=dict(setting.split("=", 1) for setting in options.set))
     print(machine())
     ratios = []
     for turn in range(options.rounds):

@@ -30,8 +30,8 @@ def show(
 
     Example: archlang show recipes/gutlb.arch --torch
     """
-    from archlang import compile as compiler
     from archlang.cli.settings import parse_sets
+    from archlang.compile import named_graph
 
     if tree + graph + torch + passes > 1:
         console.fail("`--tree`, `--graph`, `--passes` and `--torch` are different stages", "choose one of them", code=2)
@@ -48,14 +48,10 @@ def show(
 
         print(pretty_repr(parse(read(file)), max_width=120))
         return
-    settings = parse_sets(sets)
-    if model is None and (recipe is not None or compiler.has_recipe(file)):
-        found = compiler.plan(file, recipe, settings).graph
-    else:
-        found = compiler.graph(file, model, compiler.statics_of(settings))
+    found = named_graph(file, model, recipe, parse_sets(sets))
     if torch:
-        from archlang.backend.build import build
         from archlang.backend.lower.text import print_torch
+        from archlang.compile import build
 
         print(print_torch(build(found, without=left_out)))
         return

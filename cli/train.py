@@ -151,14 +151,14 @@ def _started(name: str) -> int:
 
 def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
     """The point that the command line names."""
-    from archlang import compile as compiler
+    from archlang.plan.from_file import plan_recipe
 
     settings = parse_sets(sets)
     if steps is not None:
         settings["train.steps"] = str(steps)
     if seed is not None:
         settings["seed"] = str(seed)
-    return compiler.plan(file, recipe, settings)
+    return plan_recipe(file, recipe, settings)
 
 
 def _new_folder(place: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.runs import runner
 from archlang.train.stop import Stop
 
@@ -69,7 +69,7 @@ def train(program: Path) -> Train:
 
     def trained(folder: Path, **sets: str) -> runner.Outcome:
         settings = {name.replace("__", "."): value for name, value in sets.items()}
-        return runner.train(plan(program, sets=settings), folder, device="cpu")
+        return runner.train(plan_recipe(program, sets=settings), folder, device="cpu")
 
     return trained
 
@@ -79,5 +79,5 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the program that nothing has disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "tiny.arch").write_text(TINY)
-    runner.train(plan(folder / "tiny.arch"), folder / "run", device="cpu")
+    runner.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
     return folder / "run"

@@ -112,8 +112,8 @@ def read_plan(folder: Path) -> tuple[Plan, str]:
     graph, at_test = read_graph(folder, GRAPH), read_graph(folder, GRAPH_AT_TEST)
     source = Source(str(folder / RECIPE), read_text(folder, RECIPE))
     plan = Plan(
-        run.recipe, source, run.task.chosen(), run.gives, run.model, graph, graph if at_test == graph else at_test,
-        run.train.chosen(), run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
+        run.recipe, source, run.task.extern(), run.gives, run.model, graph, graph if at_test == graph else at_test,
+        run.train.extern(), run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
     )  # fmt: skip
     return plan, run.precision
 

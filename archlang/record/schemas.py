@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, RootModel, model_validator
 from pydantic_core import core_schema
 
-from archlang.plan.plan import Chosen, Plan, PublishedResult
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
@@ -102,7 +102,7 @@ class FileModel(BaseModel):
 # run.json
 
 
-class ChosenRecord(FileModel):
+class ExternRecord(FileModel):
     """A task or an optimizer, with its Python class and all its statics."""
 
     name: str
@@ -110,11 +110,11 @@ class ChosenRecord(FileModel):
     statics: Statics
 
     @classmethod
-    def of(cls, chosen: Chosen) -> ChosenRecord:
-        return cls(name=chosen.name, python=chosen.python, statics=dict(chosen.statics))
+    def of(cls, extern: BoundExtern) -> ExternRecord:
+        return cls(name=extern.name, python=extern.python, statics=dict(extern.statics))
 
-    def chosen(self) -> Chosen:
-        return Chosen(self.name, self.python, self.statics)
+    def extern(self) -> BoundExtern:
+        return BoundExtern(self.name, self.python, self.statics)
 
 
 class ClaimRecord(FileModel):
@@ -145,17 +145,17 @@ class RunRecord(FileModel):
     model: str
     seed: int
     precision: str
-    task: ChosenRecord
+    task: ExternRecord
     gives: dict[str, int]
-    train: ChosenRecord
+    train: ExternRecord
     settings: Statics
     claims: tuple[ClaimRecord, ...]
 
     @classmethod
     def of(cls, plan: Plan, precision: str) -> RunRecord:
         return cls(
-            recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ChosenRecord.of(plan.task),
-            gives=dict(plan.gives), train=ChosenRecord.of(plan.train), settings=dict(plan.settings),
+            recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ExternRecord.of(plan.task),
+            gives=dict(plan.gives), train=ExternRecord.of(plan.train), settings=dict(plan.settings),
             claims=tuple(map(ClaimRecord.of, plan.claims)),
         )  # fmt: skip
 

@@ -14,8 +14,8 @@ import torch
 from rich.console import Console
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
 from archlang.backend.runtime.compiled import compile_bodies
+from archlang.compile import build
 from archlang.diagnostics import ArchlangError
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes

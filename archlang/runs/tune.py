@@ -111,7 +111,7 @@ class Tuning:
         for space in self.search.spaces:
             if space.choices:
                 values[space.path] = asked.suggest_categorical(space.path, list(space.choices))
-            elif space.whole:
+            elif space.integers:
                 values[space.path] = asked.suggest_int(space.path, int(space.low), int(space.high), log=space.log)
             else:
                 values[space.path] = asked.suggest_float(space.path, space.low, space.high, log=space.log)

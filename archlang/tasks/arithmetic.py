@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -77,20 +78,11 @@ class Arithmetic:
     version = 1
 
     def __post_init__(self) -> None:
-        for name in ("train_size", "iid_size", "valid_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise mistakes.outside("arithmetic", name, getattr(self, name), 0, None)
-        if not 5 <= self.max_length <= _LONGEST:
-            raise mistakes.outside("arithmetic", "max_length", self.max_length, 5, _LONGEST)
+        check_sizes("arithmetic", self)
+        check_bounds("arithmetic", "max_length", self.max_length, 5, _LONGEST)
         # The shortest expression of a depth has one operation more than that of the depth before, and 4 tokens more.
         deepest = min(_DEEPEST, (self.max_length - 1) // 4)
-        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
-        for name, chosen in ranges.items():
-            if not 1 <= chosen.low <= chosen.high <= deepest:
-                raise mistakes.range_out_of_bounds("arithmetic", name, chosen, 1, deepest)
-        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
-            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
-                raise mistakes.ranges_overlap("arithmetic", first, ranges[first], second, ranges[second])
+        check_ranges("arithmetic", {"train": self.train, "valid": self.valid, "test": self.test}, 1, deepest)
         if self.train.low == 1 and self.train_size < SINGLES:
             raise mistakes.too_few_for_singles("arithmetic", self.train_size, SINGLES)
 
@@ -102,8 +94,7 @@ class Arithmetic:
         return ("train", "iid", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("arithmetic", split, self.split_names())
+        check_split("arithmetic", split, self.split_names())
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
         wanted = getattr(self, f"{split}_size")
         rng, parts = RandomStream("arithmetic", split, seed), []

@@ -22,6 +22,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
@@ -102,10 +103,8 @@ class Cfq:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in FILES:
-            raise mistakes.unknown_choice("cfq", "split", self.split, tuple(FILES))
-        if self.word_limit < 2:
-            raise mistakes.outside("cfq", "word_limit", self.word_limit, 2, None)
+        check_choice("cfq", "split", self.split, FILES)
+        check_bounds("cfq", "word_limit", self.word_limit, 2)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -141,8 +140,7 @@ class Cfq:
         return (("cfq", DATA), ("cfq", self._member))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in INDICES:
-            raise mistakes.unknown_split("cfq", split, self.split_names())
+        check_split("cfq", split, self.split_names())
         pairs, _ = self._all
         chosen = self._indices(split)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.tasks.kit.user_files import WAYS, OwnFile, labels, lexicon, numbered, whole
@@ -50,8 +50,7 @@ class File:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise mistakes.unknown_choice("file", "by", self.by, tuple(WAYS))
+        check_choice("file", "by", self.by, WAYS)
 
     @property
     def _own(self) -> OwnFile:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.ragged import append, shift
 from archlang.tasks.kit.split import Split
@@ -47,8 +47,7 @@ class FileLanguageModel:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise mistakes.unknown_choice("file_language_model", "by", self.by, tuple(WAYS))
+        check_choice("file_language_model", "by", self.by, WAYS)
 
     @property
     def _own(self) -> OwnFile:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
@@ -48,8 +48,7 @@ class FileSeq2Seq:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise mistakes.unknown_choice("file_seq2seq", "by", self.by, tuple(WAYS))
+        check_choice("file_seq2seq", "by", self.by, WAYS)
 
     @property
     def _own(self) -> OwnFile:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
@@ -48,8 +49,7 @@ class FileTagging:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise mistakes.unknown_choice("file_tagging", "by", self.by, tuple(WAYS))
+        check_choice("file_tagging", "by", self.by, WAYS)
 
     @property
     def _own(self) -> OwnFile:

@@ -22,6 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
+from archlang.tasks.kit.checks import (
+    check_bounds,
+    check_choice,
+    check_ranges,
+    check_sizes,
+    check_split,
+)
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
@@ -105,13 +112,9 @@ class ListOps:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise mistakes.unknown_choice("listops", "source", self.source, SOURCES)
-        for name in ("train_size", "iid_size", "valid_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise mistakes.outside("listops", name, getattr(self, name), 0, None)
-        if not 3 <= self.arguments <= _MOST_ARGUMENTS:
-            raise mistakes.outside("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
+        check_choice("listops", "source", self.source, SOURCES)
+        check_sizes("listops", self)
+        check_bounds("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
         if self.source == "depth":
             self._check_depths()
         else:
@@ -120,20 +123,12 @@ class ListOps:
     def _check_depths(self) -> None:
         # The smallest tree of a depth has two arguments an operator, and an operator counts 3.
         highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
-        if highest < 1:
-            raise mistakes.outside("listops", "nominal_length", self.nominal_length, 5, None)
-        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
-        for name, chosen in ranges.items():
-            if not 1 <= chosen.low <= chosen.high <= highest:
-                raise mistakes.range_out_of_bounds("listops", name, chosen, 1, highest)
-        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
-            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
-                raise mistakes.ranges_overlap("listops", first, ranges[first], second, ranges[second])
+        check_bounds("listops", "nominal_length", self.nominal_length, 5)
+        check_ranges("listops", {"train": self.train, "valid": self.valid, "test": self.test}, 1, highest)
 
     def _check_lengths(self) -> None:
         for name, value in (("max_length", self.max_length), ("pool", self.pool)):
-            if value < 1:
-                raise mistakes.outside("listops", name, value, 1, None)
+            check_bounds("listops", name, value, 1)
         for lengths in self.test_lengths:
             if not isinstance(lengths, Interval):
                 raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
@@ -144,8 +139,7 @@ class ListOps:
         for arguments in self.test_arguments:
             if not isinstance(arguments, int):
                 raise mistakes.not_of_kind("test_arguments", arguments, "whole number such as 10")
-            if not 2 <= arguments <= _MOST_ARGUMENTS:
-                raise mistakes.outside("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
+            check_bounds("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
             raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
 
@@ -176,8 +170,7 @@ class ListOps:
         return tuple(("listops", member) for member in members)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("listops", split, self.split_names())
+        check_split("listops", split, self.split_names())
         if self.source == "depth":
             return self._by_depth(split, seed)
         if self.source == "lra":

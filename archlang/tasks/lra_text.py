@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import published_files
+from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.ragged import Ragged, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
@@ -63,8 +64,7 @@ class LraText:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise mistakes.outside("lra_text", "length", self.length, 1, None)
+        check_bounds("lra_text", "length", self.length, 1)
 
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
@@ -73,8 +73,7 @@ class LraText:
         return (("imdb", ARCHIVE),)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SPLITS:
-            raise mistakes.unknown_split("lra_text", split, SPLITS)
+        check_split("lra_text", split, SPLITS)
         texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
             raise published_files.damaged(

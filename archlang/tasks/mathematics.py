@@ -24,6 +24,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
@@ -100,11 +101,9 @@ class Mathematics:
 
     def __post_init__(self) -> None:
         for static, known in (("module", tuple(MODULES)), ("data", SOURCES)):
-            if getattr(self, static) not in known:
-                raise mistakes.unknown_choice("mathematics", static, getattr(self, static), known)
+            check_choice("mathematics", static, getattr(self, static), known)
         for static, least in (("draws", 1), ("test_size", 0)):
-            if getattr(self, static) < least:
-                raise mistakes.outside("mathematics", static, getattr(self, static), least, None)
+            check_bounds("mathematics", static, getattr(self, static), least)
 
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
@@ -116,8 +115,7 @@ class Mathematics:
         return tuple(("dm_math", self._member(folder)) for folder in folders)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SPLITS:
-            raise mistakes.unknown_split("mathematics", split, SPLITS)
+        check_split("mathematics", split, SPLITS)
         if self.data == "files":
             found, difficulties = self._files[split]
         elif split in ("train", "iid"):

@@ -21,6 +21,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.checks import check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream
@@ -132,11 +133,8 @@ class Pcfg:
 
     def __post_init__(self) -> None:
         for static, known in (("split", SPLITS), ("data", SOURCES)):
-            if getattr(self, static) not in known:
-                raise mistakes.unknown_choice("pcfg", static, getattr(self, static), known)
-        for static in ("train_size", "iid_size", "test_size"):
-            if getattr(self, static) < 0:
-                raise mistakes.outside("pcfg", static, getattr(self, static), 0, None)
+            check_choice("pcfg", static, getattr(self, static), known)
+        check_sizes("pcfg", self)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -152,8 +150,7 @@ class Pcfg:
         return tuple(("pcfg_set", f"{self._path(split)}.{side}") for split in splits for side in ("src", "tgt"))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("pcfg", split, self.split_names())
+        check_split("pcfg", split, self.split_names())
         expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
         source, target = LEXICON.encode(expressions), LEXICON.encode(values)
         groups = {

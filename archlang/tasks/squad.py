@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import published_files
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
@@ -120,12 +121,9 @@ class Squad:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise mistakes.unknown_choice("squad", "split", self.split, SPLITS)
-        if not 0 < self.share < 1:
-            raise mistakes.outside("squad", "share", self.share, 0, 1)
-        if self.word_limit < 1:
-            raise mistakes.outside("squad", "word_limit", self.word_limit, 1, None)
+        check_choice("squad", "split", self.split, SPLITS)
+        check_share("squad", "share", self.share)
+        check_bounds("squad", "word_limit", self.word_limit, 1)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -164,8 +162,7 @@ class Squad:
         return tuple(("squad", member) for member in FILES)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("squad", split, self.split_names())
+        check_split("squad", split, self.split_names())
         asked = self._asked(split)
         paragraphs, questions = ([self._cut[text] for text in texts] for texts in zip(
             *((one.paragraph, one.question) for one in asked), strict=True

@@ -11,8 +11,7 @@ from torch import Tensor
 
 import archlang
 from archlang.backend import Architecture
-from archlang.backend.build import build
-from archlang.compile import graph as graph_of
+from archlang.compile import build, compile_graph
 from archlang.graph import Graph
 from archlang.graph.operations import Join
 from archlang.graph.text import parse_graph
@@ -198,7 +197,7 @@ def test_a_shipped_model_says_what_it_said_with_each_map_by_itself(file: Path, m
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = graph_of(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
     modules = []
     for without in ((), ("join",)):
         torch.manual_seed(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
@@ -29,7 +29,7 @@ LINE = '{"step": 1, "loss": 0.5, "lr": 0.1}\n'
 
 @pytest.fixture
 def point(program: Path) -> Plan:
-    return plan(program)
+    return plan_recipe(program)
 
 
 def begin(folder: Path, plan: Plan, precision: str = "32") -> Record:
@@ -66,9 +66,9 @@ def test_the_same_run_is_taken_up(point: Plan, tmp_path: Path) -> None:
 
 
 def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, tmp_path: Path) -> None:
-    begin(tmp_path / "run", plan(program)).close()
+    begin(tmp_path / "run", plan_recipe(program)).close()
     program.write_text("# A note.\n" + program.read_text() + "\nblock more(h: seq[n, d]) -> seq[n, d] { return h }\n")
-    assert Record(tmp_path / "run").check(plan(program), "32")
+    assert Record(tmp_path / "run").check(plan_recipe(program), "32")
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, t
 def test_another_run_is_refused_and_nothing_is_changed(
     old: str, new: str, words: str, program: Path, tmp_path: Path
 ) -> None:
-    begin(tmp_path / "run", plan(program)).close()
+    begin(tmp_path / "run", plan_recipe(program)).close()
     before = contents(tmp_path / "run")
     program.write_text(program.read_text().replace(old, new))
     with pytest.raises(RunError, match="holds another run") as refused:
-        begin(tmp_path / "run", plan(program))
+        begin(tmp_path / "run", plan_recipe(program))
     assert words in str(refused.value)
     assert contents(tmp_path / "run") == before
 
@@ -175,8 +175,8 @@ def test_files_that_the_program_uses_come_along(program: Path, tmp_path: Path) -
     (tmp_path / "parts" / "mine.arch").write_text("block twice(h: seq[n, d]) -> seq[n, d] {\n    return h + h\n}\n")
     text = program.read_text().replace("norm(h)", "twice(h)")
     program.write_text('use "./parts/mine.arch"\n' + text)
-    begin(tmp_path / "run", plan(program)).close()
-    assert plan(tmp_path / "run" / "recipe.arch").graph == plan(program).graph
+    begin(tmp_path / "run", plan_recipe(program)).close()
+    assert plan_recipe(tmp_path / "run" / "recipe.arch").graph == plan_recipe(program).graph
 
 
 def test_lines_after_a_checkpoint_are_taken_back(point: Plan, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
@@ -157,7 +157,7 @@ def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Pa
 
 def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -> None:
     def trained(folder: Path) -> runner.Outcome:
-        return runner.train(plan(program), folder, device="cpu", precision="bf16")
+        return runner.train(plan_recipe(program), folder, device="cpu", precision="bf16")
 
     trained(tmp_path / "whole")
     train_and_die(trained, tmp_path / "killed", loop.Training, "_step", 25)
@@ -194,10 +194,10 @@ def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
 
     with monkeypatch.context() as patched:
         patched.setattr(runner, "_finish", asking)
-        assert runner.train(plan(program), tmp_path / "run", device="cpu", stop=stop).stopped
+        assert runner.train(plan_recipe(program), tmp_path / "run", device="cpu", stop=stop).stopped
     assert not (tmp_path / "run" / "results.json").exists()
     monkeypatch.setattr(loop.Training, "_step", None)
-    runner.train(plan(program), tmp_path / "run", device="cpu")
+    runner.train(plan_recipe(program), tmp_path / "run", device="cpu")
     assert contents(tmp_path / "run") == contents(whole_run)
 
 
@@ -391,7 +391,7 @@ def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkey
 
 def test_a_device_that_is_not_there_leaves_nothing(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no device"):
-        runner.train(plan(program), tmp_path / "run", device="cuda:99")
+        runner.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
     assert not (tmp_path / "run").exists()
 
 
@@ -414,7 +414,7 @@ def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path
 
 
 def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
-    point: Plan = plan(program)
+    point: Plan = plan_recipe(program)
     with pytest.raises(TaskError, match="not one of archlang's"):
         runner.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
 
@@ -437,7 +437,7 @@ recipe writer {
 def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Copy, "metrics", ("perplexity", "accuracy"))
     (tmp_path / "writer.arch").write_text(WRITER)
-    runner.train(plan(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
+    runner.train(plan_recipe(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
     measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
     assert len(set(measured.values())) == len(measured) == 6
     results = json.loads((tmp_path / "run" / "results.json").read_text())

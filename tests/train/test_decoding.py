@@ -12,8 +12,9 @@ import torch
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
-from archlang.compile import check, plan
+from archlang.compile import build
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
@@ -58,7 +59,7 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     file = tmp_path_factory.mktemp("program") / "writer.arch"
     file.write_text(WRITER)
     assert check(file) == ()
-    return plan(file)
+    return plan_recipe(file)
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +236,7 @@ def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
 
 
 def test_what_is_measured_at_the_end_only_cannot_select(point: Plan, tmp_path: Path) -> None:
-    asked = plan(point.source.path, sets={"train.select": "valid.exact_match"})
+    asked = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
     with pytest.raises(RunError, match="is measured when a run ends") as said:
         runner.train(asked, tmp_path / "run", device="cpu")
     assert "select by one of accuracy, sequence_accuracy" in str(said.value)

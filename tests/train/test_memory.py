@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import runner
 from archlang.train import loop, score
@@ -48,7 +48,7 @@ def losses(folder: Path) -> list[float]:
 
 def train(program: Path, folder: Path, **sets: str) -> list[float]:
     settings = {name.replace("__", "."): value for name, value in sets.items()}
-    runner.train(compiler.plan(program, sets=settings), folder, device="cpu")
+    runner.train(plan_recipe(program, sets=settings), folder, device="cpu")
     return losses(folder)
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_goes_on_remembers_how_many_samples_went_through(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    plan = compiler.plan(program)
+    plan = plan_recipe(program)
     tried = short_of_memory(monkeypatch, most=8)
     assert runner.train(plan, folder, device="cpu", stop=After(3)).stopped
     tried.clear()

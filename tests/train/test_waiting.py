@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archlang import compile as compiler
 from archlang.backend.runtime.loops import Halting
+from archlang.plan.from_file import plan_recipe
 from archlang.runs import runner
 from archlang.train.loop import Training
 
@@ -84,7 +84,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def train(program: str, folder: Path, device: str = "cpu") -> None:
     file = folder / "small.arch"
     file.write_text(f"{program}\nrecipe small {{{TASK}}}\n")
-    runner.train(compiler.plan(file), folder / "run", device=device)
+    runner.train(plan_recipe(file), folder / "run", device=device)
 
 
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from archlang import compile as compiler
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.runtime.recording import recording
 from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.names import listed, suggest
 from archlang.pages.inspection.heatmap import Heatmap
 from archlang.pages.inspection.panels import Field, panels
+from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs.runner import Opened
 from archlang.tasks.kit.split import Form, Split
@@ -198,7 +198,7 @@ def inspect(run: Opened, batch: Batch, title: str) -> Inspection:
 def _lines(run: Opened) -> dict[str, str]:
     """The line of the program that each block stands in, as far as this version of archlang still reads it so."""
     try:
-        graph = compiler.plan(run.folder / "recipe.arch", run.recipe).at_test
+        graph = plan_recipe(run.folder / "recipe.arch", run.recipe).at_test
     except (ArchlangError, OSError):
         return {}
     return {

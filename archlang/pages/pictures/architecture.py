@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from archlang import compile as compiler
+from archlang.compile import named_graph
 from archlang.graph.costs import parameters
 from archlang.graph.graph import Graph, Node
 from archlang.graph.summary import summarize
@@ -57,6 +57,4 @@ def read(path: Path, model: str | None, recipe: str | None, sets: Mapping[str, s
 
     Raises:
         ProgramError: the file has mistakes, or no such model or recipe."""
-    if model is None and (recipe is not None or compiler.has_recipe(path)):
-        return Architecture(compiler.plan(path, recipe, sets).graph)
-    return Architecture(compiler.graph(path, model, compiler.statics_of(sets)))
+    return Architecture(named_graph(path, model, recipe, sets))

@@ -17,6 +17,7 @@ from pathlib import Path
 from archlang.data.compression import ENDINGS, Stored, telling
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import UNKNOWN, Lexicon, filled, most_frequent
 
 Row = tuple[str, ...]
@@ -74,8 +75,7 @@ class OwnFile:
 
     def lines(self, split: str) -> list[Line]:
         """The lines of a split."""
-        if split not in self.split_names():
-            raise mistakes.unknown_split(self.task, split, self.split_names())
+        check_split(self.task, split, self.split_names())
         if not self.path:
             raise mistakes.no_path(self.task)
         if self._marked():

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from archlang import compile as compiler
-from archlang.backend.build import build
+from archlang.compile import build, compile_graph
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
@@ -233,7 +233,7 @@ def weights(folder: Path) -> dict[str, Tensor]:
 def test_a_run_with_graphs_has_the_curve_of_one_without(
     optimizer: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = compiler.plan(written(tmp_path, optimizer))
+    plan = plan_recipe(written(tmp_path, optimizer))
     curve = train(plan, tmp_path / "graphs")
     assert set(captures.launched) == {0, 1}
     assert len(captures.launched) > 20
@@ -285,16 +285,16 @@ def test_what_a_batch_holds_besides_is_read_anew_at_every_launch(
 ) -> None:
     file = tmp_path / "small.arch"
     file.write_text(OTHERS[program])
-    curve = train(compiler.plan(file), tmp_path / "graphs")
+    curve = train(plan_recipe(file), tmp_path / "graphs")
     assert len(captures.launched) > 10
-    assert curve == train(compiler.plan(file), tmp_path / "plain", with_graphs=False)
+    assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "onecycle"])
 def test_a_stopped_run_with_graphs_goes_on_as_if_it_had_not_been(
     optimizer: str, tmp_path: Path, captures: Captures
 ) -> None:
-    plan = compiler.plan(written(tmp_path, optimizer))
+    plan = plan_recipe(written(tmp_path, optimizer))
     whole = train(plan, tmp_path / "whole")
     train(plan, tmp_path / "stopped", stop=After(25))
     before = len(captures.recorded)
@@ -307,7 +307,7 @@ def test_a_stopped_run_with_graphs_goes_on_as_if_it_had_not_been(
 def test_a_run_may_go_on_with_or_without_graphs(
     optimizer: str, first: bool, tmp_path: Path, captures: Captures
 ) -> None:
-    plan = compiler.plan(written(tmp_path, optimizer))
+    plan = plan_recipe(written(tmp_path, optimizer))
     plain = train(plan, tmp_path / "plain", with_graphs=False)
     train(plan, tmp_path / "run", with_graphs=first, stop=After(25))
     curve = train(plan, tmp_path / "run", with_graphs=not first)
@@ -339,7 +339,7 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
         return found
 
     monkeypatch.setattr(Training, "_step", marked)
-    train(compiler.plan(program), tmp_path / "run", with_graphs=False)
+    train(plan_recipe(program), tmp_path / "run", with_graphs=False)
     assert left
     assert not any(left)
 
@@ -349,12 +349,12 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
 
 def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
-        runner.train(compiler.plan(program), tmp_path / "run", device="cpu", graphs=True)
+        runner.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_halting_loop_is_no_graph(program: Path) -> None:
-    module = build(compiler.graph(program, "halting", {"vocab": 5, "classes": 2}))
+    module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
     with pytest.raises(RunError, match="a halting loop ends by what it computes"):
         make_capture(module, torch.device("cuda"), "32")
 
@@ -366,7 +366,7 @@ def test_graphs_are_of_one_device_and_of_single_precision() -> None:
 
 
 def test_batches_in_parts_are_no_graphs(program: Path, tmp_path: Path, captures: Captures) -> None:
-    train(compiler.plan(program, sets={"train.micro": "2"}), tmp_path / "run")
+    train(plan_recipe(program, sets={"train.micro": "2"}), tmp_path / "run")
     assert not captures.recorded
 
 
@@ -383,7 +383,7 @@ def test_a_run_that_has_gone_over_to_parts_gives_its_graphs_up(
 
     monkeypatch.setattr(Training, "_in_parts", short)
     with pytest.warns(MemoryWarning, match="going on with 2"):
-        train(compiler.plan(program), tmp_path / "run")
+        train(plan_recipe(program), tmp_path / "run")
     assert failed == [len(captures.launched)]
 
 
@@ -392,10 +392,10 @@ def test_memory_for_some_graphs_only_is_told_and_changes_no_curve(
 ) -> None:
     captures.room = 1
     with pytest.warns(GraphWarning, match="not suffice for more than 1 CUDA graphs") as said:
-        curve = train(compiler.plan(program), tmp_path / "run")
+        curve = train(plan_recipe(program), tmp_path / "run")
     assert len(said) == 1
     assert set(captures.launched) == {0}
-    assert curve == train(compiler.plan(program), tmp_path / "plain", with_graphs=False)
+    assert curve == train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
 
 
 def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
@@ -418,10 +418,10 @@ def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
     monkeypatch.setattr(Training, "_move", asking)
     monkeypatch.setattr(runner, "make_capture", lambda *_: as_torch_does)
     with pytest.raises(RunError, match="cannot become a CUDA graph: .* not permitted when stream is capturing\n"):
-        train(compiler.plan(program), tmp_path / "run")
+        train(plan_recipe(program), tmp_path / "run")
     monkeypatch.undo()
-    plain = train(compiler.plan(program), tmp_path / "plain", with_graphs=False)
-    assert train(compiler.plan(program), tmp_path / "run", with_graphs=False) == plain
+    plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
+    assert train(plan_recipe(program), tmp_path / "run", with_graphs=False) == plain
 
 
 # On a GPU
@@ -431,7 +431,7 @@ def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str, tmp_path: Path) -> None:
-    plan = compiler.plan(written(tmp_path, optimizer))
+    plan = plan_recipe(written(tmp_path, optimizer))
     curve = train(plan, tmp_path / "graphs", device="cuda")
     plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
@@ -441,7 +441,7 @@ def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str,
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("after", [True, False], ids=["with graphs", "without graphs"])
 def test_on_a_gpu_a_stopped_run_goes_on_as_if_it_had_not_been(after: bool, program: Path, tmp_path: Path) -> None:
-    plan = compiler.plan(program)
+    plan = plan_recipe(program)
     whole = train(plan, tmp_path / "whole", device="cuda")
     train(plan, tmp_path / "stopped", stop=After(25), device="cuda")
     curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
@@ -465,5 +465,5 @@ def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
             torch.cuda.set_sync_debug_mode("default")
 
     monkeypatch.setattr(Graphs, "launch", strict)
-    train(compiler.plan(program), tmp_path / "run", device="cuda")
+    train(plan_recipe(program), tmp_path / "run", device="cuda")
     assert sum(launched) > 20

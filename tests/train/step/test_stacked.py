@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch.optim import AdamW
 
-from archlang import compile as compiler
 from archlang.backend.runtime.stacking import is_together
 from archlang.blocks.pooling import Mean
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
@@ -123,7 +123,7 @@ class Program:
         if model := sets.pop("model", None):
             text = text.replace(f"model {'router'}\n", f"model {model}\n")
         self.path.write_text(text)
-        return [compiler.plan(self.path, recipe, {**sets, "seed": str(seed)}) for seed in SEEDS]
+        return [plan_recipe(self.path, recipe, {**sets, "seed": str(seed)}) for seed in SEEDS]
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_translations_train_together(program: Program, tmp_path: Path) -> None:
             model translate
             train adam[lr = 1e-3, clip = 1.0, batch = 4, steps = 20, every = 10]
         }""")
-    plans = [compiler.plan(tmp_path / "translate.arch", sets={"seed": str(seed)}) for seed in SEEDS]
+    plans = [plan_recipe(tmp_path / "translate.arch", sets={"seed": str(seed)}) for seed in SEEDS]
     alone(plans, tmp_path / "alone")
     as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
