@@ -356,7 +356,7 @@ class ManifestRecord(FileModel):
 class CheckpointState(BaseModel):
     """`state.pt`: what resuming needs besides the weights."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     optimizer: dict[str, Any]  # Any: torch's own state
     precision: dict[str, Any]  # Any: Fabric's own state
@@ -366,8 +366,8 @@ class CheckpointState(BaseModel):
     """batches of the epoch that were trained on"""
     micro: int | None = None
     """samples that go through the model at a time; None for the whole batch"""
-    looked: int
-    """the step of the last evaluation"""
+    evaluated: int = Field(validation_alias="looked", serialization_alias="looked")
+    """the last step with an evaluation"""
     best: float | None
     best_step: int | None
     history: tuple[EvaluationMetrics, ...]
@@ -376,5 +376,6 @@ class CheckpointState(BaseModel):
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""
-        values = {name: getattr(self, name) for name in CheckpointState.model_fields}
+        fields = CheckpointState.model_fields
+        values = {field.serialization_alias or name: getattr(self, name) for name, field in fields.items()}
         return {**values, "history": [line.model_dump() for line in self.history]}

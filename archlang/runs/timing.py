@@ -9,7 +9,7 @@ from pathlib import Path
 from archlang.record.reading import read_record
 from archlang.record.schemas import DATA, DataRecord
 from archlang.runs.points import Point
-from archlang.runs.runner import train
+from archlang.runs.training import train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
 

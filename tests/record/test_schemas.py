@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_metrics, read_record, read_results
 from archlang.record.schemas import (
@@ -51,7 +51,7 @@ def test_a_static_survives_as_json(value: StaticValue) -> None:
 
 
 def test_the_description_of_a_run_is_read_as_it_was_written(program: Path, tmp_path: Path) -> None:
-    run = RunRecord.of(plan(program), "32")
+    run = RunRecord.of(plan_recipe(program), "32")
     (tmp_path / "run.json").write_text(json_text(run))
     assert read_record(tmp_path, "run.json", RunRecord) == run
     assert json_value(run)["settings"]["task.order"] == {"symbol": "forward"}
