@@ -196,12 +196,12 @@ def show(
     """
     from rich.markup import escape
 
-    from archlang import compile as compiler
     from archlang.pages.reports import split_report
+    from archlang.plan.from_file import bind_task
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
 
-    chosen = compiler.task(task, parse_sets(sets), program)
+    chosen = bind_task(task, parse_sets(sets), program)
     made = make_task(chosen.name, chosen.python, chosen.statics, "" if plugin is None else str(plugin))
     for name in split or ():
         if name not in made.split_names():

@@ -34,10 +34,10 @@ def report(
     from archlang.pages.files import write_file
 
     if what.suffix == ".arch":
-        from archlang import compile as compiler
         from archlang.pages.reports.table_report import TableReport
+        from archlang.plan.from_file import plan_table
 
-        plan = compiler.table(what, name, parse_sets(sets), chosen_seeds(seeds))
+        plan = plan_table(what, name, parse_sets(sets), chosen_seeds(seeds))
         folder = runs or Path("runs") / "tables" / plan.name
         found = TableReport.read(plan, folder, parse_sets(sets))
         console.out.print(found.terminal())

@@ -101,12 +101,12 @@ def table(
 
     Example: archlang table recipes/papers/ndr/table1.arch --set train.steps=100 --seeds 2
     """
-    from archlang import compile as compiler
+    from archlang.plan.from_file import plan_table
 
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_ENDING:
         console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
-    plan = _only(compiler.table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
+    plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name

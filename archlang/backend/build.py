@@ -1,9 +1,6 @@
-"""Graph to module."""
+"""From an optimized graph to a module."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
-from dataclasses import replace
 
 from torch import nn
 
@@ -19,26 +16,21 @@ from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack,
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.graph.layout import has_halting_positions
-from archlang.graph.prune import normalize
-from archlang.passes import optimize
 
 
-def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ()) -> Architecture:
-    """The module of a model. Only Python of `archlang.blocks` is imported, unless `plugins` allows all that the graph
-    names. `without` names passes that are left out.
+def build_module(graph: Graph, *, plugins: bool = False, ahead: bool = True) -> Architecture:
+    """The module of an optimized graph. `plugins` allows Python outside of `archlang.blocks`, which is then imported.
+    Unless `ahead`, scans compute chunk by chunk.
 
     Raises:
-        BuildError: sizes are not known, or a block's Python is not allowed or not there."""
+        BuildError: a size is unknown, or a block's Python is missing or not allowed."""
     # Features must be numbers now; lengths stay open.
     if unknown := graph.unknown_sizes():
         raise mistakes.unknown_sizes(graph.name, unknown)
-    # Passes change no weights: all that the model has are there, also those that a pass has made needless.
-    instances = normalize(graph).instances
-    optimized = replace(optimize(graph, without), instances=instances)
-    program = lower(optimized, ahead="ahead" not in without)
+    program = lower(graph, ahead=ahead)
     architecture = Architecture(program)
-    plant(architecture, optimized, plugins=plugins)
-    _attach(architecture, program.code, optimized)
+    plant(architecture, graph, plugins=plugins)
+    _attach(architecture, program.code, graph)
     return architecture
 
 

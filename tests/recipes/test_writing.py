@@ -14,10 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
 from archlang.backend.decode.greedy import Decoded, target_of
-from archlang.compile import plan
+from archlang.compile import build
 from archlang.graph.operations import Halting
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.syntax import parse
 from archlang.syntax.parser import read
@@ -37,8 +37,10 @@ def name(page: Path) -> str:
 
 
 def small(page: Path, recipe: str) -> Plan:
-    settings = plan(page, recipe).settings
-    return plan(page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings})
+    settings = plan_recipe(page, recipe).settings
+    return plan_recipe(
+        page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings}
+    )
 
 
 @cache

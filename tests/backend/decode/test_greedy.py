@@ -18,7 +18,7 @@ from archlang.backend.runtime.masks import make_masks
 from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
-from tests.backend.conftest import Compiled
+from tests.conftest import Compiled
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}

@@ -1,4 +1,4 @@
-"""Claims about loading a file in one call."""
+"""A file is compiled in one call."""
 
 from __future__ import annotations
 
