@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
-from archlang import compile as compiler
+from archlang.plan.from_file import bind_task
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data, Sampler
@@ -33,7 +33,7 @@ SMALL = {
 
 
 def split_of(task: str) -> Split:
-    chosen = compiler.task(task)
+    chosen = bind_task(task)
     return make_task(chosen.name, chosen.python, chosen.statics).generate("train", seed=0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_table
 from archlang.runs.engines import make_engine
 from archlang.runs.points import Done
 from archlang.runs.table import TableRuns
@@ -56,7 +56,7 @@ def cost(points: int, workers: int, folder: Path, engine: str = "local") -> Cost
     """Runs `points` points of a tiny recipe and returns their times."""
     file = folder / "tiny.arch"
     file.write_text(PROGRAM.format(points=points), encoding="utf-8")
-    runs = TableRuns(compiler.table(file), folder / "runs", device="cpu")
+    runs = TableRuns(plan_table(file), folder / "runs", device="cpu")
     start = time.perf_counter()
     done: list[Done] = list(make_engine(engine, workers).run(runs.points(), lambda: False))
     elapsed = time.perf_counter() - start

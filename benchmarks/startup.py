@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from archlang import compile as compiler
-from archlang.backend.build import build
 from archlang.backend.lower.regions import lower
+from archlang.compile import build
 from archlang.passes import optimize
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe
 from archlang.source import Source
 from archlang.syntax.parser import parse
 from benchmarks import processes
@@ -49,12 +50,12 @@ def _command(name: str, file: Path) -> None:
 def _phases(file: Path) -> dict[str, Callable[[], object]]:
     """Returns the phases; each gets the result of the phases before it. `build` includes passes and lowering."""
     source = Source(str(file), file.read_text(encoding="utf-8"))
-    graph = compiler.plan(file).graph
+    graph = plan_recipe(file).graph
     optimized = optimize(graph)
     return {
         "parse": lambda: parse(source),
-        "check": lambda: compiler.check(file),
-        "plan": lambda: compiler.plan(file),
+        "check": lambda: check(file),
+        "plan": lambda: plan_recipe(file),
         "passes": lambda: optimize(graph),
         "lowering": lambda: lower(optimized),
         "build": lambda: build(graph),

@@ -31,14 +31,14 @@ def check(
 
     Example: archlang check recipes/gutlb.arch
     """
-    from archlang import compile as compiler
+    from archlang.plan.check import check
 
     if as_json and as_sarif:
         console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
     paths = arch_files(files)
     with _rare_collections():
         # Files that are used by several of the paths report their errors once.
-        unique = {(str(d.span), d.code, d.message): d for path in paths for d in compiler.check(path)}
+        unique = {(str(d.span), d.code, d.message): d for path in paths for d in check(path)}
     diagnostics = list(unique.values())
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     if as_json or as_sarif:
@@ -72,15 +72,15 @@ def _construct_tasks(paths: list[Path], plugin: str) -> None:
 
     Raises:
         TaskError: a class contradicts its signature."""
-    from archlang import compile as compiler
-    from archlang.tasks.kit.make_task import check_sizes, is_own, make_task
+    from archlang.plan.from_file import plan_recipe, recipe_names
+    from archlang.tasks.kit.make_task import check_vocabulary, is_own, make_task
 
     for path in paths:
-        for name in compiler.recipes(path):
-            plan = compiler.plan(path, name)
+        for name in recipe_names(path):
+            plan = plan_recipe(path, name)
             if not is_own(plan.task.python):
                 task = make_task(plan.task.name, plan.task.python, plan.task.statics, plugin)
-                check_sizes(task, plan.task.name, plan.gives)
+                check_vocabulary(task, plan.task.name, plan.gives)
 
 
 def _summary(files: int, errors: int, warnings: int) -> str:

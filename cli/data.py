@@ -196,12 +196,12 @@ def show(
     """
     from rich.markup import escape
 
-    from archlang import compile as compiler
-    from archlang.pages.reports import data as report
+    from archlang.pages.reports import split_report
+    from archlang.plan.from_file import bind_task
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
 
-    chosen = compiler.task(task, parse_sets(sets), program)
+    chosen = bind_task(task, parse_sets(sets), program)
     made = make_task(chosen.name, chosen.python, chosen.statics, "" if plugin is None else str(plugin))
     for name in split or ():
         if name not in made.split_names():
@@ -210,7 +210,7 @@ def show(
     for name in split or made.split_names():
         with console.err.status(escape(f"preparing {name} of {chosen.name}")):
             items = cache.load(chosen.name, chosen.statics, made, name, cache.DATA_SEED)
-        parts.append(report.describe(made, name, items, examples))
+        parts.append(split_report.describe(made, name, items, examples))
     if as_json:
         statics = {name: str(value) for name, value in chosen.statics.items()}
         facts = {"task": chosen.name, "kind": made.kind.value, "vocabulary": len(made.vocabulary), "statics": statics}
@@ -218,4 +218,4 @@ def show(
         print(json.dumps({**facts, "splits": splits}, indent=2, ensure_ascii=False))
         return
     title = f"{chosen.name}: {made.kind.value}, {len(made.vocabulary):,} words in its vocabulary"
-    console.out.print(report.shown(title, parts), soft_wrap=False)
+    console.out.print(split_report.shown(title, parts), soft_wrap=False)

@@ -37,11 +37,11 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.pages.files import write_page
+    from archlang.pages.files import write_file
     from archlang.pages.inspection.inspection import inspect as look
     from archlang.pages.inspection.inspection import item_of, own_input
     from archlang.pages.inspection.page import inspection_page
-    from archlang.runs.runner import open_run
+    from archlang.runs.evaluation import open_run
 
     with warnings_said():
         opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))
@@ -54,7 +54,7 @@ def inspect(
             batch, title = item_of(opened, split, index), f"{split} {index}"
         found = look(opened, batch, title)
     if as_json:
-        print(json.dumps(found.described(), indent=2, ensure_ascii=False))
+        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
         return
     known = [one for one in found.answers if one.right is not None]
     for one in found.answers[:12]:
@@ -65,10 +65,10 @@ def inspect(
         right_ones = f", {sum(one.right is True for one in known)} right" if known else ""
         console.out.print(f"… {len(found.answers)} in all{right_ones}", markup=False)
     if png is not None:
-        from archlang.pages.reports.figures import save_panels
+        from archlang.pages.inspection.panel_images import save_panels
 
         for file in save_panels(found.panels, png):
             console.out.print(f"wrote {file}", markup=False)
     written = out if out is not None else run / "inspect.html"
-    write_page(written, inspection_page(found))
+    write_file(written, inspection_page(found))
     console.out.print(f"wrote {written}", markup=False)

@@ -31,25 +31,25 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
-    from archlang.pages.files import write_page
+    from archlang.pages.files import write_file
 
     if what.suffix == ".arch":
-        from archlang import compile as compiler
-        from archlang.pages.reports.table_page import TableReport
+        from archlang.pages.reports.table_report import TableReport
+        from archlang.plan.from_file import plan_table
 
-        plan = compiler.table(what, name, parse_sets(sets), chosen_seeds(seeds))
+        plan = plan_table(what, name, parse_sets(sets), chosen_seeds(seeds))
         folder = runs or Path("runs") / "tables" / plan.name
         found = TableReport.read(plan, folder, parse_sets(sets))
         console.out.print(found.terminal())
         place = out or folder / "report.html"
         text = None if no_page else found.html()
     else:
-        from archlang.pages.reports.run_page import RunReport
+        from archlang.pages.reports.run_report import RunReport
 
         one = RunReport.read(what)
         console.out.print(one.terminal())
         place = out or what / "report.html"
         text = None if no_page else one.html()
     if text is not None:
-        write_page(place, text)
+        write_file(place, text)
         console.out.print(f"wrote {place}", markup=False)

@@ -17,7 +17,7 @@ from archlang.cli.settings import parse_sets
 from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
 
 if TYPE_CHECKING:
-    from archlang.pages.reports.table import Report
+    from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
     from archlang.runs.table import TableRuns
 
@@ -101,12 +101,12 @@ def table(
 
     Example: archlang table recipes/papers/ndr/table1.arch --set train.steps=100 --seeds 2
     """
-    from archlang import compile as compiler
+    from archlang.plan.from_file import plan_table
 
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_ENDING:
         console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
-    plan = _only(compiler.table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
+    plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
@@ -255,14 +255,14 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> Report:
-    from archlang.pages.reports.table import Report
+def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
+    from archlang.pages.reports.result_table import ResultTable
 
     plan = runs.plan
-    return Report.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)
+    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)
 
 
-def _print(report: Report, form: str) -> None:
+def _print(report: ResultTable, form: str) -> None:
     if form == "terminal":
         console.out.print(report.terminal())
         for line in report.sentences():
@@ -271,7 +271,7 @@ def _print(report: Report, form: str) -> None:
         print(getattr(report, form)(), end="")
 
 
-def _write(report: Report, path: Path) -> None:
+def _write(report: ResultTable, path: Path) -> None:
     text = getattr(report, _BY_ENDING[path.suffix])()
     try:
         path.write_text(text, encoding="utf-8")

@@ -21,7 +21,7 @@ from archlang.cli.settings import parse_sets
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
-    from archlang.runs.runner import Outcome
+    from archlang.runs.evaluation import Outcome
 
 
 _PRECISIONS = ("32", "bf16", "16")
@@ -98,7 +98,7 @@ def train(
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             console.fail("a run is gone on with as it is", "give `--resume` and `--device` alone", code=2)
-        from archlang.record.run_folder import read_plan
+        from archlang.record.reading import read_plan
 
         plan, precision = read_plan(resume)
         folder = resume
@@ -111,13 +111,13 @@ def train(
     ask_for([plan], yes, console.err if as_json else console.out)
     # torch would tell each process that every weight of a model has had a gradient.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    from archlang.runs import runner
+    from archlang.runs import training
 
     shown = None if as_json or not _leads() else console.out
     if shown is not None:
         shown.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
     with warnings_said():
-        outcome = runner.train(
+        outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
             nodes=nodes or _started("GROUP_WORLD_SIZE"),
             track=track or (), compiled=compiled, graphs=graphs, console=shown,
@@ -151,14 +151,14 @@ def _started(name: str) -> int:
 
 def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
     """The point that the command line names."""
-    from archlang import compile as compiler
+    from archlang.plan.from_file import plan_recipe
 
     settings = parse_sets(sets)
     if steps is not None:
         settings["train.steps"] = str(steps)
     if seed is not None:
         settings["seed"] = str(seed)
-    return compiler.plan(file, recipe, settings)
+    return plan_recipe(file, recipe, settings)
 
 
 def _new_folder(place: Path) -> Path:
@@ -184,9 +184,12 @@ def warnings_said() -> Iterator[None]:
 
 
 def _described(outcome: Outcome) -> dict[str, object]:
+    from archlang.record.reading import read_record
+    from archlang.record.schemas import RESULTS, Results, json_value
+
     facts: dict[str, object] = {"folder": str(outcome.folder), "step": outcome.step, "stopped": outcome.stopped}
     if not outcome.stopped:
-        facts |= json.loads((outcome.folder / "results.json").read_text(encoding="utf-8"))
+        facts |= json_value(read_record(outcome.folder, RESULTS, Results))
     return facts
 
 
@@ -198,7 +201,7 @@ def _report(outcome: Outcome) -> None:
     )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
-    for other in outcome.others:
-        if other.costs:
-            console.out.print(cost_of_loss(other), markup=False)
+    for alternative in outcome.alternatives:
+        if alternative.is_worse:
+            console.out.print(cost_of_loss(alternative), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

@@ -49,9 +49,9 @@ def tune(
 
     Example: archlang tune my.arch --trials 30
     """
-    from archlang import compile as compiler
+    from archlang.plan.from_file import plan_search
 
-    search = compiler.search(file, recipe, parse_sets(sets))
+    search = plan_search(file, recipe, parse_sets(sets))
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table

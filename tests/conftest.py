@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from jaxtyping import install_import_hook
@@ -13,6 +14,10 @@ from archlang.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import verify
 
+if TYPE_CHECKING:
+    from archlang.backend import Architecture
+
+Compiled = Callable[..., "Architecture"]
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 pytest_plugins = ["tests.tiny_run"]
@@ -36,6 +41,22 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["ARCHLANG_CACHE"]
     else:
         os.environ["ARCHLANG_CACHE"] = before
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Compiled:
+    """Compiles a program given as text: `compiled(text, d=8)`."""
+
+    def make(text: str, *, model: str | None = None, plugins: bool = False, **statics: object) -> Architecture:
+        from archlang.compile import load  # imports the backend, so after the import hook
+
+        path = tmp_path / "program.arch"
+        path.write_text(text)
+        sizes: dict[str, object] = {"vocab": 11, "classes": 5, **statics}
+        known: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
+        return load(path, model, None, plugins=plugins, **known)
+
+    return make
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
-from archlang.compile import graph
+from archlang.compile import build, compile_graph
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
 from archlang.syntax.parser import parse, read
@@ -92,7 +91,7 @@ def test_the_checker_and_the_module_agree_on_every_shipped_model(file: Path, mod
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
     said = horizon(found, found.region.inputs[-1].name).sees_future
     assert sees_future(found) is said
 
@@ -101,7 +100,7 @@ def test_the_checker_and_the_module_agree_on_every_shipped_model(file: Path, mod
 def test_the_checker_and_the_module_agree_on_every_kind_of_loop(body: str, tmp_path: Path) -> None:
     file = tmp_path / "m.arch"
     file.write_text(f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    h = embed[d](x)\n{body}\n}}\n")
-    found = graph(file, statics={"vocab": 5})
+    found = compile_graph(file, statics={"vocab": 5})
     said = horizon(found, "x").sees_future
     if "chunks" in body and said:
         # The checker does not know where chunks end: it may refuse what only looks ahead within one.

@@ -12,7 +12,8 @@ import pytest
 
 import archlang
 from archlang.cli.main import main
-from archlang.compile import check, check_text, plan
+from archlang.plan.check import check, check_text
+from archlang.plan.from_file import plan_recipe
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,7 +59,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             continue
         command = shlex.split(line)
         if LONG.match(line):
-            (check if command[1] == "table" else plan)(command[2])
+            (check if command[1] == "table" else plan_recipe)(command[2])
             continue
         monkeypatch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as end:

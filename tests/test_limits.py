@@ -9,20 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
-from archlang.compile import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
-from archlang.elaborate.calls import _DEEPEST as DEEPEST_CALL
+from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
-from archlang.elaborate.regions import LARGEST as MOST_OPERATIONS
-from archlang.elaborate.regions import MOST_LOOP_STEPS
+from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.elaborate.signature import LARGEST_SIZE
 from archlang.names.resolve import MOST_USES
+from archlang.plan import check as check_module
 from archlang.plan import grid as points
+from archlang.plan.check import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.plan.grid import MOST_POINTS
-from archlang.plan.recipe import MOST_VARIED
+from archlang.plan.variations import MOST_VARIED
 from archlang.syntax.builders import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import LONGEST_WORD, MOST_WORDS
@@ -162,7 +161,7 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
             budgets.append(budget)
             yield budget
 
-    monkeypatch.setattr(compiler, "limited", noted)
+    monkeypatch.setattr(check_module, "limited", noted)
     text = MODEL + recipe("    vary model.d in 1..20")
     assert check_text(text) == check_text(text) == ()
     first, first_points, second, second_points = budgets
@@ -256,7 +255,7 @@ def test_every_setting_of_a_large_table_names_a_static() -> None:
 
 
 def test_where_work_runs_out_between_points_the_rest_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "MOST_STEPS_WITH_POINTS", 3_000)
+    monkeypatch.setattr(check_module, "MOST_STEPS_WITH_POINTS", 3_000)
     found = only(MODEL + recipe("    vary model.d in 1..20"))
     assert found.code == "W0202"
 

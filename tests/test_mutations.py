@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import archlang
-from archlang.compile import check_text
 from archlang.diagnostics.render import plain
+from archlang.plan.check import check_text
 
 ROOT = Path(archlang.__file__).parent
 TOKEN = re.compile(r"\s+|\w+|[^\w\s]")

@@ -86,6 +86,8 @@ def test_every_file_that_is_read_at_run_time_is_installed(wheel: zipfile.ZipFile
         *(ROOT / "archlang").glob("*/*.lark"),
         *(ROOT / "archlang").glob("*/*.tsv"),
         *(ROOT / "archlang" / "diagnostics" / "pages").glob("*.md"),
+        *(ROOT / "archlang" / "pages" / "assets").iterdir(),
+        *(ROOT / "archlang" / "pages" / "templates").iterdir(),
         ROOT / "archlang" / "py.typed",
     ]
     names = set()
@@ -107,7 +109,7 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
 
 def test_a_wheel_has_no_tests_and_no_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
-    assert endings == {".arch", ".css", ".js", ".lark", ".md", ".py", ".tsv", ".typed"}
+    assert endings == {".arch", ".css", ".html", ".js", ".lark", ".md", ".py", ".svg", ".tsv", ".typed"}
     assert not [name for name in wheel.namelist() if "test" in name]
 
 

@@ -1,9 +1,6 @@
-"""Graph to module."""
+"""From an optimized graph to a module."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
-from dataclasses import replace
 
 from torch import nn
 
@@ -16,36 +13,32 @@ from archlang.backend.lower.regions import lower
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.joined_linear import Join
 from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack, find
+from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.graph.layout import has_halting_positions
-from archlang.graph.prune import normalize
-from archlang.passes import optimize
 
 
-def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ()) -> Architecture:
-    """The module of a model. Only Python of `archlang.blocks` is imported, unless `plugins` allows all that the graph
-    names. `without` names passes that are left out.
+def build_module(graph: Graph, *, plugins: bool = False, ahead: bool = True) -> Architecture:
+    """The module of an optimized graph. `plugins` allows Python outside of `archlang.blocks`, which is then imported.
+    Unless `ahead`, scans compute chunk by chunk.
 
     Raises:
-        BuildError: sizes are not known, or a block's Python is not allowed or not there."""
+        BuildError: a size is unknown, or a block's Python is missing or not allowed."""
     # Features must be numbers now; lengths stay open.
     if unknown := graph.unknown_sizes():
         raise mistakes.unknown_sizes(graph.name, unknown)
-    # Passes change no weights: all that the model has are there, also those that a pass has made needless.
-    instances = normalize(graph).instances
-    optimized = replace(optimize(graph, without), instances=instances)
-    program = lower(optimized, ahead="ahead" not in without)
+    program = lower(graph, ahead=ahead)
     architecture = Architecture(program)
-    plant(architecture, optimized, plugins=plugins)
-    _attach(architecture, program.code, optimized)
+    plant(architecture, graph, plugins=plugins)
+    _attach(architecture, program.code, graph)
     return architecture
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
     """Gives the module that runs some code the loops and joins in it, as plain attributes: they own no weights."""
     for join in code.joins:
-        paths = tuple(f"{relative(path, join.scope)}.{name}" for path, name in join.node.maps)
-        widths = [kind.feature for kind in join.node.types]
+        paths = tuple(f"{relative(path, join.scope)}.{name}" for path, name in join.maps)
+        widths = [kind.feature for kind in join.types]
         sizes = tuple(width.constant for width in widths if width is not None and width.constant is not None)
         owner.__dict__[join.name] = Join(owner, paths, sizes)
     for loop in code.loops:
@@ -60,15 +53,15 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
     halves = None
     if loop.split is not None:
         halves = Halves(loop.split.head.function, loop.split.rest.function, loop.split.reads)
-    match node.op:
-        case "repeat":
-            return Repeat(owner, body, _int(node, "count"), len(node.types), extras, halves)
-        case "stack":
-            path = relative(str(node.attributes["path"]), loop.scope)
-            return Stack(owner, body, path, len(node.types), extras, halves)
-        case "scan":
-            return Scan(owner, body, _int(node, "carried"), node.attributes["emits"] is True, extras, halves)
-    instance = graph.instances[str(node.attributes["instance"])]
+    match node.operation:
+        case operations.Repeat(count=count):
+            return Repeat(owner, body, count, len(node.types), extras, halves)
+        case operations.Stack(path=path):
+            return Stack(owner, body, relative(path, loop.scope), len(node.types), extras, halves)
+        case operations.Scan(carried=carried, emits=emits):
+            return Scan(owner, body, carried, emits, extras, halves)
+    assert isinstance(node.operation, operations.Halting)
+    instance = graph.instances[node.operation.instance]
     path = relative(instance.path, loop.scope)
     block = find(owner, path.split("."))
     if not isinstance(block, HaltingBlock):
@@ -77,9 +70,9 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
         owner,
         body,
         path,
-        limit=_int(node, "limit"),
-        halted=_int(node, "state"),
-        mixture=node.attributes["mixture"] is True,
+        limit=node.operation.limit,
+        halted=node.operation.state,
+        mixture=node.operation.mixture,
         # The vocabulary is a size of tokens, but no axis.
         ranks=tuple(1 + len(kind.dims) - (kind.name == "tokens") for kind in node.types),
         along=tuple(has_halting_positions(node, index) for index in range(len(node.types))),
@@ -92,11 +85,4 @@ def _runtime(owner: nn.Module, loop: Loop, graph: Graph) -> Repeat | Stack | Hal
 
 def _is_mixing(node: Node, graph: Graph) -> bool:
     """Whether a node computes something of one sample from another one."""
-    path = node.attributes.get("instance")
-    return isinstance(path, str) and "batch" in graph.instances[path].caveats
-
-
-def _int(node: Node, name: str) -> int:
-    value = node.attributes[name]
-    assert isinstance(value, int)
-    return value
+    return node.instance is not None and "batch" in graph.instances[node.instance].caveats

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from archlang import compile as compiler
 from archlang.contracts import mistakes
 from archlang.diagnostics import ProgramError
 from archlang.names import library
 from archlang.names.resolve import Declaration, Loader, prelude
+from archlang.plan.check import check
 from archlang.syntax.tree import Extern
 
 
@@ -28,7 +28,7 @@ def program_blocks(path: str | Path, names: Sequence[str] = ()) -> list[Declarat
     Raises:
         ProgramError: the program has mistakes.
         ContractError: it has no such block, or none at all."""
-    errors = [found for found in compiler.check(path) if found.is_error]
+    errors = [found for found in check(path) if found.is_error]
     if errors:
         raise ProgramError(errors)
     own = Loader().load(path).own

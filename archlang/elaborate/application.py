@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import is_limited
 from archlang.elaborate import mistakes
-from archlang.elaborate.frame import Flow
+from archlang.elaborate.facts import Facts
+from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.signature import LARGEST_SIZE, Binding
 from archlang.graph.graph import Instance
 from archlang.names.values import (
@@ -70,6 +72,11 @@ class Applied:
             unknown=self._unknown(item),
             caveats=self._caveats(item),
         )
+        if not is_limited():  # a check needs no facts
+            facts = Facts(self.binding, item)
+            instance = replace(
+                instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()
+            )
         return kind, instance
 
     def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:

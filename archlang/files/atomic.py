@@ -42,8 +42,8 @@ def atomic_folder(destination: Path, *, overwrite: bool = True, durable: bool = 
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_atomically(destination: Path, text: str, *, durable: bool = True) -> None:
-    """Writes a UTF-8 text file, which keeps the permissions of the file that it replaces.
+def write_atomically(destination: Path, content: str | bytes, *, durable: bool = True) -> None:
+    """Writes bytes, or text as UTF-8, to a file, which keeps the permissions of the file that it replaces.
 
     Args:
         durable: Flush to disk before renaming. Caches that verify their content can skip the flush.
@@ -52,7 +52,7 @@ def write_atomically(destination: Path, text: str, *, durable: bool = True) -> N
         OSError: The file cannot be written; an existing destination is unchanged."""
     unfinished = _temporary(destination)
     try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
         with suppress(FileNotFoundError):
             unfinished.chmod(destination.stat().st_mode)
         if durable:

@@ -1,5 +1,5 @@
 """The typed graph."""
 
-from archlang.graph.graph import ARITHMETIC, LOOPS, OPERATIONS, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import Graph, Input, Instance, Node, Region
 
-__all__ = ["ARITHMETIC", "LOOPS", "OPERATIONS", "Graph", "Input", "Instance", "Node", "Region"]
+__all__ = ["Graph", "Input", "Instance", "Node", "Region"]

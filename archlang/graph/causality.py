@@ -9,6 +9,7 @@ from enum import Enum
 from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.layout import has_halting_positions, is_idle, layout
+from archlang.graph.operations import Apply, Call, Halting, Join, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, join_all
 
@@ -74,19 +75,22 @@ class _Analysis:
 
     def looks_ahead(self, node: Node) -> bool:
         """Whether a call makes something that sees the future of causal arguments."""
-        return node.op == "call" and self._call(node, [CAUSAL] * len(node.arguments), 0).sees_future
+        return (
+            isinstance(node.operation, Call)
+            and self._call(node, node.operation, [CAUSAL] * len(node.arguments), 0).sees_future
+        )
 
     def reason(self, node: Node) -> Reason:
         """Why a node looks ahead."""
-        if node.op == "halting":
-            instance = self._instances[str(node.attributes["instance"])]
+        if isinstance(node.operation, Halting):
+            instance = self._instances[node.operation.instance]
             by_itself = instance.per_position and instance.reads[:1] != ("full",)
             return Reason.MOVES_FOR_OTHERS if by_itself else Reason.HALTS_BY_ALL
-        if node.op == "scan":
+        if isinstance(node.operation, Scan):
             return Reason.ENDS_WITH_THE_LAST
-        if not self.looks_ahead(node):
+        if not isinstance(node.operation, Call) or not self.looks_ahead(node):
             return Reason.READS_FROM_OUTSIDE
-        reads = self._instances[str(node.attributes["instance"])].reads
+        reads = self._instances[node.operation.instance].reads
         return Reason.READS_ALL if "full" in reads or not reads else Reason.READS_FROM_THE_END
 
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
@@ -96,21 +100,21 @@ class _Analysis:
         results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
             arguments = [self.known[source] for source in node.inputs]
-            match node.op:
-                case "part":
-                    results = [results_of[node.inputs[0]][_int(node, "index")]]
-                case "join":
+            match node.operation:
+                case Part(index=index):
+                    results = [results_of[node.inputs[0]][index]]
+                case Join():
                     results = arguments * len(node.types)
-                case "call":
-                    results = [self._call(node, arguments, depth)]
-                case "apply":
+                case Call():
+                    results = [self._call(node, node.operation, arguments, depth)]
+                case Apply():
                     results = self._region(node.regions[0], arguments, depth)
-                case "repeat" | "stack":
+                case Repeat() | Stack():
                     results = self._repeat(node, arguments, depth)
-                case "halting":
-                    results = self._halting(node, arguments, depth)
-                case "scan":
-                    results = self._scan(node, arguments, depth)
+                case Halting():
+                    results = self._halting(node, node.operation, arguments, depth)
+                case Scan():
+                    results = self._scan(node, node.operation, arguments, depth)
                 case _:
                     results = [join_all(arguments, depth)]
             results_of[node.id] = results
@@ -119,8 +123,8 @@ class _Analysis:
             self.known[node.id] = join_all(results, depth)
         return [self.known[result] for result in region.results]
 
-    def _call(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
-        reads = self._instances[str(node.attributes["instance"])].reads or ("full",) * len(node.arguments)
+    def _call(self, node: Node, call: Call, arguments: Sequence[Horizon], depth: int) -> Horizon:
+        reads = self._instances[call.instance].reads or ("full",) * len(node.arguments)
         result = node.types[0]
         parts = []
         # A product of an argument, which a call may be given too, depends on what the argument does.
@@ -143,17 +147,17 @@ class _Analysis:
         states, captured = list(arguments[:count]), arguments[count:]
         return _fixed(states, depth, lambda states: self._region(node.regions[0], [*states, *captured], depth))
 
-    def _halting(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
-        count, halted = len(node.types), _int(node, "state")
+    def _halting(self, node: Node, halting: Halting, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
+        count, halted = len(node.types), halting.state
         if is_idle(node):
             return list(arguments[:count])
         captured = arguments[count:]
-        instance = self._instances[str(node.attributes["instance"])]
+        instance = self._instances[halting.instance]
         # A block that gives one probability for the sample decides for all positions at once.
         manner = Manner(instance.reads[0]) if instance.reads and instance.per_position else Manner.FULL
 
         def step(states: list[Horizon]) -> list[Horizon]:
-            mixture = [states[halted]] if node.attributes["mixture"] else []
+            mixture = [states[halted]] if halting.mixture else []
             moved = self._region(node.regions[0], [*states, *mixture, *captured], depth)
             decided = states[halted].join(moved[halted], depth).read(manner, depth)
             anywhere = decided.read(Manner.FULL, depth)
@@ -164,8 +168,8 @@ class _Analysis:
 
         return _fixed(list(arguments[:count]), depth, step)
 
-    def _scan(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
-        (body,), carried = node.regions, _int(node, "carried")
+    def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
+        (body,), carried = node.regions, scan.carried
         cut, *initial = arguments[: 1 + carried]
         captured = [value.enter(depth) for value in arguments[1 + carried :]]
 
@@ -214,8 +218,8 @@ class _Trace:
         path: list[Node] = []
         while value not in inputs:
             node, index = nodes[value], 0
-            if node.op == "part":
-                node, index = nodes[node.inputs[0]], _int(node, "index")
+            if isinstance(node.operation, Part):
+                index, node = node.operation.index, nodes[node.inputs[0]]
             path.append(node)
             if is_idle(node):
                 value = node.inputs[index]
@@ -236,7 +240,8 @@ class _Trace:
         """The path inside of a loop or a block to its result of this number, and the number of the input of `node`
         through which the future comes in."""
         (body,) = node.regions
-        shape = layout(node) if node.op != "apply" else None
+        shape = None if isinstance(node.operation, Apply) else layout(node)
+        halted = node.operation.state if isinstance(node.operation, Halting) else None
         states = set() if shape is None else {value.id for value in body.inputs[shape.inner : shape.inner_captured]}
         tried: set[int] = set()
         path: list[Node] = []
@@ -244,8 +249,8 @@ class _Trace:
             tried.add(index)
             if not self.known[body.results[index]].sees_future:
                 # The loop itself makes it depend on more: on when others halt, or on the last chunk.
-                if node.op == "halting" and index != _int(node, "state"):
-                    index = _int(node, "state")
+                if halted is not None and index != halted:
+                    index = halted
                     continue
                 return [], self._initial(node, index)
             path, source = self.back(body, body.results[index], states)
@@ -260,10 +265,11 @@ class _Trace:
             if source < shape.inner:
                 return [], 0
             # A state, or the mixture of the halted one.
-            index = source - shape.inner if source < shape.inner + shape.states else _int(node, "state")
+            state = source - shape.inner
+            index = halted if halted is not None and state >= shape.states else state
             if (outer_state := self._initial(node, index)) is not None:
                 return [], outer_state
-            if node.op == "scan" and self.known[node.inputs[shape.outer + index]].is_of_position:
+            if isinstance(node.operation, Scan) and self.known[node.inputs[shape.outer + index]].is_of_position:
                 return path, None  # read from a chunk, as above
         # The states see the future because a node of the body looks ahead in each step.
         first = next((place for place, inner in enumerate(path) if self.analysis.looks_ahead(inner)), len(path))
@@ -272,13 +278,7 @@ class _Trace:
     def _initial(self, node: Node, index: int) -> int | None:
         """The number of the input of a loop that is the initial value of a state, if that sees the future."""
         shape = layout(node)
-        if node.op == "apply" or index >= shape.states:
+        if isinstance(node.operation, Apply) or index >= shape.states:
             return None
         outer = shape.outer + index
         return outer if self.known[node.inputs[outer]].sees_future else None
-
-
-def _int(node: Node, name: str) -> int:
-    value = node.attributes[name]
-    assert isinstance(value, int)
-    return value

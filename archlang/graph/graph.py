@@ -6,28 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
+from archlang.graph.operations import Call, Halting, Operation
 from archlang.source import Span
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 
-# What a node's `op` can be.
-#   call     one extern block applied: attributes instance; given, if its last inputs are products of a join: the names
-#            of the block's maps whose they are
-#   join     linear maps of one value, a result each: attributes maps ("instance.map", …)
-#   apply    a composed block applied, until it is inlined: attributes block, path; regions (body,)
-#   add subtract multiply divide negate   elementwise on tensors of one type, or with a `number`
-#   number   a literal: attributes value
-#   repeat   attributes count; regions (body,): states move count times, one set of weights
-#   stack    attributes count, path; regions (body,): the same with own weights each step
-#   halting  attributes limit, instance, state (index), mixture (bool); regions (body,)
-#   scan     attributes carried (how many), emits (bool); regions (body,)
-#   part     one of the results of a node with several: attributes index
 NUMBER = Type("number")
-ARITHMETIC = ("add", "subtract", "multiply", "divide", "negate")
-LOOPS = ("repeat", "stack", "halting", "scan")
-# Those whose steps share their weights.
-SHARED = ("repeat", "halting", "scan")
-OPERATIONS = ("call", "join", "apply", "number", "part", *ARITHMETIC, *LOOPS)
 
 
 @dataclass(frozen=True)
@@ -38,12 +22,11 @@ class Node:
     `name` is the user's name for the value, if it has one."""
 
     id: str
-    op: str
+    operation: Operation
     inputs: tuple[str, ...]
     types: tuple[Type, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
     name: str = ""
-    attributes: Mapping[str, StaticValue] = field(default_factory=dict)
     regions: tuple[Region, ...] = ()
 
     @property
@@ -53,23 +36,20 @@ class Node:
         return only
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """The names of the products that a call is given behind its arguments."""
-        given = self.attributes.get("given", ())
-        assert isinstance(given, tuple)
-        return tuple(map(str, given))
+    def instance(self) -> str | None:
+        """The path of the instance that a call applies, or that a loop halts by; None for every other operation."""
+        match self.operation:
+            case Call(instance=path) | Halting(instance=path):
+                return path
+        return None
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The inputs that a block's signature has: all but the products."""
-        return self.inputs[: len(self.inputs) - len(self.given)]
-
-    @property
-    def maps(self) -> tuple[tuple[str, str], ...]:
-        """The linear maps of a join: the path of each one's instance, and its name there."""
-        maps = self.attributes.get("maps", ())
-        assert isinstance(maps, tuple)
-        return tuple((path, name) for path, _, name in (str(one).rpartition(".") for one in maps))
+        """The inputs that the signature of a call's block names: all but the products."""
+        match self.operation:
+            case Call(products=products) if products:
+                return self.inputs[: -len(products)]
+        return self.inputs
 
 
 @dataclass(frozen=True)
@@ -118,7 +98,9 @@ class Instance:
     the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
     the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
     keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
-    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names."""
+    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names.
+    `even` is the number of the equally long parts that the block cuts a sequence into, 0 for as few as the size of a
+    part allows; None if all parts but the last have the size that the type says."""
 
     path: str
     block: str
@@ -137,6 +119,7 @@ class Instance:
     costs: Costs = UNKNOWN
     maps: tuple[LinearMap, ...] = ()
     records: tuple[Record, ...] = ()
+    even: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Apply, Part
 from archlang.graph.rename import rename, rename_inputs
 
 
@@ -19,7 +20,7 @@ def _dissolve(region: Region) -> Region:
     applied: dict[str, tuple[str, ...]] = {}  # the results of each dissolved node
     for original in region.nodes:
         node = rename_inputs(original, names)
-        if node.op == "apply":
+        if isinstance(node.operation, Apply):
             body = _dissolve(node.regions[0])
             inner = dict(zip((value.id for value in body.inputs), node.inputs, strict=True))
             results = rename(body.results, inner)
@@ -30,10 +31,8 @@ def _dissolve(region: Region) -> Region:
             applied[node.id] = results
             if len(results) == 1:
                 names[node.id] = results[0]
-        elif node.op == "part" and node.inputs[0] in applied:
-            index = node.attributes["index"]
-            assert isinstance(index, int)
-            names[node.id] = applied[node.inputs[0]][index]
+        elif isinstance(node.operation, Part) and node.inputs[0] in applied:
+            names[node.id] = applied[node.inputs[0]][node.operation.index]
         else:
             nodes.append(replace(node, regions=tuple(map(_dissolve, node.regions))) if node.regions else node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.graph.graph import Node
+from archlang.graph.operations import Halting, Scan, step_limit
 
 
 @dataclass(frozen=True)
@@ -21,22 +22,22 @@ class Layout:
 
 def layout(node: Node) -> Layout:
     """The layout of a loop."""
-    if node.op == "scan":
-        carried = node.attributes["carried"]
-        assert isinstance(carried, int)
-        return Layout(carried, 1, 1, 1 + carried, 1 + carried)
     states = len(node.types)
-    mixture = node.op == "halting" and node.attributes["mixture"] is True
-    return Layout(states, 0, 0, states, states + mixture)
+    match node.operation:
+        case Scan(carried=carried):
+            return Layout(carried, 1, 1, 1 + carried, 1 + carried)
+        case Halting(mixture=True):
+            return Layout(states, 0, 0, states, states + 1)
+    return Layout(states, 0, 0, states, states)
 
 
 def is_idle(node: Node) -> bool:
     """Whether a node is a loop that takes no step: its states keep their values."""
-    return node.attributes.get("count", node.attributes.get("limit")) == 0
+    return step_limit(node.operation) == 0
 
 
 def has_halting_positions(loop: Node, state: int) -> bool:
     """Whether a state of a halting loop has the positions of the state that halts, and so moves where that does."""
-    halted = loop.attributes["state"]
-    assert isinstance(halted, int)
+    assert isinstance(loop.operation, Halting)
+    halted = loop.operation.state
     return loop.types[state].lengths[:1] == loop.types[halted].lengths[:1] != ()

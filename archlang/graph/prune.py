@@ -10,9 +10,10 @@ from itertools import compress
 
 import networkx as nx
 
-from archlang.graph.graph import LOOPS, Graph, Instance, Node, Region
+from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
 from archlang.graph.layout import is_idle, layout
+from archlang.graph.operations import Halting, Join, Loop, Part, Scan
 from archlang.graph.references import held
 from archlang.graph.rename import rename, rename_inputs
 
@@ -42,8 +43,8 @@ def _skip_idle(region: Region) -> Region:
             results[node.id] = node.inputs[: len(node.types)]
             if len(node.types) == 1:
                 names[node.id] = node.inputs[0]
-        elif node.op == "part" and node.inputs[0] in results:
-            names[node.id] = results[node.inputs[0]][_index(node)]
+        elif isinstance(node.operation, Part) and node.inputs[0] in results:
+            names[node.id] = results[node.inputs[0]][node.operation.index]
         else:
             nodes.append(replace(node, regions=tuple(map(_skip_idle, node.regions))) if node.regions else node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
@@ -63,38 +64,30 @@ def _prune(region: Region) -> Region:
     kept: list[Node] = []
     moved: dict[str, list[int]] = {}  # which results a shrunken loop or join still has
     for node in reversed(region.nodes):
-        if node.op == "part":
+        if isinstance(node.operation, Part):
             if node.id in wanted:
-                parts.setdefault(node.inputs[0], set()).add(_index(node))
+                parts.setdefault(node.inputs[0], set()).add(node.operation.index)
                 kept.append(node)
             continue
         used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in wanted else set()
         if not used:
             continue
-        if node.op in LOOPS:
-            node, moved[node.id] = _shrink(node, used)
-        elif node.op == "join":
-            node, moved[node.id] = _narrow(node, used)
+        if isinstance(node.operation, Loop):
+            node, moved[node.id] = _shrink(node, node.operation, used)
+        elif isinstance(node.operation, Join):
+            node, moved[node.id] = _narrow(node, node.operation, used)
         wanted.update(node.inputs)
         kept.append(node)
     return _renumber(replace(region, nodes=tuple(reversed(kept))), moved)
 
 
-def _index(part: Node) -> int:
-    index = part.attributes["index"]
-    assert isinstance(index, int)
-    return index
-
-
-def _shrink(loop: Node, used: set[int]) -> tuple[Node, list[int]]:
+def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:
     """A loop with only what its used results need, and which of its results those are."""
     shape, body = layout(loop), loop.regions[0]
-    attributes = dict(loop.attributes)
-    emits = loop.op == "scan" and shape.states in used
+    emits = isinstance(operation, Scan) and shape.states in used
     live = {index for index in used if index < shape.states}
-    halted = attributes.get("state")
-    if isinstance(halted, int):
-        live.add(halted)
+    if isinstance(operation, Halting):
+        live.add(operation.state)
     while True:  # a live state may read another, which is live then
         results = [index for index in range(len(body.results)) if index in live or (emits and index == shape.states)]
         pruned = _prune(replace(body, results=tuple(body.results[index] for index in results)))
@@ -106,30 +99,28 @@ def _shrink(loop: Node, used: set[int]) -> tuple[Node, list[int]]:
     captured = [value.id in read for value in body.inputs[shape.inner_captured :]]
     states = [index in live for index in range(shape.states)]
     mixture = [value.id in read for value in body.inputs[shape.states : shape.inner_captured]]
-    if loop.op == "scan":
-        attributes.update(carried=len(live), emits=emits)
-        outside, inside = [True, *states, *captured], [True, *states, *captured]
-    else:
-        outside, inside = [*states, *captured], [*states, *mixture, *captured]
-    if isinstance(halted, int):
-        attributes.update(state=sorted(live).index(halted), mixture=any(mixture))
+    outside, inside = [*states, *captured], [*states, *mixture, *captured]
+    match operation:
+        case Scan():
+            operation = Scan(len(live), emits)
+            outside = inside = [True, *states, *captured]
+        case Halting(state=halted):
+            operation = replace(operation, state=sorted(live).index(halted), mixture=any(mixture))
     shrunken = replace(
         loop,
+        operation=operation,
         inputs=tuple(compress(loop.inputs, outside)),
         types=tuple(loop.types[index] for index in results),
-        attributes=attributes,
         regions=(replace(pruned, inputs=tuple(compress(body.inputs, inside))),),
     )
     return shrunken, results
 
 
-def _narrow(join: Node, used: set[int]) -> tuple[Node, list[int]]:
+def _narrow(join: Node, operation: Join, used: set[int]) -> tuple[Node, list[int]]:
     """A join with only the maps whose products are used, and which those are."""
     results = sorted(used)
-    maps = join.attributes["maps"]
-    assert isinstance(maps, tuple)
     types = tuple(join.types[index] for index in results)
-    return replace(join, types=types, attributes={"maps": tuple(maps[index] for index in results)}), results
+    return replace(join, types=types, operation=Join(tuple(operation.maps[index] for index in results))), results
 
 
 def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
@@ -140,13 +131,13 @@ def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
     for original in region.nodes:
         node = rename_inputs(original, names)
         places[node.id] = len(nodes)
-        if node.op == "part" and (results := moved.get(node.inputs[0])) is not None:
+        if isinstance(node.operation, Part) and (results := moved.get(node.inputs[0])) is not None:
             loop = nodes[places[node.inputs[0]]]
             if len(results) == 1:
                 names[node.id] = loop.id
                 nodes[places[loop.id]] = replace(loop, name=loop.name or node.name)
                 continue
-            node = replace(node, attributes={"index": results.index(_index(node))})
+            node = replace(node, operation=Part(results.index(node.operation.index)))
         nodes.append(node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
@@ -156,5 +147,5 @@ def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> set[
     holds: nx.DiGraph[str] = nx.DiGraph()
     holds.add_nodes_from(instances)
     holds.add_edges_from((path, other) for path, one in instances.items() for other in held(one.statics.values()))
-    used = {path for node in region.walk() if isinstance(path := node.attributes.get("instance"), str)}
+    used = {node.instance for node in region.walk() if node.instance is not None}
     return used.union(*(nx.descendants(holds, path) for path in used))

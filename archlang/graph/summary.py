@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from archlang.graph.costs import flops, parameters
-from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
+from archlang.graph.facts import POSITIONS
+from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Arithmetic, Call, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
 
@@ -92,28 +93,29 @@ class _Counter:
 
     def node(self, node: Node, given: list[Type], made: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
         cost = Cost()
-        limit = node.attributes.get("limit", node.attributes.get("count", 1))
-        times = int(limit) if isinstance(limit, int) else 1
-        if node.op in ("repeat", "halting") and self.depth is not None:
+        limit = step_limit(node.operation)
+        times = 1 if limit is None else limit
+        if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
-        if node.op in ("call", *ARITHMETIC):
+        if isinstance(node.operation, Call | Arithmetic):
             cost = Cost(values=_count(node.type, lengths))
-        if node.op in ("call", "halting"):
-            cost += self.call(node, given[:1] if node.op == "halting" else given, lengths).times(
-                times if node.op == "halting" else 1
-            )
+        match node.operation:
+            case Call(instance=path):
+                cost += self.call(path, given, lengths)
+            case Halting(instance=path, state=state):
+                cost += self.call(path, [given[state]], lengths).times(times)
         if not node.regions:
             return cost
         (body,) = node.regions
-        if node.op != "scan":
+        if not isinstance(node.operation, Scan):
             before = self.stacked, self.around
-            self.stacked *= times if node.op == "stack" else 1
+            self.stacked *= times if isinstance(node.operation, Stack) else 1
             self.around *= times
             inner = self.region(body, lengths)
             self.stacked, self.around = before
             return cost + inner.times(times)
         whole = _size(given[0].dims[0], lengths)
-        size = self.chunk(made.get(node.inputs[0]), whole)
+        size = self.chunk(made.get(node.inputs[0]), given[0].part, whole)
         name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(whole, size)
         once = self.around
@@ -122,25 +124,23 @@ class _Counter:
         self.around = once
         return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
 
-    def chunk(self, cut: Node | None, whole: int) -> int:
-        """How many positions a chunk has."""
-        if cut is None or cut.op != "call":
-            return max(1, whole)
-        statics = self.graph.instances[str(cut.attributes["instance"])].statics
-        size, count = statics.get("size"), statics.get("count")
-        if isinstance(size, int) and size:
-            return size if statics.get("balanced") is not True else -(-whole // max(1, -(-whole // size)))
-        return max(1, -(-whole // count)) if isinstance(count, int) and count else max(1, whole)
+    def chunk(self, cut: Node | None, part: Dim | None, whole: int) -> int:
+        """How many positions a chunk has, where `part` is the largest size that its type allows."""
+        size = (part and part.constant) or 0
+        even = self.graph.instances[cut.instance].even if cut is not None and cut.instance is not None else None
+        if even is not None:
+            parts = even or (-(-whole // size) if size else 1)
+            size = -(-whole // max(1, parts))
+        return max(1, size or whole)
 
-    def call(self, node: Node, given: list[Type], lengths: Mapping[str, int]) -> Cost:
-        instance = self.graph.instances[str(node.attributes["instance"])]
+    def call(self, path: str, given: list[Type], lengths: Mapping[str, int]) -> Cost:
+        instance = self.graph.instances[path]
         self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
-        rows = [prod(_size(dim, lengths) for dim in kind.lengths) for kind in given]
-        rows = [*rows, *[1, 1]][: max(2, len(rows))] if len(rows) != 1 else [rows[0], rows[0]]
-        feature = node.type.feature if node.op == "call" else None
-        result = None if feature is None else feature.constant
-        count = parameters(instance, result)
-        work = flops(instance, rows[0], rows[1], result)
+        sizes = {POSITIONS: prod(_size(dim, lengths) for dim in given[0].lengths) if given else 1}
+        for axes, kind in zip(instance.axes, given, strict=False):
+            sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
+        count = instance.costs.parameters
+        work = None if instance.costs.flops is None else _size(instance.costs.flops, sizes)
         self.weights[instance.path] = count or 0
         if count is None:
             self.unknown.add(instance.block)

@@ -5,21 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
+from typing import Any, get_origin, get_type_hints
 
 from lark import Lark, Token, Transformer, v_args
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
 from archlang.graph.facts import QUANTITIES, UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
+from archlang.graph.operations import (
+    Apply,
+    Arithmetic,
+    Call,
+    Halting,
+    Join,
+    Literal,
+    MapPath,
+    Operation,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+)
 from archlang.source import Source, Span
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 _BARE = re.compile(r"[A-Za-z_][\w.]*")
 _NOT_BARE = ("true", "false", "inf", "nan")
+_OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
+    operation.mnemonic: operation
+    for operation in (*Arithmetic, Call, Join, Apply, Literal, Part, Repeat, Stack, Halting, Scan)
+}
 
 
 def print_graph(graph: Graph) -> str:
@@ -51,6 +70,8 @@ def _instance(instance: Instance) -> str:
         text += f" maps ({', '.join(f'{one.name}({one.input}) = {one.width}' for one in instance.maps)})"
     if instance.records:
         text += f" records ({', '.join(map(_record, instance.records))})"
+    if instance.even is not None:
+        text += f" even {instance.even}"
     text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
     return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
 
@@ -80,16 +101,54 @@ def _label(identity: str, name: str) -> str:
 
 
 def _node(node: Node, indent: str) -> Iterator[str]:
-    attributes = dict(node.attributes)
-    instance = attributes.pop("instance", None)
-    path = f" @{instance}" if isinstance(instance, str) else ""
+    attributes = _attributes_of(node.operation)
+    path = f" @{attributes.pop('instance')}" if "instance" in attributes else ""
     types = ", ".join(map(str, node.types)) or "()"
-    head = f"{indent}{_label(node.id, node.name)}: {types} = {node.op}{path}{_attributes(attributes)}"
+    head = f"{indent}{_label(node.id, node.name)}: {types} = {node.operation.mnemonic}{path}{_attributes(attributes)}"
     head += f"({', '.join(node.inputs)})"
     for index, region in enumerate(node.regions):
         yield ("} {" if index else f"{head} {{") + ("" if index else _origin(node.span))
         yield from _region(region, indent + "    ")
     yield f"{indent}}}" if node.regions else head + _origin(node.span)
+
+
+def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
+    """The facts of an operation by their names in the text."""
+    match operation:
+        case Arithmetic():
+            return {}
+        case Call(instance=instance, products=products):
+            return {"instance": instance, **({"given": products} if products else {})}
+        case Join(maps=maps):
+            return {"maps": tuple(map(str, maps))}
+    return {fact.name: getattr(operation, fact.name) for fact in fields(operation)}
+
+
+def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operation:
+    """The operation of this name with these facts.
+
+    Raises:
+        ValueError: there is no such operation, or these are not its facts."""
+    if mnemonic not in _OPERATIONS:
+        raise ValueError(f"graph text: {mnemonic} is no operation")
+    operation = _OPERATIONS[mnemonic]
+    facts = dict(attributes)
+    if operation is Call:
+        facts["products"] = facts.pop("given", ())
+    expected = [] if isinstance(operation, Arithmetic) else [fact.name for fact in fields(operation)]
+    if sorted(facts) != sorted(expected):
+        raise ValueError(f"graph text: {mnemonic} has attributes {sorted(facts)}, not {sorted(expected)}")
+    if isinstance(operation, Arithmetic):
+        return operation
+    types = get_type_hints(operation)
+    for name, value in facts.items():
+        kind = tuple if get_origin(types[name]) is tuple else types[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError(f"graph text: {mnemonic} has {name} = {value!r}")
+    if isinstance(maps := facts.get("maps"), tuple):
+        facts["maps"] = tuple(MapPath(*str(path).rpartition(".")[::2]) for path in maps)
+    made: Operation = operation(**facts)
+    return made
 
 
 def _attributes(attributes: Mapping[str, StaticValue]) -> str:
@@ -120,7 +179,10 @@ def parse_graph(text: str) -> Graph:
         tree = _grammar().parse(text)
     except UnexpectedInput as error:
         raise ValueError(f"graph text, line {error.line}:\n{error.get_context(text)}") from None
-    return _Build(Source("<graph>", text)).transform(tree)
+    try:
+        return _Build(Source("<graph>", text)).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
 
 
 @cache
@@ -158,6 +220,11 @@ class _Records:
     records: tuple[Record, ...]
 
 
+@dataclass(frozen=True)
+class _Even:
+    parts: int
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Graph]):
     """Makes the values bottom up, one method for each rule of the grammar."""
@@ -186,7 +253,7 @@ class _Build(Transformer[Token, Graph]):
         block: Token,
         statics: Mapping[str, StaticValue] | None,
         features: Mapping[str, Dim] | None,
-        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | Token,
+        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | _Even | Token,
     ) -> Instance:
         python = rest[-1]
         assert isinstance(python, Token)
@@ -207,6 +274,7 @@ class _Build(Transformer[Token, Graph]):
             costs=next((clause for clause in rest if isinstance(clause, Costs)), UNKNOWN),
             maps=next((clause.maps for clause in rest if isinstance(clause, _Maps)), ()),
             records=next((clause.records for clause in rest if isinstance(clause, _Records)), ()),
+            even=next((clause.parts for clause in rest if isinstance(clause, _Even)), None),
         )
 
     def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
@@ -243,6 +311,9 @@ class _Build(Transformer[Token, Graph]):
     def record(self, kind: Token, place: Token | None) -> Record:
         return Record(str(kind), None if place is None else int(place))
 
+    def even(self, parts: Token) -> _Even:
+        return _Even(int(parts))
+
     def names(self, *names: Token | None) -> tuple[str, ...]:
         return tuple("" if name == "-" else str(name) for name in names if name)
 
@@ -270,17 +341,15 @@ class _Build(Transformer[Token, Graph]):
         identity: Token,
         name: Token | None,
         types: tuple[Type, ...],
-        op: Token,
+        mnemonic: Token,
         path: Token | None,
         attributes: Mapping[str, StaticValue] | None,
         inputs: tuple[str, ...],
         *regions: Region,
     ) -> Node:
         instance: Mapping[str, StaticValue] = {"instance": path[1:]} if path else {}
-        return Node(
-            str(identity), str(op), inputs, types, self._span(meta), str(name or ""),
-            {**instance, **(attributes or {})}, regions,
-        )  # fmt: skip
+        operation = _operation(str(mnemonic), {**instance, **(attributes or {})})
+        return Node(str(identity), operation, inputs, types, self._span(meta), str(name or ""), regions)
 
     def body(self, region: Region) -> Region:
         return region

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, OPERATIONS, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import NUMBER, Graph, Input, Instance, Node, Region
+from archlang.graph.operations import (
+    Apply,
+    Arithmetic,
+    Call,
+    Halting,
+    Join,
+    Literal,
+    Loop,
+    MapPath,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+    step_limit,
+)
 from archlang.graph.references import held
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
-from archlang.types.statics import StaticValue
-
-# The attributes of each operation, with their types in Python.
-_ATTRIBUTES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "call": {"instance": str},
-    "join": {"maps": tuple},
-    "apply": {"block": str, "path": str},
-    "number": {"value": (int, float)},
-    "part": {"index": int},
-    "repeat": {"count": int},
-    "stack": {"count": int, "path": str},
-    "halting": {"limit": int, "instance": str, "state": int, "mixture": bool},
-    "scan": {"carried": int, "emits": bool},
-}
 
 
 class MalformedGraph(Exception):
@@ -45,7 +46,7 @@ class _Verification:
 
     def __post_init__(self) -> None:
         self.seen: set[str] = set()
-        self.counts: dict[str, StaticValue] = {}
+        self.counts: dict[str, int] = {}
 
     def run(self) -> None:
         for path, instance in self.graph.instances.items():
@@ -74,7 +75,7 @@ class _Verification:
             values[value.id] = value
         for node in region.nodes:
             for source in node.inputs:
-                self._use(f"{node.op} {node.id}", source, values, node.op == "part")
+                self._use(_where(node), source, values, isinstance(node.operation, Part))
             self._identity(node.id)
             self._node(node, values, scope)
             values[node.id] = node
@@ -103,57 +104,45 @@ class _Verification:
     # Nodes
 
     def _node(self, node: Node, values: Mapping[str, Input | Node], scope: str) -> None:
-        where = f"{node.op} {node.id}"
-        _require(node.op in OPERATIONS, f"{where} is no operation")
-        expected = {**_ATTRIBUTES.get(node.op, {}), **({"given": tuple} if node.op == "call" and node.given else {})}
-        _require(
-            node.attributes.keys() == expected.keys(),
-            f"{where} has attributes {sorted(node.attributes)}, not {sorted(expected)}",
-        )
-        for name, kind in expected.items():
-            value = node.attributes[name]
-            fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-            _require(fits, f"{where} has {name} = {value!r}")
-        for kind_ in node.types:
-            self._type(where, kind_)
-        _require(
-            len(node.regions) == (node.op in LOOPS or node.op == "apply"), f"{where} has {len(node.regions)} regions"
-        )
-        if node.op == "part":
-            self._part(node, values[node.inputs[0]] if len(node.inputs) == 1 else None)
+        where = _where(node)
+        for kind in node.types:
+            self._type(where, kind)
+        has_region = isinstance(node.operation, Loop | Apply)
+        _require(len(node.regions) == has_region, f"{where} has {len(node.regions)} regions")
+        if isinstance(node.operation, Part):
+            self._part(node, node.operation.index, values[node.inputs[0]] if len(node.inputs) == 1 else None)
             return
         types = [values[source].type for source in node.inputs]
-        if node.op in ("call", "number", *ARITHMETIC):
+        if isinstance(node.operation, Call | Literal | Arithmetic):
             _require(len(node.types) == 1, f"{where} has {len(node.types)} results")
-        if node.op == "call":
-            self._call(node, types, scope)
-        elif node.op == "join":
-            self._join(node, types, scope)
-        elif node.op == "number":
-            _require(not types and node.type == NUMBER, f"{where} is no number")
-        elif node.op in ARITHMETIC:
-            self._arithmetic(node, types)
-        else:
-            self._inner(node, types, scope)
+        match node.operation:
+            case Call():
+                self._call(node, node.operation, types, scope)
+            case Join(maps=maps):
+                self._join(node, maps, types, scope)
+            case Literal():
+                _require(not types and node.type == NUMBER, f"{where} is no number")
+            case Arithmetic():
+                self._arithmetic(node, types)
+            case _:
+                self._inner(node, types, scope)
 
-    def _part(self, node: Node, whole: Input | Node | None) -> None:
-        where, index = f"part {node.id}", node.attributes["index"]
-        assert isinstance(index, int)
+    def _part(self, node: Node, index: int, whole: Input | Node | None) -> None:
+        where = _where(node)
         _require(isinstance(whole, Node) and len(whole.types) != 1, f"{where} is not of a node with several results")
         assert isinstance(whole, Node)
         _require(0 <= index < len(whole.types), f"{where} is number {index} of {len(whole.types)} results")
         _require(node.types == (whole.types[index],), f"{where} is {_show(node.types)}, not {whole.types[index]}")
 
-    def _find_instance(self, where: str, path: StaticValue, scope: str) -> Instance:
-        assert isinstance(path, str)
+    def _find_instance(self, where: str, path: str, scope: str) -> Instance:
         instance = self.graph.instances.get(path)
         if instance is None:
             raise MalformedGraph(f"{where} uses @{path}, which does not exist")
         _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
         return instance
 
-    def _join(self, node: Node, types: Sequence[Type], scope: str) -> None:
-        where, maps = f"join {node.id}", node.maps
+    def _join(self, node: Node, maps: Sequence[MapPath], types: Sequence[Type], scope: str) -> None:
+        where = _where(node)
         _require(len(types) == 1, f"{where} has {len(types)} arguments")
         _require(len(maps) == len(node.types), f"{where} of {len(maps)} maps has {len(node.types)} results")
         _require(len(set(maps)) == len(maps), f"{where} has a map twice")
@@ -163,12 +152,12 @@ class _Verification:
             fits = (kind.name, kind.dims[:-1]) == (types[0].name, types[0].dims[:-1]) and kind.feature is not None
             _require(fits, f"{where} of a {types[0]} is {kind}")
 
-    def _call(self, node: Node, types: Sequence[Type], scope: str) -> None:
-        where = f"call {node.id}"
-        instance = self._find_instance(where, node.attributes["instance"], scope)
-        _require(len(node.given) <= len(types), f"{where} is given {len(node.given)} products of {len(types)} inputs")
+    def _call(self, node: Node, call: Call, types: Sequence[Type], scope: str) -> None:
+        where, maps = _where(node), call.products
+        instance = self._find_instance(where, call.instance, scope)
+        _require(len(maps) <= len(types), f"{where} is given {len(maps)} products of {len(types)} inputs")
         types, products = types[: len(node.arguments)], types[len(node.arguments) :]
-        for name, product in zip(node.given, products, strict=True):
+        for name, product in zip(maps, products, strict=True):
             fits = any((product.name, product.dims[:-1]) == (kind.name, kind.dims[:-1]) for kind in types)
             _require(fits, f"{where} is given a {product} as {name}, which is of none of its arguments")
         for what, names in (("reads", instance.reads), ("has axes for", instance.axes)):
@@ -181,8 +170,8 @@ class _Verification:
             )
 
     def _arithmetic(self, node: Node, types: Sequence[Type]) -> None:
-        where = f"{node.op} {node.id}"
-        _require(len(types) == (1 if node.op == "negate" else 2), f"{where} has {len(types)} arguments")
+        where = _where(node)
+        _require(len(types) == (1 if node.operation is Arithmetic.NEGATE else 2), f"{where} has {len(types)} arguments")
         tensors = {kind for kind in types if kind != NUMBER} or {NUMBER}
         _require(len(tensors) == 1, f"{where} mixes {_show(types)}")
         _require(node.type in tensors, f"{where} of {_show(types)} is {node.type}")
@@ -190,31 +179,31 @@ class _Verification:
     # Nodes with regions
 
     def _inner(self, node: Node, types: Sequence[Type], scope: str) -> None:
-        where, body = f"{node.op} {node.id}", node.regions[0]
+        where, body = _where(node), node.regions[0]
         inside, results = [value.type for value in body.inputs], node.types
         carried = len(node.types)
-        for name in ("count", "limit"):
-            times = node.attributes.get(name, 0)
-            _require(isinstance(times, int) and times >= 0, f"{where} has {name} = {times}")
-        match node.op:
-            case "apply":
+        steps = step_limit(node.operation)
+        _require(steps is None or steps >= 0, f"{where} takes {steps} steps")
+        match node.operation:
+            case Apply():
                 _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
-            case "repeat" | "stack":
+            case Repeat():
                 self._states(where, node.types, types, inside)
-            case "halting":
-                self._halting(node, types, inside, scope)
-            case "scan":
-                carried = self._scan(node, types, inside)
-                results = (*node.types[:carried], *([inside[0]] if node.attributes["emits"] else []))
-        if node.op == "stack":
-            scope = self._stack(node, scope)
+            case Stack(path=path, count=count):
+                self._states(where, node.types, types, inside)
+                scope = self._stack(where, path, count, scope)
+            case Halting():
+                self._halting(node, node.operation, types, inside, scope)
+            case Scan(carried=carried, emits=emits):
+                self._scan(node, node.operation, types, inside)
+                results = (*node.types[:carried], *([inside[0]] if emits else []))
         self._region(body, scope)
         made = _result_types(body)
         _require(len(made) == len(results), f"the body of {where} has {len(made)} results, not {len(results)}")
         _require(
             made[:carried] == list(results[:carried]), f"the body of {where} makes {_show(made)}, not {_show(results)}"
         )
-        if node.op == "scan" and node.attributes["emits"]:
+        if isinstance(node.operation, Scan) and node.operation.emits:
             self._emission(node, made[-1], inside[0], types[0])
 
     def _states(self, where: str, states: Sequence[Type], given: Sequence[Type], inside: Sequence[Type]) -> None:
@@ -222,12 +211,11 @@ class _Verification:
         _require(first == list(states), f"{where} begins with {_show(first)} and ends with {_show(states)}")
         _require(list(inside) == list(given), f"{where} gives {_show(given)} to a body of {_show(inside)}")
 
-    def _halting(self, node: Node, given: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
-        where, state = f"halting {node.id}", node.attributes["state"]
-        assert isinstance(state, int)
-        self._find_instance(where, node.attributes["instance"], scope)
+    def _halting(self, node: Node, loop: Halting, given: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
+        where, state = _where(node), loop.state
+        self._find_instance(where, loop.instance, scope)
         _require(0 <= state < len(node.types), f"{where} halts state {state} of {len(node.types)}")
-        if node.attributes["mixture"]:
+        if loop.mixture:
             count = len(node.types)
             _require(
                 list(inside[count : count + 1]) == [node.types[state]], f"{where} has no mixture of its state's type"
@@ -235,18 +223,16 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types, given, inside)
 
-    def _scan(self, node: Node, given: Sequence[Type], inside: Sequence[Type]) -> int:
-        where, carried, emits = f"scan {node.id}", node.attributes["carried"], node.attributes["emits"]
-        assert isinstance(carried, int)
+    def _scan(self, node: Node, scan: Scan, given: Sequence[Type], inside: Sequence[Type]) -> None:
+        where, carried = _where(node), scan.carried
         _require(bool(given) and given[0].name == "chunks", f"{where} does not walk chunks")
         _require(
-            0 <= carried == len(node.types) - bool(emits),
+            0 <= carried == len(node.types) - scan.emits,
             f"{where} carries {carried} but has {len(node.types)} results",
         )
         fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == given[0].feature
         _require(fits, f"{where} walks {given[0]} with a body of {_show(inside)}")
         self._states(where, node.types[:carried], given[1:], inside[1:])
-        return carried
 
     def _emission(self, node: Node, emitted: Type, chunk: Type, chunks: Type) -> None:
         fits = emitted.name == "seq" and emitted.lengths == chunk.lengths
@@ -254,13 +240,15 @@ class _Verification:
         whole = Type("seq", (chunks.dims[0], emitted.dims[1]))
         _require(node.types[-1] == whole, f"scan {node.id} emits {emitted} but is {node.types[-1]}, not {whole}")
 
-    def _stack(self, node: Node, scope: str) -> str:
-        where, path, count = f"stack {node.id}", node.attributes["path"], node.attributes["count"]
-        assert isinstance(path, str)
+    def _stack(self, where: str, path: str, count: int, scope: str) -> str:
         _require(scope_of(path) in scopes_around(scope), f"{where} has the path {path} outside of its stack")
         known = self.counts.setdefault(path, count)
         _require(known == count, f"two stacks at {path} have {known} and {count} steps")
         return f"{path}.*"
+
+
+def _where(node: Node) -> str:
+    return f"{node.operation.mnemonic} {node.id}"
 
 
 def _result_types(region: Region) -> list[Type]:

@@ -1,4 +1,4 @@
-"""Pages and pictures on disk."""
+"""Writes pages, pictures and tables to disk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from archlang.files.atomic import write_atomically
 from archlang.files.os_errors import os_errors_as
-from archlang.record.mistakes import not_written
+from archlang.pages.mistakes import not_written
 
 
-def write_page(path: Path, text: str) -> None:
-    """Writes a page atomically, with the folders that it needs.
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes a file atomically, with the folders that it needs. Text is encoded as UTF-8.
 
     Raises:
-        RunError: The file cannot be written."""
+        PageError: The file cannot be written."""
     with os_errors_as(not_written, path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
+        write_atomically(path, content)

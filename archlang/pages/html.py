@@ -1,37 +1,45 @@
-"""Pages that need nothing but themselves: one HTML file, no network."""
+"""Renders the templates of pages and pictures: each result is one file that loads nothing from the network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
 
 
-def page(title: str, parts: Sequence[str], script: str = "") -> str:
-    """An HTML file of parts that are HTML already."""
-    style = resource("page.css")
-    head = (
-        '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>"
+def render(template: str, **values: object) -> Markup:
+    """Renders a file of `templates/`. All text is escaped, except values of type `Markup`.
+
+    The filter `tojson` writes `<`, `>`, `&` and `'` as escapes, so no string can end the script around it."""
+    from markupsafe import Markup
+
+    return Markup(_environment().get_template(template).render(values))
+
+
+def asset(name: str) -> Markup:
+    """Returns a stylesheet or a script of `assets/`."""
+    from markupsafe import Markup
+
+    return Markup(files("archlang.pages").joinpath("assets", name).read_text(encoding="utf-8"))
+
+
+@cache
+def _environment() -> Environment:
+    # Imported here because most commands write no page: Jinja would slow down their start.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("archlang.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    scripts = f"<script>{script}</script>" if script else ""
-    return f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{"".join(parts)}\n{scripts}</body></html>\n'
-
-
-def resource(name: str) -> str:
-    return files("archlang.pages").joinpath(name).read_text(encoding="utf-8")
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
-    """A table of text. `marks` are classes of its rows."""
-    head = "".join(f"<th>{escape(one)}</th>" for one in headers)
-    lines = [
-        f"<tr{f' class={marks[i]!r}' if i < len(marks) and marks[i] else ''}>"
-        + "".join(f"<td>{escape(one)}</td>" for one in row)
-        + "</tr>"
-        for i, row in enumerate(rows)
-    ]
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    environment.globals["asset"] = asset
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    return environment

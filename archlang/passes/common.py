@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from archlang.graph.graph import ARITHMETIC, Graph, Instance, Node, Region
+from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.operations import Arithmetic, Call, Literal, Part
 from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.steady import is_steady
-
-_COMMUTES = ("add", "multiply")
 
 
 def share_common(graph: Graph) -> Graph:
@@ -41,19 +40,17 @@ def _share(region: Region, instances: Mapping[str, Instance]) -> Region:
 
 def _what(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
     """What a node computes, equal for nodes that compute the same; None for one that must stay."""
-    if node.op == "number":
-        value = node.attributes["value"]
-        return node.op, type(value), value
-    if node.op == "part":
-        return node.op, node.inputs, node.attributes["index"]
-    if node.op in ARITHMETIC:
-        return node.op, tuple(sorted(node.inputs)) if node.op in _COMMUTES else node.inputs
-    if node.op == "call":
-        path = node.attributes["instance"]
-        assert isinstance(path, str)
-        instance = instances[path]
-        if instance.pure:
-            return instance.python, tuple(sorted(instance.statics.items())), node.inputs
-        if is_steady(node, instances):
-            return path, node.inputs, node.given
+    match node.operation:
+        case Literal(value=value):
+            return type(value), value
+        case Part(index=index):
+            return node.inputs, index
+        case Arithmetic() as operation:
+            return operation, tuple(sorted(node.inputs)) if operation.commutes else node.inputs
+        case Call(instance=path):
+            instance = instances[path]
+            if instance.pure:
+                return instance.python, tuple(sorted(instance.statics.items())), node.inputs
+            if is_steady(node, node.operation, instances):
+                return node.operation, node.inputs
     return None

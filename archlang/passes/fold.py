@@ -10,18 +10,23 @@ from dataclasses import replace
 
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.numbers import divide
+from archlang.graph.operations import Arithmetic, Literal
 from archlang.graph.rename import rename, rename_inputs
 
-_COMPUTE: Mapping[str, Callable[..., float]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": divide,
-    "negate": operator.neg,
+_COMPUTE: Mapping[Arithmetic, Callable[..., float]] = {
+    Arithmetic.ADD: operator.add,
+    Arithmetic.SUBTRACT: operator.sub,
+    Arithmetic.MULTIPLY: operator.mul,
+    Arithmetic.DIVIDE: divide,
+    Arithmetic.NEGATE: operator.neg,
 }
 # The literal that changes nothing on the right; on the left too where the operation commutes.
-_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1}
-_COMMUTES = ("add", "multiply")
+_NEUTRAL: Mapping[Arithmetic, float] = {
+    Arithmetic.ADD: 0,
+    Arithmetic.SUBTRACT: 0,
+    Arithmetic.MULTIPLY: 1,
+    Arithmetic.DIVIDE: 1,
+}
 
 
 def fold(graph: Graph) -> Graph:
@@ -40,12 +45,12 @@ def _fold(region: Region) -> Region:
         same = _unchanged(node, numbers, negated)
         if value is not None:
             numbers[node.id] = value
-            if node.op != "number":
-                node = replace(node, op="number", inputs=(), attributes={"value": value})
+            if not isinstance(node.operation, Literal):
+                node = replace(node, operation=Literal(value), inputs=())
         elif same is not None:
             names[node.id] = same
             continue
-        elif node.op == "negate":
+        elif node.operation is Arithmetic.NEGATE:
             negated[node.id] = node.inputs[0]
         nodes.append(replace(node, regions=tuple(map(_fold, node.regions))) if node.regions else node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
@@ -53,23 +58,23 @@ def _fold(region: Region) -> Region:
 
 def _value(node: Node, numbers: Mapping[str, float]) -> float | None:
     """The number that a node is, if it is one."""
-    if node.op == "number":
-        value = node.attributes["value"]
-        assert isinstance(value, int | float)
-        return float(value)
-    if node.op not in _COMPUTE or any(source not in numbers for source in node.inputs):
-        return None
-    return _COMPUTE[node.op](*(numbers[source] for source in node.inputs))
+    match node.operation:
+        case Literal(value=value):
+            return float(value)
+        case Arithmetic() as operation if all(source in numbers for source in node.inputs):
+            return _COMPUTE[operation](*(numbers[source] for source in node.inputs))
+    return None
 
 
 def _unchanged(node: Node, numbers: Mapping[str, float], negated: Mapping[str, str]) -> str | None:
     """The value that the result of a node is, if it does nothing."""
-    if node.op == "negate" and node.inputs[0] in negated:
-        return negated[node.inputs[0]]
-    if node.op in _NEUTRAL:
-        left, right = node.inputs
-        if numbers.get(right) == _NEUTRAL[node.op]:
-            return left
-        if node.op in _COMMUTES and numbers.get(left) == _NEUTRAL[node.op]:
-            return right
+    if not isinstance(node.operation, Arithmetic):
+        return None
+    if node.operation is Arithmetic.NEGATE:
+        return negated.get(node.inputs[0])
+    left, right = node.inputs
+    if numbers.get(right) == _NEUTRAL[node.operation]:
+        return left
+    if node.operation.commutes and numbers.get(left) == _NEUTRAL[node.operation]:
+        return right
     return None

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from archlang.graph.graph import ARITHMETIC, SHARED, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
+from archlang.graph.operations import Arithmetic, Call, Join, Literal, Part, SharedLoop
 from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.fresh import fresh_numbers
 from archlang.passes.steady import is_steady
@@ -34,7 +35,7 @@ def _leave(region: Region, instances: Mapping[str, Instance], fresh: count[int])
     for node in region.nodes:
         # Inner loops first: what leaves them may leave the outer one as well.
         inner = replace(node, regions=tuple(_leave(one, instances, fresh) for one in node.regions))
-        if inner.op in SHARED:
+        if isinstance(inner.operation, SharedLoop):
             moved, inner = _split(inner, instances, fresh)
             nodes.extend(moved)
         nodes.append(inner)
@@ -47,7 +48,7 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
     captured = body.inputs[shape.inner_captured :]
     # The ids outside of what does not change, by those in the body.
     outside = dict(zip((value.id for value in captured), loop.inputs[shape.outer_captured :], strict=True))
-    numbers = {node.id: node for node in body.nodes if node.op == "number"}
+    numbers = {node.id: node for node in body.nodes if isinstance(node.operation, Literal)}
     moved: list[Node] = []
     for node in body.nodes:
         fixed = all(source in outside or source in numbers for source in node.inputs)
@@ -79,6 +80,6 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
 
 def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     """Whether a node gives the same each time that it is given the same."""
-    if node.op == "call":
-        return is_steady(node, instances)
-    return node.op in (*ARITHMETIC, "join", "part")
+    if isinstance(node.operation, Call):
+        return is_steady(node, node.operation, instances)
+    return isinstance(node.operation, Arithmetic | Join | Part)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archlang.graph.graph import Instance, Node
+from archlang.graph.operations import Call
 
 
-def is_steady(call: Node, instances: Mapping[str, Instance]) -> bool:
+def is_steady(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
     """Whether a call draws no random numbers, as its signature says."""
-    instance = instances[str(call.attributes["instance"])]
+    instance = instances[call.instance]
     draws = "random" in instance.caveats or "training" in instance.caveats
-    return not instance.grows and bool(call.inputs) and not draws
+    return not instance.grows and bool(node.inputs) and not draws

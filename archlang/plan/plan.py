@@ -11,7 +11,7 @@ from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BoundExtern:
     """A task or an optimizer that a recipe names: its Python class and all its statics, defaults filled in. `plugin` is
     the file of a user's own class, where the user has named it."""
 
@@ -41,12 +41,12 @@ class Plan:
 
     recipe: str
     source: Source
-    task: Chosen
+    task: BoundExtern
     gives: Mapping[str, int]
     model: str
     graph: Graph
     at_test: Graph
-    train: Chosen
+    train: BoundExtern
     seed: int
     settings: Mapping[str, StaticValue]
     vary: Mapping[str, tuple[StaticValue, ...]]

@@ -1,19 +1,21 @@
-"""Where `tune` looks for a recipe's statics: lists of values and ranges of numbers, checked at their ends."""
+"""The search spaces of a recipe, and the plan of each of their points."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.application import plain
-from archlang.elaborate.signature import static_value
 from archlang.names.mistakes import static_set_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
-from archlang.plan.recipe import Planner
+from archlang.plan.planner import Planner
+from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
@@ -24,7 +26,6 @@ from archlang.syntax.tree import (
     Name,
     Number,
     Range,
-    Recipe,
     Search,
     Setting,
     Sought,
@@ -36,169 +37,167 @@ from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
-class Space:
-    """Where one static is looked for: among `choices` (texts of the language), or from `low` to `high`, evenly on a
-    logarithmic scale if `log`."""
+class SearchSpace:
+    """The values of one static that `tune` samples: one of `choices` (texts of the language), or a number from `low` to
+    `high`, uniform on a logarithmic scale if `log`."""
 
     path: str
     choices: tuple[str, ...] = ()
     low: float = 0.0
     high: float = 0.0
-    whole: bool = False
-    """only whole numbers"""
+    integers: bool = False
     log: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class SearchPlan:
-    """A recipe with its spaces."""
+    """A recipe with its search spaces. The values of a point are numbers, or texts of choices, by dotted paths."""
 
     recipe: str
-    spaces: tuple[Space, ...]
+    spaces: tuple[SearchSpace, ...]
     _planner: Planner = field(repr=False)
 
     def plan(self, values: Mapping[str, float | str]) -> Plan | None:
-        """The plan of one place; None if the values do not go together."""
-        found: list[object] = []
-        planner = replace(self._planner, report=found.append)
+        """The plan of a point; None if its values contradict each other."""
+        diagnostics: list[Diagnostic] = []
+        recipe = replace(self._planner.recipe, report=diagnostics.append)
+        planner = replace(self._planner, recipe=recipe)
         plan = planner.plan({**planner.first_point(), **self._settings(values)})
-        return None if found else plan
+        return None if diagnostics else plan
 
     def first(self) -> Plan:
-        """The plan of the recipe as it stands."""
+        """The plan of the recipe with its own values."""
         plan = self._planner.plan(self._planner.first_point())
         assert plan is not None, "a recipe that was checked has no plan"
         return plan
 
     def text(self, values: Mapping[str, float | str]) -> str:
-        """The recipe with these values written into it, and nothing to look for any more."""
-        recipe = self._planner.parts.recipe
+        """The recipe as text, with the values of a point and without `search`."""
+        recipe = self._planner.recipe.parts.recipe
         settings = self._settings(values)
         parts = [
-            self._chosen(part, settings) if isinstance(part, Choice) else part
+            self._with_settings(part, settings) if isinstance(part, Choice) else part
             for part in recipe.parts
-            if not isinstance(part, Search)
+            if not isinstance(part, Search) and not (isinstance(part, Vary) and _varies(part, settings))
         ]
-        kept = [part for part in parts if not isinstance(part, Vary) or not _varies(part, settings)]
-        return unparse(replace(recipe, parts=tuple(kept)))
+        return unparse(replace(recipe, parts=tuple(parts)))
 
     def _settings(self, values: Mapping[str, float | str]) -> dict[str, Setting]:
-        span = self._planner.parts.recipe.span
-        found = {}
+        span = self._planner.recipe.parts.recipe.span
+        settings = {}
         for space in self.spaces:
             value = values[space.path]
-            expression = self._texts[space.path][str(value)] if space.choices else _number(value, span)
-            found[space.path] = Setting(
-                path=Name(parts=tuple(space.path.split(".")), span=span), value=expression, span=span
-            )
-        return found
+            expression = self._choices[space.path][str(value)] if space.choices else _number(value, span)
+            path = Name(parts=tuple(space.path.split(".")), span=span)
+            settings[space.path] = Setting(path=path, value=expression, span=span)
+        return settings
 
-    @property
-    def _texts(self) -> dict[str, dict[str, Expression]]:
+    @cached_property
+    def _choices(self) -> dict[str, dict[str, Expression]]:
+        """The expressions of each listed static by their texts."""
         return {
-            one.path.text: {expression_text(item): item for item in one.values.items}
-            for one in self._planner.parts.search
-            if isinstance(one.values, ListOf)
+            sought.path.text: {expression_text(item): item for item in sought.values.items}
+            for sought in self._planner.recipe.parts.search
+            if isinstance(sought.values, ListOf)
         }
 
-    def _chosen(self, choice: Choice, settings: Mapping[str, Setting]) -> Choice:
-        """A task, model or optimizer with the statics that were found."""
-        own = {
-            path.partition(".")[2]: one.value for path, one in settings.items() if path.startswith(f"{choice.word}.")
+    def _with_settings(self, choice: Choice, settings: Mapping[str, Setting]) -> Choice:
+        """The line `task`, `model` or `train` with its statics replaced by those of `settings`."""
+        prefix = f"{choice.word}."
+        values = {
+            path.removeprefix(prefix): setting.value for path, setting in settings.items() if path.startswith(prefix)
         }
-        if not own:
+        if not values:
             return choice
         call = choice.value if isinstance(choice.value, Call) else Call(callee=choice.value, span=choice.span)
-        names = [path.partition(".")[2] for path in self._planner.parameters if path.startswith(f"{choice.word}.")]
+        parameters = self._planner.recipe.parameters
+        names = [path.removeprefix(prefix) for path in parameters if path.startswith(prefix)]
         statics = []
         for index, static in enumerate(call.statics):
             name = static.name or names[index]
-            statics.append(replace(static, value=own.pop(name)) if name in own else static)
-        statics += [StaticArgument(name=name, value=value, span=choice.span) for name, value in own.items()]
+            statics.append(replace(static, value=values.pop(name)) if name in values else static)
+        statics += [StaticArgument(name=name, value=value, span=choice.span) for name, value in values.items()]
         return replace(choice, value=replace(call, statics=tuple(statics)))
 
 
-@dataclass
-class SearchPlanner:
-    """Holds what a recipe looks for."""
+def check_search(planner: Planner) -> None:
+    """Checks each search space of a recipe on its own."""
+    first: dict[str, Name] = {}
+    for sought in planner.recipe.parts.search:
+        path = sought.path
+        if first.setdefault(path.text, path) is not path:
+            planner.recipe.report(static_set_twice(path.span, path.text, first[path.text].span))
+        _space(planner, sought)
 
-    planner: Planner
 
-    def check(self) -> None:
-        """Checks every space by itself."""
-        first: dict[str, Name] = {}
-        for sought in self.planner.parts.search:
-            path = sought.path
-            if first.setdefault(path.text, path) is not path:
-                self.planner.report(static_set_twice(path.span, path.text, first[path.text].span))
-            self._space(sought)
+def check_search_points(planner: Planner) -> None:
+    """Checks the recipe at each choice and at both ends of each range within the step budget; a warning counts the
+    values left out."""
+    values = [(sought.path, value) for sought in planner.recipe.parts.search for value in _values(sought)]
+    checked = 0
+    with suppress(TooMuchWork):
+        for (index,) in spread([len(values)]):
+            _try(planner, *values[index])
+            checked += 1
+    if checked < len(values):
+        span = values[0][0].span
+        name = planner.recipe.name
+        planner.recipe.report(mistakes.points_left_out(span, name, "values to search", checked, len(values)))
 
-    def check_points(self) -> None:
-        """Checks the recipe at each choice and at both ends of each range, as many as there is work left for; a
-        warning says if some are left out."""
-        tries = [(sought.path, value) for sought in self.planner.parts.search for value in _values(sought)]
-        checked = 0
-        with suppress(TooMuchWork):
-            for (place,) in spread([len(tries)]):
-                self._try(*tries[place])
-                checked += 1
-        if checked < len(tries):
-            recipe = self.planner.parts.recipe
-            self.planner.report(
-                mistakes.points_left_out(tries[0][0].span, recipe.name, "values to search", checked, len(tries))
-            )
 
-    def plan(self) -> SearchPlan | None:
-        """The search; None where something of it is reported."""
-        recipe: Recipe = self.planner.parts.recipe
-        search = self.planner.parts.search
-        if not search:
-            self.planner.report(mistakes.no_search(recipe.name_span, recipe.name))
-            return None
-        spaces = [self._space(sought) for sought in search]
-        sound = [self._try(sought.path, value) for sought in search for value in _values(sought)]
-        whole = tuple(space for space in spaces if space is not None)
-        return SearchPlan(recipe.name, whole, self.planner) if len(whole) == len(spaces) and all(sound) else None
+def plan_search(planner: Planner) -> SearchPlan | None:
+    """The search of a recipe; None, and a report, if it has none or a space has a mistake."""
+    recipe, search = planner.recipe.parts.recipe, planner.recipe.parts.search
+    if not search:
+        planner.recipe.report(mistakes.no_search(recipe.name_span, recipe.name))
+        return None
+    spaces = [_space(planner, sought) for sought in search]
+    plannable = [_try(planner, sought.path, value) for sought in search for value in _values(sought)]
+    sound = tuple(space for space in spaces if space is not None)
+    return SearchPlan(recipe.name, sound, planner) if len(sound) == len(spaces) and all(plannable) else None
 
-    def _space(self, sought: Sought) -> Space | None:
-        path, values = sought.path, sought.values
-        if not self.planner.knows(path):
-            return None
-        if isinstance(values, ListOf) and values.items and not sought.log:
-            known = [self._value(path, item) for item in values.items]
-            return None if None in known else Space(path.text, tuple(map(expression_text, values.items)))
-        ends = [self._end(path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
-        if len(ends) < 2 or None in ends:
-            if len(ends) < 2:
-                self.planner.report(mistakes.nothing_to_search(values.span, path.text))
-            return None
-        low, high = (float(end) for end in ends if end is not None)
-        if low >= high or (sought.log and low <= 0):
-            self.planner.report(mistakes.nothing_to_search(values.span, path.text))
-            return None
-        return Space(path.text, (), low, high, all(isinstance(end, int) for end in ends), sought.log)
 
-    def _end(self, path: Name, end: Expression) -> int | float | None:
-        """The number at an end, of the static's kind."""
-        known = self._value(path, end) if isinstance(end, Number | Unary) else None
-        if isinstance(known, bool) or not isinstance(known, int | float):
-            self.planner.report(mistakes.nothing_to_search(end.span, path.text))
-            return None
-        return known
+def _space(planner: Planner, sought: Sought) -> SearchSpace | None:
+    """A search space; None, and a report, if its static is unknown or its values are no list and no rising range."""
+    path, values = sought.path, sought.values
+    if not planner.recipe.has_static(path):
+        return None
+    if isinstance(values, ListOf) and values.items and not sought.log:
+        choices = [_value(planner, path, item) for item in values.items]
+        return None if None in choices else SearchSpace(path.text, tuple(map(expression_text, values.items)))
+    ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
+    if len(ends) < 2 or None in ends:
+        if len(ends) < 2:
+            planner.recipe.report(mistakes.nothing_to_search(values.span, path.text))
+        return None
+    low, high = (float(end) for end in ends if end is not None)
+    if low >= high or (sought.log and low <= 0):
+        planner.recipe.report(mistakes.nothing_to_search(values.span, path.text))
+        return None
+    return SearchSpace(path.text, (), low, high, all(isinstance(end, int) for end in ends), sought.log)
 
-    def _value(self, path: Name, value: Expression) -> StaticValue | None:
-        parameter = self.planner.parameters[path.text]
-        planner = self.planner
-        return plain(static_value(parameter, value, planner.evaluator(), planner.file, planner.report))
 
-    def _try(self, path: Name, value: Expression) -> bool:
-        """Whether the recipe stands with this value; what does not is reported."""
-        setting = Setting(path=path, value=value, span=value.span)
-        return self.planner.plan({**self.planner.first_point(), path.text: setting}) is not None
+def _end(planner: Planner, path: Name, end: Expression) -> int | float | None:
+    """The number at an end of a range, of the static's kind; None, and a report, if it is no number."""
+    number = _value(planner, path, end) if isinstance(end, Number | Unary) else None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        planner.recipe.report(mistakes.nothing_to_search(end.span, path.text))
+        return None
+    return number
+
+
+def _value(planner: Planner, path: Name, expression: Expression) -> StaticValue | None:
+    return plain(planner.recipe.value(planner.recipe.parameters[path.text], expression))
+
+
+def _try(planner: Planner, path: Name, value: Expression) -> bool:
+    """Returns whether the recipe has a plan with this value; reports its mistakes."""
+    setting = Setting(path=path, value=value, span=value.span)
+    return planner.plan({**planner.first_point(), path.text: setting}) is not None
 
 
 def _values(sought: Sought) -> Sequence[Expression]:
-    """The values of a static that the recipe is checked with."""
+    """The values of a search space at which the recipe is checked."""
     match sought.values:
         case ListOf(items=items):
             return items
@@ -207,14 +206,14 @@ def _values(sought: Sought) -> Sequence[Expression]:
     return ()
 
 
-def _number(value: float | str, span: object) -> Expression:
+def _number(value: float | str, span: Span) -> Expression:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     number = float(text) if isinstance(value, float) else int(value)
     if isinstance(number, float) and not any(sign in text for sign in ".e"):
         text += ".0"
-    return Number(value=number, text=text, span=span)  # type: ignore[arg-type]
+    return Number(value=number, text=text, span=span)
 
 
 def _varies(part: Vary, settings: Mapping[str, Setting]) -> bool:
-    """Whether a `vary` is about what was found."""
+    """Whether a `vary` line lists a static of `settings`."""
     return any(variation.path.text in settings for variation in part.variations)

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice, check_range, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
@@ -102,12 +103,9 @@ class Babi:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise mistakes.unknown_choice("babi", "split", self.split, SPLITS)
-        if not 1 <= self.tasks.low <= self.tasks.high <= len(NAMES):
-            raise mistakes.range_out_of_bounds("babi", "tasks", self.tasks, 1, len(NAMES))
-        if not 0 < self.share < 1:
-            raise mistakes.outside("babi", "share", self.share, 0, 1)
+        check_choice("babi", "split", self.split, SPLITS)
+        check_range("babi", "tasks", self.tasks, 1, len(NAMES))
+        check_share("babi", "share", self.share)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -121,8 +119,7 @@ class Babi:
         return tuple(("babi", _member(number, part)) for number in numbers for part in ("train", "test"))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("babi", split, self.split_names())
+        check_split("babi", split, self.split_names())
         numbers = range(self.tasks.low, self.tasks.high + 1)
         chosen = [self._chosen(number, split) for number in numbers]
         asked = [one for some in chosen for one in some]
@@ -160,5 +157,5 @@ def _questions(number: int, part: str) -> list[Asked]:
         # An unknown word shows here, where the file has a name.
         LEXICON.encode([words for one in found for words in (one.source, one.answer)])
     except (ValueError, KeyError) as error:
-        raise published_files.damaged("babi", member, error) from error
+        raise mistakes.damaged_file("babi", member, error) from error
     return found

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ByLength, asked, groups, symbols
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -41,8 +41,7 @@ class BucketSort(ByLength):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.symbols <= 200:
-            raise mistakes.outside(self.name, "symbols", self.symbols, 2, 200)
+        check_bounds(self.name, "symbols", self.symbols, 2, 200)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

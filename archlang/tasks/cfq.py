@@ -21,7 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
@@ -102,10 +103,8 @@ class Cfq:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in FILES:
-            raise mistakes.unknown_choice("cfq", "split", self.split, tuple(FILES))
-        if self.word_limit < 2:
-            raise mistakes.outside("cfq", "word_limit", self.word_limit, 2, None)
+        check_choice("cfq", "split", self.split, FILES)
+        check_bounds("cfq", "word_limit", self.word_limit, 2)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -117,7 +116,7 @@ class Cfq:
             try:
                 pairs, words = collect(objects(stream))
             except (JsonArrayError, KeyError) as error:
-                raise published_files.damaged("cfq", DATA, error) from error
+                raise mistakes.damaged_file("cfq", DATA, error) from error
         if len(words) > self.word_limit:
             raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
         return pairs, words
@@ -141,12 +140,11 @@ class Cfq:
         return (("cfq", DATA), ("cfq", self._member))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in INDICES:
-            raise mistakes.unknown_split("cfq", split, self.split_names())
+        check_split("cfq", split, self.split_names())
         pairs, _ = self._all
         chosen = self._indices(split)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):
-            raise published_files.damaged(
+            raise mistakes.damaged_file(
                 "cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}"
             )
         pairs = pairs.select(chosen)
@@ -162,4 +160,4 @@ class Cfq:
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:
-                raise published_files.damaged("cfq", self._member, error) from error
+                raise mistakes.damaged_file("cfq", self._member, error) from error

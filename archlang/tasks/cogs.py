@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
@@ -66,7 +67,7 @@ class Cogs:
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
-        return {split: published_files.parsed("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
+        return {split: published_files.parse_lines("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
 
     @cached_property
     def _lexicon(self) -> Lexicon:
@@ -90,8 +91,7 @@ class Cogs:
         return tuple(("cogs", f"{file}.tsv") for file in FILES.values())
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in FILES:
-            raise mistakes.unknown_split("cogs", split, self.split_names())
+        check_split("cogs", split, self.split_names())
         sentences, forms, categories = zip(*self._rows[split], strict=True)
         category = np.asarray(categories, dtype=np.int64)
         structural = np.isin(category, [_NUMBERS[name] for name in STRUCTURAL]).astype(np.int64)

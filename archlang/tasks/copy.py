@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -53,23 +54,15 @@ class Copy:
     version = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.symbols <= 200:
-            raise mistakes.outside(self.name, "symbols", self.symbols, 1, 200)
-        for static in ("train_size", "valid_size", "test_size"):
-            if getattr(self, static) < 0:
-                raise mistakes.outside(self.name, static, getattr(self, static), 0, None)
-        for static, lengths in (("train", self.train), ("valid", self.valid)):
-            if not 1 <= lengths.low <= lengths.high <= _LONGEST:
-                raise mistakes.range_out_of_bounds(self.name, static, lengths, 1, _LONGEST)
-        if self.train.low <= self.valid.high and self.valid.low <= self.train.high:
-            raise mistakes.ranges_overlap(self.name, "train", self.train, "valid", self.valid)
+        check_bounds(self.name, "symbols", self.symbols, 1, 200)
+        check_sizes(self.name, self)
+        check_ranges(self.name, {"train": self.train, "valid": self.valid}, 1, _LONGEST)
         if not self.test:
             raise mistakes.empty_list("test")
         for index, length in enumerate(self.test):
             if not isinstance(length, int):
                 raise mistakes.not_of_kind("test", length, "whole number")
-            if not 1 <= length <= _LONGEST:
-                raise mistakes.outside(self.name, "test", length, 1, _LONGEST)
+            check_bounds(self.name, "test", length, 1, _LONGEST)
             if length in self.test[:index]:
                 raise mistakes.repeated_value("test", length)
             for static, lengths in (("train", self.train), ("valid", self.valid)):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes
 from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -77,30 +78,20 @@ class Ctl:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.order not in ("forward", "backward"):
-            raise mistakes.unknown_choice("ctl", "order", self.order, ("forward", "backward"))
+        check_choice("ctl", "order", self.order, ("forward", "backward"))
         for name, value, low, high in (
             ("symbols", self.symbols, 2, 64),
             ("functions", self.functions, 2, len(_LETTERS)),
             ("new_functions", self.new_functions, 0, len(_LETTERS) - self.functions),
             ("reserved", self.reserved, 0, 10_000),
         ):
-            if not low <= value <= high:
-                raise mistakes.outside("ctl", name, value, low, high)
-        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
-        for name, chosen in ranges.items():
-            if not 1 <= chosen.low <= chosen.high <= _LONGEST:
-                raise mistakes.range_out_of_bounds("ctl", name, chosen, 1, _LONGEST)
-        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
-            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
-                raise mistakes.ranges_overlap("ctl", first, ranges[first], second, ranges[second])
+            check_bounds("ctl", name, value, low, high)
+        check_ranges("ctl", {"train": self.train, "valid": self.valid, "test": self.test}, 1, _LONGEST)
         self._check_sizes()
 
     def _check_sizes(self) -> None:
         widen = "take more `functions` or `symbols`, or longer compositions"
-        for name in ("train_size", "iid_size", "valid_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise mistakes.outside("ctl", name, getattr(self, name), 0, None)
+        check_sizes("ctl", self)
         singles = len(self._singles())
         if self.train_size < singles:
             raise mistakes.too_few_for_singles("ctl", self.train_size, singles)

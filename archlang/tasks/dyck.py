@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_share, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -67,27 +68,23 @@ class Dyck:
     version = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.pairs <= len(PAIRS):
-            raise mistakes.outside("dyck", "pairs", self.pairs, 1, len(PAIRS))
+        check_bounds("dyck", "pairs", self.pairs, 1, len(PAIRS))
         for name in ("p", "q"):
-            if not 0 < getattr(self, name) < 1:
-                raise mistakes.outside("dyck", name, getattr(self, name), 0, 1)
+            check_share("dyck", name, getattr(self, name))
         if self.p + self.q >= 1:
             raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
         # A string nests, on average, into p + 2 q others: above 1 most of them would never end.
         if self.p + 2 * self.q > 1:
             raise mistakes.grows_for_ever("dyck", "p + 2 q", self.p + 2 * self.q)
-        for name in ("train_size", "valid_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise mistakes.outside("dyck", name, getattr(self, name), 0, None)
-        if self.loss not in ("squares", "entropy"):
-            raise mistakes.unknown_choice("dyck", "loss", self.loss, ("squares", "entropy"))
+        check_sizes("dyck", self)
+        check_choice("dyck", "loss", self.loss, ("squares", "entropy"))
         for lengths in self.test:
             if not isinstance(lengths, Interval):
                 raise mistakes.not_of_kind("test", lengths, "range such as 52..100")
         for index, lengths in enumerate((self.train, *self.test)):
             name = "test" if index else "train"
-            if not 2 <= lengths.low <= lengths.high <= _LONGEST or (lengths.low == lengths.high and lengths.low % 2):
+            check_range("dyck", name, lengths, 2, _LONGEST)
+            if lengths.low == lengths.high and lengths.low % 2:
                 raise mistakes.range_out_of_bounds("dyck", name, lengths, 2, _LONGEST)
             for other in (self.train, *self.test)[:index]:
                 if lengths.low <= other.high and other.low <= lengths.high:
@@ -105,8 +102,7 @@ class Dyck:
         return ("train", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("dyck", split, self.split_names())
+        check_split("dyck", split, self.split_names())
         ranges, size = self.test if split == "test" else (self.train,), getattr(self, f"{split}_size")
         parts = [self._draw(split, lengths, size, seed) for lengths in ranges]
         x = join(parts)

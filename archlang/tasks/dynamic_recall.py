@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.task import spell
@@ -41,8 +41,7 @@ class DynamicRecall(Copy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.answer not in CHOICES:
-            raise mistakes.unknown_choice(self.name, "answer", self.answer, CHOICES)
+        check_choice(self.name, "answer", self.answer, CHOICES)
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -70,8 +71,7 @@ class FlipFlop:
             for length in lengths:
                 if not isinstance(length, int):
                     raise mistakes.not_of_kind(static, length, "whole number")
-                if not 2 <= length <= _LONGEST:
-                    raise mistakes.outside("flipflop", static, length, 2, _LONGEST)
+                check_bounds("flipflop", static, length, 2, _LONGEST)
                 if length % 2:
                     raise mistakes.odd_length(static, length)
         for static, ignores in (("ignore", (self.ignore,)), ("test_ignore", self.test_ignore)):
@@ -79,8 +79,7 @@ class FlipFlop:
             for ignore in ignores:
                 if not isinstance(ignore, int | float):
                     raise mistakes.not_of_kind(static, ignore, "number")
-                if not 0 <= ignore <= 1:
-                    raise mistakes.outside("flipflop", static, ignore, 0, 1)
+                check_bounds("flipflop", static, ignore, 0, 1)
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
         cells = [(length, ignore) for length in self.test_length for ignore in self.test_ignore]
@@ -91,8 +90,7 @@ class FlipFlop:
             ("test", cells),
         ):
             size, (low, high) = getattr(self, f"{split}_size"), SHARES[split]
-            if size < 0:
-                raise mistakes.outside("flipflop", f"{split}_size", size, 0, None)
+            check_bounds("flipflop", f"{split}_size", size, 0)
             for length, ignore in asked:
                 most = _count(length, ignore) * int(8 * (high - low)) // 8
                 if size > most:

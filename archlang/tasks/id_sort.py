@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.task import spell
@@ -49,8 +49,7 @@ class IdSort(Copy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.id_size <= _LARGEST:
-            raise mistakes.outside(self.name, "id_size", self.id_size, 1, _LARGEST)
+        check_bounds(self.name, "id_size", self.id_size, 1, _LARGEST)
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

@@ -22,10 +22,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
+from archlang.tasks.kit.checks import (
+    check_bounds,
+    check_choice,
+    check_ranges,
+    check_sizes,
+    check_split,
+)
+from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join
+from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
@@ -64,18 +72,6 @@ ORIGINAL_SHARES = {
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """Trees as tokens, with their values and dependency depths."""
-
-    x: Ragged
-    values: Integers
-    depths: Integers
-
-    def select(self, chosen: Truths | Integers) -> _Written:
-        return _Written(self.x.select(chosen), self.values[chosen], self.depths[chosen])
-
-
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
     """The task. `train`, `valid`, `test`, `nominal_length` and `balanced` matter to the source `depth`; `max_length`,
@@ -105,13 +101,9 @@ class ListOps:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise mistakes.unknown_choice("listops", "source", self.source, SOURCES)
-        for name in ("train_size", "iid_size", "valid_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise mistakes.outside("listops", name, getattr(self, name), 0, None)
-        if not 3 <= self.arguments <= _MOST_ARGUMENTS:
-            raise mistakes.outside("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
+        check_choice("listops", "source", self.source, SOURCES)
+        check_sizes("listops", self)
+        check_bounds("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
         if self.source == "depth":
             self._check_depths()
         else:
@@ -120,20 +112,12 @@ class ListOps:
     def _check_depths(self) -> None:
         # The smallest tree of a depth has two arguments an operator, and an operator counts 3.
         highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
-        if highest < 1:
-            raise mistakes.outside("listops", "nominal_length", self.nominal_length, 5, None)
-        ranges = {"train": self.train, "valid": self.valid, "test": self.test}
-        for name, chosen in ranges.items():
-            if not 1 <= chosen.low <= chosen.high <= highest:
-                raise mistakes.range_out_of_bounds("listops", name, chosen, 1, highest)
-        for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
-            if ranges[first].low <= ranges[second].high and ranges[second].low <= ranges[first].high:
-                raise mistakes.ranges_overlap("listops", first, ranges[first], second, ranges[second])
+        check_bounds("listops", "nominal_length", self.nominal_length, 5)
+        check_ranges("listops", {"train": self.train, "valid": self.valid, "test": self.test}, 1, highest)
 
     def _check_lengths(self) -> None:
         for name, value in (("max_length", self.max_length), ("pool", self.pool)):
-            if value < 1:
-                raise mistakes.outside("listops", name, value, 1, None)
+            check_bounds("listops", name, value, 1)
         for lengths in self.test_lengths:
             if not isinstance(lengths, Interval):
                 raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
@@ -144,8 +128,7 @@ class ListOps:
         for arguments in self.test_arguments:
             if not isinstance(arguments, int):
                 raise mistakes.not_of_kind("test_arguments", arguments, "whole number such as 10")
-            if not 2 <= arguments <= _MOST_ARGUMENTS:
-                raise mistakes.outside("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
+            check_bounds("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
             raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
 
@@ -176,8 +159,7 @@ class ListOps:
         return tuple(("listops", member) for member in members)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("listops", split, self.split_names())
+        check_split("listops", split, self.split_names())
         if self.source == "depth":
             return self._by_depth(split, seed)
         if self.source == "lra":
@@ -188,7 +170,7 @@ class ListOps:
             return self._published(split)
         return self._by_arguments(seed) if split == "arguments" else self._from_pool(split, seed)
 
-    def _split(self, trees: _Written, lengths: Integers, arguments: Integers) -> Split:
+    def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
         end = len(VOCABULARY)
         x = enclose(trees.x, begin=end + 1, end=end) if self.begin_end else trees.x
         return Split({"x": x}, trees.values, groups={"depth": trees.depths, "length": lengths, "arguments": arguments})
@@ -211,15 +193,15 @@ class ListOps:
             before = missing
             for forest in self._trees_of_depths(rng, depths):
                 trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
-                trees = trees.select(np.arange(min(missing, len(trees.x))))
+                trees = trees.select(np.arange(min(missing, len(trees))))
                 if self.balanced:
                     room -= np.bincount(trees.depths, minlength=len(room))
-                missing -= len(trees.x)
+                missing -= len(trees)
                 found.append(trees)
             if patience.is_over(before - missing) and missing:
                 static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
-        trees = _join(found).select(rng.order(wanted))
+        trees = join_expressions(found).select(rng.order(wanted))
         return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
 
     def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[Forest]:
@@ -238,21 +220,17 @@ class ListOps:
             yield forest.select(high)
             forest = graft(rng, forest.select(~high), growth)
 
-    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> _Written:
+    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> Expressions:
         """The new trees of the forest that belong to the share, as many of each depth as there is room for."""
         # A tree is at least as high as its dependency depth: most trees are too low once the low depths are full.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = evaluate(forest)
         open_to = room[depths] > 0
         forest, values, depths = forest.select(open_to), values[open_to], depths[open_to]
-        trees = _Written(write(forest), values, depths)
+        trees = Expressions(write(forest), values, depths)
         prints = fingerprints(trees.x)
         trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
-        places = np.zeros(len(trees.depths), dtype=np.int64)
-        for depth in np.unique(trees.depths):
-            same = trees.depths == depth
-            places[same] = np.arange(same.sum())
-        return trees.select(places < room[trees.depths])
+        return trees.select(trees.within(room))
 
     # Source `original`.
 
@@ -270,12 +248,12 @@ class ListOps:
             found.append(trees.select(fresh))
             if patience.is_over(len(fresh)):
                 raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
-        trees = _join(found)
+        trees = join_expressions(found)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
-        available, wanted = len(trees.x), getattr(self, f"{split}_size")
+        available, wanted = len(trees), getattr(self, f"{split}_size")
         if wanted > available:
             raise mistakes.too_many_items("listops", f"{split}_size", wanted, available, "draw a larger `pool`")
         trees = trees.select(rng.order(available)[: wanted or available])
@@ -286,7 +264,7 @@ class ListOps:
         """The trees of the published files, of which `depth` is that of their nesting."""
         found = published_listops.items(split, self.max_length)
         values, depths, arguments = published_listops.columns(found)
-        trees = _Written(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
+        trees = Expressions(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
         return self._split(trees, trees.x.lengths // 100 * 100, arguments)
 
     def _by_length(self, seed: int) -> Split:
@@ -303,7 +281,7 @@ class ListOps:
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["test"], "test_size", seen))
         labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
-        return self._split(_join(parts), labels, np.full(len(labels), self.arguments))
+        return self._split(join_expressions(parts), labels, np.full(len(labels), self.arguments))
 
     def _by_arguments(self, seed: int) -> Split:
         """For each bound on the number of arguments as many trees."""
@@ -320,24 +298,24 @@ class ListOps:
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
         labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), wanted)
-        joined = _join(parts)
+        joined = join_expressions(parts)
         return self._split(joined, joined.x.lengths // 100 * 100, labels)
 
     def _until(
         self, wanted: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
-    ) -> _Written:
+    ) -> Expressions:
         """`wanted` distinct trees of a share."""
-        found: list[_Written] = []
+        found: list[Expressions] = []
         missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
             some = _written(trees())
             prints = fingerprints(some.x)
             some = some.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
             found.append(some)
-            missing -= len(some.x)
-            if patience.is_over(len(some.x)) and missing:
+            missing -= len(some)
+            if patience.is_over(len(some)) and missing:
                 raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "allow other lengths")
-        return _join(found)
+        return join_expressions(found)
 
     # Source `lra`.
 
@@ -360,13 +338,5 @@ class ListOps:
         return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
 
 
-def _written(forest: Forest) -> _Written:
-    return _Written(write(forest), *evaluate(forest))
-
-
-def _join(parts: list[_Written]) -> _Written:
-    return _Written(
-        join([part.x for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.depths for part in parts]),
-    )
+def _written(forest: Forest) -> Expressions:
+    return Expressions(write(forest), *evaluate(forest))

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import published_files
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_split
 from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
@@ -138,12 +139,9 @@ class LogicalInference:
 
     def __post_init__(self) -> None:
         for static, operators in (("train", self.train), ("test", self.test)):
-            if not 0 <= operators.low <= operators.high <= MOST_OPERATORS:
-                raise mistakes.range_out_of_bounds("logical_inference", static, operators, 0, MOST_OPERATORS)
-        if self.data not in SOURCES:
-            raise mistakes.unknown_choice("logical_inference", "data", self.data, SOURCES)
-        if self.draws < 1:
-            raise mistakes.outside("logical_inference", "draws", self.draws, 1, None)
+            check_range("logical_inference", static, operators, 0, MOST_OPERATORS)
+        check_choice("logical_inference", "data", self.data, SOURCES)
+        check_bounds("logical_inference", "draws", self.draws, 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -157,8 +155,7 @@ class LogicalInference:
         return tuple(("logical_inference", f"{part}{count}") for part in ("train", "test") for count in counts)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SHARES:
-            raise mistakes.unknown_split("logical_inference", split, self.split_names())
+        check_split("logical_inference", split, self.split_names())
         found = self._files(split) if self.data == "files" else self._generated(split, seed)
         if not self.begin_end:
             return found
@@ -171,7 +168,7 @@ class LogicalInference:
         wanted = self.test if split == "test" else self.train
         part = "train" if split in ("train", "valid") else "test"
         files = [
-            published_files.parsed("logical_inference", f"{part}{count}", _read_words)
+            published_files.parse_lines("logical_inference", f"{part}{count}", _read_words)
             for count in range(wanted.low, wanted.high + 1)
         ]
         relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
@@ -100,8 +101,7 @@ class LraImage:
         return (("cifar10", ARCHIVE),)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SPLITS:
-            raise mistakes.unknown_split("lra_image", split, SPLITS)
+        check_split("lra_image", split, SPLITS)
         wanted = (TEST_BATCH,) if split == "test" else BATCHES
         found: Mapping[str, bytes] = {
             name.rpartition("/")[2]: content
@@ -111,11 +111,11 @@ class LraImage:
         try:
             parts = [batch(found[name]) for name in wanted]
         except (KeyError, ValueError) as error:
-            raise published_files.damaged("cifar10", ARCHIVE, error) from error
+            raise mistakes.damaged_file("cifar10", ARCHIVE, error) from error
         pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
         shown = np.concatenate([answers for _, answers in parts])
         if len(shown) != PUBLISHED_BATCH * len(wanted):
-            raise published_files.damaged("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
+            raise mistakes.damaged_file("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
         whole = Split({"x": Ragged.table(pixels)}, shown, groups={"shown": shown})
         if split == "test":
             return whole

@@ -31,7 +31,8 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, pathfinder_pictures, published_files
+from archlang.tasks.kit import mistakes, pathfinder_pictures
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.grey_png import PictureError, Pixels, grey_pixels
 from archlang.tasks.kit.ragged import Integers, Ragged
@@ -71,14 +72,10 @@ class LraPathfinder:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.data not in SOURCES:
-            raise mistakes.unknown_choice("lra_pathfinder", "data", self.data, SOURCES)
+        check_choice("lra_pathfinder", "data", self.data, SOURCES)
         for static, low, high in (("dashes", 3, MOST_DASHES), ("distractors", 0, MOST_DISTRACTORS)):
-            if not low <= getattr(self, static) <= high:
-                raise mistakes.outside("lra_pathfinder", static, getattr(self, static), low, high)
-        for static in ("train_size", "valid_size", "test_size"):
-            if getattr(self, static) < 0:
-                raise mistakes.outside("lra_pathfinder", static, getattr(self, static), 0, None)
+            check_bounds("lra_pathfinder", static, getattr(self, static), low, high)
+        check_sizes("lra_pathfinder", self)
 
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
@@ -89,8 +86,7 @@ class LraPathfinder:
         return tuple(("lra", f"{FOLDER}/metadata/{number}.npy") for number in numbers)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SPLITS:
-            raise mistakes.unknown_split("lra_pathfinder", split, SPLITS)
+        check_split("lra_pathfinder", split, SPLITS)
         pixels, joined = self._published(split) if self.data == "files" else self._drawn(split, seed)
         return Split({"x": Ragged.table(pixels)}, joined, groups={"joined": joined})
 
@@ -121,11 +117,11 @@ class LraPathfinder:
             try:
                 names += listed(store.lines("lra", member))
             except ValueError as error:
-                raise published_files.damaged("lra", member, error) from error
+                raise mistakes.damaged_file("lra", member, error) from error
         try:
             return pictures(names, _content)
         except PictureError as error:
-            raise published_files.damaged("lra", FOLDER, error) from error
+            raise mistakes.damaged_file("lra", FOLDER, error) from error
 
     def _published(self, split: str) -> tuple[Pixels, Integers]:
         pixels, joined = self._files

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
@@ -63,8 +64,7 @@ class LraRetrieval:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise mistakes.outside("lra_retrieval", "length", self.length, 1, None)
+        check_bounds("lra_retrieval", "length", self.length, 1)
 
     def split_names(self) -> tuple[str, ...]:
         return tuple(FILES)
@@ -73,13 +73,12 @@ class LraRetrieval:
         return tuple(("lra", _member(split)) for split in FILES)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in FILES:
-            raise mistakes.unknown_split("lra_retrieval", split, self.split_names())
+        check_split("lra_retrieval", split, self.split_names())
         member = _member(split)
         try:
             fields, together = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
-            raise published_files.damaged("lra", member, error) from error
+            raise mistakes.damaged_file("lra", member, error) from error
         return Split(fields, together, groups={"together": together})
 
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.ragged import Ragged, offsets_of
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_split
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 
-__all__ = ["LraText", "as_bytes", "reviews"]
+__all__ = ["LraText", "reviews"]
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 PUBLISHED_SIZE = 25_000
@@ -41,13 +42,6 @@ def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tupl
     return [content for _, _, content in found], [int(good) for good, _, _ in found]
 
 
-def as_bytes(texts: Iterable[bytes]) -> Ragged:
-    """Texts as rows of their bytes."""
-    rows = list(texts)
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    return Ragged(np.frombuffer(b"".join(rows), dtype=np.uint8), offsets_of(lengths))
-
-
 @dataclass(frozen=True, kw_only=True)
 class LraText:
     """The task. Its splits are the published ones, whatever the seed."""
@@ -63,8 +57,7 @@ class LraText:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise mistakes.outside("lra_text", "length", self.length, 1, None)
+        check_bounds("lra_text", "length", self.length, 1)
 
     def split_names(self) -> tuple[str, ...]:
         return SPLITS
@@ -73,12 +66,11 @@ class LraText:
         return (("imdb", ARCHIVE),)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in SPLITS:
-            raise mistakes.unknown_split("lra_text", split, SPLITS)
+        check_split("lra_text", split, SPLITS)
         texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
-            raise published_files.damaged(
+            raise mistakes.damaged_file(
                 "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"
             )
         favour = np.asarray(answers, dtype=np.int64)
-        return Split({"x": as_bytes(texts)}, favour, groups={"favour": favour})
+        return Split({"x": Ragged.of_bytes(texts)}, favour, groups={"favour": favour})

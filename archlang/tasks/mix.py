@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 
@@ -38,8 +38,7 @@ class Mix(Copy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.even not in CHOICES:
-            raise mistakes.unknown_choice(self.name, "even", self.even, CHOICES)
+        check_choice(self.name, "even", self.even, CHOICES)
 
     def answers(self, symbols: Ragged) -> Ragged:
         lengths = symbols.lengths

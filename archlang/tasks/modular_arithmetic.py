@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ByLength, groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -44,8 +45,7 @@ class ModularArithmetic(ByLength):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.modulus <= _LARGEST:
-            raise mistakes.outside(self.name, "modulus", self.modulus, 2, _LARGEST)
+        check_bounds(self.name, "modulus", self.modulus, 2, _LARGEST)
         # 41 and 40 are both the length of expressions of 39 and 41: no item of test may be as short as one of train.
         if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
             raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)

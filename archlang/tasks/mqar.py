@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -57,11 +58,8 @@ class Mqar:
     version = 1
 
     def __post_init__(self) -> None:
-        for static in ("train_size", "valid_size", "test_size"):
-            if getattr(self, static) < 0:
-                raise mistakes.outside("mqar", static, getattr(self, static), 0, None)
-        if not 4 <= self.words <= _MOST_WORDS:
-            raise mistakes.outside("mqar", "words", self.words, 4, _MOST_WORDS)
+        check_sizes("mqar", self)
+        check_bounds("mqar", "words", self.words, 4, _MOST_WORDS)
         if not 0 < self.power <= 1:
             raise mistakes.outside("mqar", "power", self.power, 0, 1)
         if len(self.test_length) != len(self.test_pairs):
@@ -74,12 +72,10 @@ class Mqar:
             for static, value in ((name, length), (count, pairs)):
                 if not isinstance(value, int):
                     raise mistakes.not_of_kind(static, value, "whole number")
-            if not 4 <= length <= _LONGEST:
-                raise mistakes.outside("mqar", name, length, 4, _LONGEST)
+            check_bounds("mqar", name, length, 4, _LONGEST)
             # A pair takes four symbols at least: key and value, and the key again with one place behind it.
             most = min(length // 4, self.words // 2 - 1)
-            if not 1 <= pairs <= most:
-                raise mistakes.outside("mqar", count, pairs, 1, most)
+            check_bounds("mqar", count, pairs, 1, most)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -89,8 +85,7 @@ class Mqar:
         return ("train", "valid", *(("test",) if self.test_length else ()))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("mqar", split, self.split_names())
+        check_split("mqar", split, self.split_names())
         cells = self._cells() if split == "test" else ((self.length, self.pairs),)
         return join_splits([self._draw(split, length, pairs, seed) for length, pairs in cells])
 

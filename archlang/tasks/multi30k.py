@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
@@ -62,13 +63,10 @@ class Multi30k:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise mistakes.unknown_choice("multi30k", "split", self.split, SPLITS)
-        if not 0 < self.share < 1:
-            raise mistakes.outside("multi30k", "share", self.share, 0, 1)
+        check_choice("multi30k", "split", self.split, SPLITS)
+        check_share("multi30k", "share", self.share)
         for static in ("source_words", "target_words"):
-            if getattr(self, static) < 1:
-                raise mistakes.outside("multi30k", static, getattr(self, static), 1, None)
+            check_bounds("multi30k", static, getattr(self, static), 1)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -109,8 +107,7 @@ class Multi30k:
         return tuple(("multi30k", f"{file}.{side}") for file in self._used.values() for side in (SOURCE, TARGET))
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("multi30k", split, self.split_names())
+        check_split("multi30k", split, self.split_names())
         source, target = (
             lexicon.encode(rows) for lexicon, rows in zip(self._lexicons, self._sentences(split), strict=True)
         )
@@ -139,5 +136,5 @@ class Multi30k:
 def _pairs(file: str) -> Sentences:
     source, target = ([words(line) for line in store.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET))
     if len(source) != len(target):
-        raise published_files.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
+        raise mistakes.uneven_files("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
     return source, target

@@ -22,6 +22,7 @@ from itertools import product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit.checks import check_choice, check_split
 from archlang.tasks.kit.fingerprints import fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
 from archlang.tasks.kit.split import Split
@@ -107,8 +108,7 @@ class Scan:
 
     def __post_init__(self) -> None:
         for static, known in (("split", SPLITS), ("data", SOURCES)):
-            if getattr(self, static) not in known:
-                raise mistakes.unknown_choice("scan", static, getattr(self, static), known)
+            check_choice("scan", static, getattr(self, static), known)
         if not 1 <= self.cutoff < LONGEST:
             raise mistakes.outside("scan", "cutoff", self.cutoff, 1, LONGEST - 1)
 
@@ -145,8 +145,7 @@ class Scan:
 
     def generate(self, split: str, seed: int) -> Split:
         """The items of a split do not depend on the seed, as those of the published splits do not."""
-        if split not in self.split_names():
-            raise mistakes.unknown_split("scan", split, self.split_names())
+        check_split("scan", split, self.split_names())
         words, actions = self._files(split) if self.data == "files" else self._generated(split)
         if not self.joint:
             actions = Ragged(actions.values - np.uint8(len(WORDS)), actions.offsets)
@@ -158,8 +157,8 @@ class Scan:
 
     def _files(self, split: str) -> tuple[Ragged, Ragged]:
         if self.split == "simple":
-            return _encoded(published_files.parsed("scan", f"tasks_{split}_simple.txt", read))
-        every = published_files.parsed("scan", "tasks.txt", read)
+            return _encoded(published_files.parse_lines("scan", f"tasks_{split}_simple.txt", read))
+        every = published_files.parse_lines("scan", "tasks.txt", read)
         words, actions = _encoded(every)
         if self.split in PRIMITIVES:
             chosen = self._with_primitive(split, every, np.arange(len(every)))

@@ -14,7 +14,7 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
@@ -120,12 +121,9 @@ class Squad:
     version = 1
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise mistakes.unknown_choice("squad", "split", self.split, SPLITS)
-        if not 0 < self.share < 1:
-            raise mistakes.outside("squad", "share", self.share, 0, 1)
-        if self.word_limit < 1:
-            raise mistakes.outside("squad", "word_limit", self.word_limit, 1, None)
+        check_choice("squad", "split", self.split, SPLITS)
+        check_share("squad", "share", self.share)
+        check_bounds("squad", "word_limit", self.word_limit, 1)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -164,8 +162,7 @@ class Squad:
         return tuple(("squad", member) for member in FILES)
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split("squad", split, self.split_names())
+        check_split("squad", split, self.split_names())
         asked = self._asked(split)
         paragraphs, questions = ([self._cut[text] for text in texts] for texts in zip(
             *((one.paragraph, one.question) for one in asked), strict=True
@@ -183,8 +180,8 @@ class Squad:
             dtype=np.int64,
         ).reshape(-1, 2)
         notes = {
-            "paragraph": _texts(one.paragraph for one in asked),
-            "answers": _texts(_BREAK.join(one.answers) for one in asked),
+            "paragraph": Ragged.of_bytes(one.paragraph.encode() for one in asked),
+            "answers": Ragged.of_bytes(_BREAK.join(one.answers).encode() for one in asked),
             "starts": _joined([paragraph.starts for paragraph in paragraphs]),
             "stops": _joined([paragraph.stops for paragraph in paragraphs]),
             "first": Ragged.table(firsts[:, None]),
@@ -220,7 +217,7 @@ def _asked(member: str) -> list[Asked]:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise published_files.damaged("squad", member, error) from error
+            raise mistakes.damaged_file("squad", member, error) from error
 
 
 def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
@@ -228,13 +225,6 @@ def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
     places = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
     first = np.repeat(firsts, x.lengths)
     return Ragged((places >= first) & (places < first + np.repeat(lengths, x.lengths)), x.offsets)
-
-
-def _texts(texts: Iterable[str]) -> Ragged:
-    """Texts as rows of the bytes of UTF-8."""
-    parts = [text.encode() for text in texts]
-    lengths = np.asarray([len(part) for part in parts], dtype=np.int64)
-    return Ragged(np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(lengths))
 
 
 def _joined(rows: Sequence[np.ndarray]) -> Ragged:

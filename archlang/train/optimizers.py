@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
-from archlang.plan.plan import Chosen
+from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
 from archlang.train.settings import Settings
 
 
-def make_optimizer(chosen: Chosen, settings: Settings, module: nn.Module, precision: str = "32") -> Optimizer:
+def make_optimizer(chosen: BoundExtern, settings: Settings, module: nn.Module, precision: str = "32") -> Optimizer:
     """The optimizer that a recipe names, over everything in the module that learns. One pass takes all weights a step
     on, where torch has such a form; gradients that are scaled, those of 16 bits, could not be clipped in it.
 

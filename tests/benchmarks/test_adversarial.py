@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check
 from archlang.diagnostics.render import plain
+from archlang.plan.check import check
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import MOST_WORDS, count_words
 from benchmarks.adversarial import PROGRAMS, largest, write

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe
 from benchmarks.together import _NEVER, RECIPE, alone, together
 
 FEW = {**_NEVER, "train.batch": "8", "model.d": "8", "model.layers": "1", "task.test_size": "8"}
 
 
 def test_both_can_be_timed_on_the_recipe() -> None:
-    plans = [compiler.plan(RECIPE, "baseline", sets={**FEW, "seed": str(seed)}) for seed in (1, 2)]
+    plans = [plan_recipe(RECIPE, "baseline", sets={**FEW, "seed": str(seed)}) for seed in (1, 2)]
     assert alone(plans[0], "cpu", "32", 1, 2) > 0
     assert together(plans, "cpu", "32", 1, 2) > 0
 
 
 def test_what_cannot_train_together_has_no_time() -> None:
     plans = [
-        compiler.plan(RECIPE, "baseline", sets={**FEW, "seed": str(seed), "train.batch_of": "tokens"})
-        for seed in (1, 2)
+        plan_recipe(RECIPE, "baseline", sets={**FEW, "seed": str(seed), "train.batch_of": "tokens"}) for seed in (1, 2)
     ]
     with pytest.raises(SystemExit, match="cannot train together"):
         together(plans, "cpu", "32", 1, 2)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe
 from benchmarks.training import RECIPE, bare, full
 
 FEW = {"train.steps": "2", "train.batch": "8", "model.d": "8", "model.steps": "2", "task.test_size": "8"}
 
 
 def test_both_can_be_timed_on_the_recipe() -> None:
-    plan = compiler.plan(RECIPE, sets=FEW)
+    plan = plan_recipe(RECIPE, sets=FEW)
     assert bare(plan) > 0
     assert full(plan) > 0

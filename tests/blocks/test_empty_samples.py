@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from archlang.backend import Architecture, load
+from archlang.backend import Architecture
+from archlang.compile import load
 from archlang.names import library
 from archlang.syntax.tree import Extern
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.compile import check_text
 from archlang.names import library
+from archlang.plan.check import check_text
 from archlang.syntax.tree import Extern
 
 BLOCKS = {name: item for name, item in library.blocks().items() if isinstance(item, Extern)}

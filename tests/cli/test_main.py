@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import archlang as package
-from archlang import compile as compiler
 from archlang.cli.main import app
 from archlang.diagnostics import ArchlangError
+from archlang.plan import check as check_module
 from tests.cli.conftest import Command
 
 COMMANDS = [info.name for info in app.registered_commands if info.name]
@@ -57,7 +57,7 @@ def test_a_mistake_of_the_user_is_said_in_words_with_a_remedy(
     def fail(path: Path) -> None:
         raise Wrong
 
-    monkeypatch.setattr(compiler, "check", fail)
+    monkeypatch.setattr(check_module, "check", fail)
     said = archlang("check", "good.arch")
     assert (said.code, said.out) == (1, "")
     assert said.err == "error: no [bold]such\\[thing\\\n  help: try [/] another\ufffd[2J\n"
@@ -69,7 +69,7 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     def fail(path: Path) -> None:
         raise RuntimeError("[boom]")
 
-    monkeypatch.setattr(compiler, "check", fail)
+    monkeypatch.setattr(check_module, "check", fail)
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
     said = archlang("check", "good.arch")
     assert said.code == 70
@@ -84,7 +84,7 @@ def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch
     def stop(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compiler, "check", stop)
+    monkeypatch.setattr(check_module, "check", stop)
     assert archlang("check", "good.arch").code == 130
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import archlang
-from archlang.compile import check
 from archlang.diagnostics.render import plain
+from archlang.plan.check import check
 
 PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("*.md"))
 WORDS = Path(__file__).parent / "bad"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check_text, graph
+from archlang.compile import compile_graph
+from archlang.plan.check import check_text
 
 BLOCK = """
 extern block mix[rate: float = 0.0, wide: bool = false](x: seq[n, d]) -> seq[n, d]
@@ -34,7 +35,7 @@ def test_an_instance_has_the_caveats_whose_conditions_hold(
 ) -> None:
     file = tmp_path / "m.arch"
     file.write_text(BLOCK)
-    assert graph(file, statics={**statics, "vocab": 5}).instances["mix"].caveats == caveats
+    assert compile_graph(file, statics={**statics, "vocab": 5}).instances["mix"].caveats == caveats
 
 
 def test_an_unknown_name_in_the_condition_of_a_caveat_is_reported() -> None:

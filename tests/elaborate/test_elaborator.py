@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check_text, graph
+from archlang.compile import compile_graph
 from archlang.graph.graph import Graph
 from archlang.graph.verifier import verify
+from archlang.plan.check import check_text
 from archlang.types import Dim
 
 
 def built(tmp_path: Path, program: str, **statics: int) -> Graph:
     file = tmp_path / "program.arch"
     file.write_text(program)
-    found = graph(file, statics={"vocab": 7, "classes": 3, **statics})
+    found = compile_graph(file, statics={"vocab": 7, "classes": 3, **statics})
     verify(found)
     return found
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archlang.compile import check_text
 from archlang.diagnostics import Diagnostic
+from archlang.plan.check import check_text
 
 RECIPE = """
 recipe r {

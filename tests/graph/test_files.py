@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check, plan, task
 from archlang.diagnostics import ProgramError
+from archlang.plan.check import check
+from archlang.plan.from_file import bind_task, plan_recipe
 
 PROGRAM = """
 model small[d = 4](x: tokens[n]) -> logits[classes] {
@@ -30,7 +31,7 @@ def program(folder: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("path", ["words.tsv", "./words.tsv", "data/words.tsv", "data/../words.tsv"])
 def test_a_file_is_seen_from_the_folder_of_the_program(tmp_path: Path, path: str) -> None:
-    found = plan(program(tmp_path / "a", path)).settings["task.path"]
+    found = plan_recipe(program(tmp_path / "a", path)).settings["task.path"]
     assert found == str((tmp_path / "a" / path).resolve())
 
 
@@ -45,15 +46,15 @@ def test_a_file_elsewhere_is_refused_also_behind_a_link(tmp_path: Path, path: st
     (tmp_path / "a" / "linked.tsv").symlink_to(tmp_path / "b" / "words.tsv")
     assert [diagnostic.code for diagnostic in check(place)] == ["E0316"]
     with pytest.raises(ProgramError):
-        plan(place)
+        plan_recipe(place)
 
 
 def test_the_command_line_may_name_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     place = program(tmp_path / "a", "words.tsv")
-    assert plan(place, None, {"task.path": '"../b.tsv"'}).settings["task.path"] == str(tmp_path.parent / "b.tsv")
-    assert task('file[path = "/c.tsv"]').statics["path"] == "/c.tsv"
-    assert task("file", {"path": '"d.tsv"'}).statics["path"] == str(tmp_path / "d.tsv")
+    assert plan_recipe(place, None, {"task.path": '"../b.tsv"'}).settings["task.path"] == str(tmp_path.parent / "b.tsv")
+    assert bind_task('file[path = "/c.tsv"]').statics["path"] == "/c.tsv"
+    assert bind_task("file", {"path": '"d.tsv"'}).statics["path"] == str(tmp_path / "d.tsv")
 
 
 def test_a_path_is_a_text_in_quotes(tmp_path: Path) -> None:

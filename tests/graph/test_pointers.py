@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.compile import check_text
+from archlang.plan.check import check_text
 
 WALK = "a = addresses(m)\nw = pointer_unit(a, s)\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.compile import check_text
+from archlang.plan.check import check_text
 
 PROGRAM = """model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{
     h = embed[d](x)

@@ -11,10 +11,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 import archlang
-from archlang import compile as compiler
-from archlang.backend.build import build
-from archlang.graph import costs
+from archlang.compile import build, compile_graph
+from archlang.contracts.cases import cases
+from archlang.contracts.tables import tables
+from archlang.contracts.targets import library_blocks
 from archlang.graph.summary import summarize
+from archlang.plan.from_file import plan_recipe, recipe_names
 
 ROOT = Path(archlang.__file__).parent
 RECIPES = sorted((ROOT / "recipes").rglob("*.arch"))
@@ -23,21 +25,24 @@ MODELS = [
     for file in sorted((ROOT / "blocks" / "models").glob("*.arch"))
     for model in re.findall(r"^model (\w+)", file.read_text(), re.M)
 ]
-LIBRARY = re.findall(
-    r"^extern block (\w+)", "\n".join(file.read_text() for file in sorted((ROOT / "blocks").glob("*.arch"))), re.M
-)
 
 
 def test_the_cost_of_every_block_is_known() -> None:
-    assert LIBRARY
-    assert set(LIBRARY) <= set(costs._PARAMETERS)
-    assert set(LIBRARY) <= set(costs._FLOPS)
+    blocks = library_blocks()
+    assert blocks
+    for declaration in blocks:
+        instances = tables(declaration)
+        assert not isinstance(instances, str)
+        for case in cases(declaration, instances):
+            costs = case.instance.costs
+            assert costs.parameters is not None, case.instance
+            assert costs.flops is not None, case.instance
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_parameters_are_those_of_the_module(file: Path) -> None:
-    for recipe in compiler.recipes(file):
-        graph = compiler.plan(file, recipe).graph
+    for recipe in recipe_names(file):
+        graph = plan_recipe(file, recipe).graph
         found = summarize(graph, 16)
         assert not found.unknown
         assert not found.uncounted
@@ -46,7 +51,7 @@ def test_parameters_are_those_of_the_module(file: Path) -> None:
 
 @pytest.mark.parametrize(("file", "model"), MODELS, ids=[model for _, model in MODELS])
 def test_parameters_of_every_model_of_the_library_are_those_of_the_module(file: Path, model: str) -> None:
-    graph = compiler.graph(file, model, {"vocab": 11, "words": 13, "classes": 3})
+    graph = compile_graph(file, model, {"vocab": 11, "words": 13, "classes": 3})
     found = summarize(graph, 16)
     assert not found.unknown
     assert not found.uncounted
@@ -67,7 +72,7 @@ model small[d = 16](x: tokens[n]) -> logits[n, vocab] {
 def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    graph = compiler.graph(file, None, {"vocab": 7})
+    graph = compile_graph(file, None, {"vocab": 7})
     # torch does not count its CPU kernel of attention, but counts the products that it stands for.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         build(graph)(torch.zeros(3, length, dtype=torch.int64))
@@ -77,7 +82,7 @@ def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
 def test_weights_of_a_repeat_count_once_and_those_of_a_stack_each_step(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    found = summarize(compiler.graph(file, None, {"vocab": 7}), 4)
+    found = summarize(compile_graph(file, None, {"vocab": 7}), 4)
     feeding = 16 * 24 + 24 + 24 * 16 + 16 + 16 * 8 + 8 + 8 * 16 + 16
     assert found.executed - found.unique == 2 * feeding
 
@@ -101,7 +106,7 @@ def test_flops_of_a_sample_are_those_that_torch_counts(
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     file = tmp_path / "m.arch"
     file.write_text(f"model m[d = 8](x: seq[n, d]) -> seq[n, k] {{ {body}\n return h }}")
-    graph = compiler.graph(file, None, {"k": 7 if "mlp" in body else 8})
+    graph = compile_graph(file, None, {"k": 7 if "mlp" in body else 8})
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         build(graph)(torch.randn(1, 10, 8))
     assert summarize(graph, 10).flops == counter.get_total_flops()
@@ -110,7 +115,7 @@ def test_flops_of_a_sample_are_those_that_torch_counts(
 def test_flops_grow_with_the_depth_that_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    graph = compiler.graph(file, None, {"vocab": 7})
+    graph = compile_graph(file, None, {"vocab": 7})
     none, one, three, most = (summarize(graph, 5, depth).flops for depth in (0, 1, 3, None))
     assert three - none == 3 * (one - none) > 0
     assert three == most
@@ -122,14 +127,14 @@ def test_activations_are_the_values_that_blocks_and_arithmetic_give(tmp_path: Pa
         "model m[d = 8](x: tokens[n]) -> logits[classes] {\n"
         " h = embed[d](x)\n repeat 3 { h <- norm(h + feedforward[4](h)) }\n return linear[classes](last(h))\n}"
     )
-    graph = compiler.graph(file, None, {"vocab": 7, "classes": 2})
+    graph = compile_graph(file, None, {"vocab": 7, "classes": 2})
     assert summarize(graph, 5).values == 5 * 8 + 3 * 3 * 5 * 8 + 8 + 2
 
 
 @pytest.mark.parametrize("name", ["ndr", "gut", "gutlb", "tlb"])
 @pytest.mark.parametrize("length", [16, 64])
 def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activations(name: str, length: int) -> None:
-    graph = compiler.plan(ROOT / "recipes" / f"{name}.arch").graph
+    graph = plan_recipe(ROOT / "recipes" / f"{name}.arch").graph
     module = build(graph)
     weights = {one.untyped_storage().data_ptr() for one in module.parameters()}
     kept: dict[int, torch.Tensor] = {}  # by storage, which stays alive so that its place is not taken again
@@ -150,6 +155,6 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
 def test_the_costs_of_nodes_are_those_of_the_whole(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    found = summarize(compiler.graph(file, None, {"vocab": 7}), 5)
-    loops = {node.id for node in compiler.graph(file, None, {"vocab": 7}).region.walk() if node.regions}
+    found = summarize(compile_graph(file, None, {"vocab": 7}), 5)
+    loops = {node.id for node in compile_graph(file, None, {"vocab": 7}).region.walk() if node.regions}
     assert sum(cost.flops for id, cost in found.nodes.items() if id not in loops) == found.flops

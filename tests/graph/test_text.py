@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archlang.graph import Graph, Input, Instance, Node, Region
+from archlang.graph.operations import Call, Literal
 from archlang.graph.text import parse_graph, print_graph
 from archlang.source import Source, Span
 from archlang.types import Dim, Type
@@ -20,7 +21,7 @@ graph loops
 instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) caveats (batch) "m:E"
 instance @ends: start_end(d = 64) lengths (n) axes (n) reads (causal) grows "archlang.blocks.positions:StartEnd"
 instance @stack.*.attention: attention[heads = 4](d = 64, e = 2*k - 1) lengths (n, m) axes (n) (m, -) "mine:Attention"
-instance @costly: mine costs (parameters = 0, flops = 2*m*n + 4) maps (key(1) = 8) records (gate(0), pointer) "m:C"
+instance @costly: c costs (parameters = 0, flops = 4*m) maps (key(1) = 8) records (gate(0), pointer) even 3 pure "m:C"
 instance @relu: relu axes () pure "archlang.blocks.activations:Relu"
 instance @unembed: unembed[e = @embed, order = (1, (a.b, 'true'), ()), name = "a \\"b\\"", r = -1..5] "mine:Unembed"
 
@@ -88,9 +89,7 @@ STATICS: st.SearchStrategy[StaticValue] = st.recursive(
 def test_every_static_and_size_reads_back_as_itself(statics: dict[str, StaticValue], size: Dim) -> None:
     instance = Instance("f", "f", "m:F", statics, {"d": size}, reads=("full",), axes=(("n", ""),), lengths=("n",))
     kind = Type("map", (size, size))
-    region = Region(
-        (Input("%1", kind),), (Node("%2", "call", ("%1",), (kind,), attributes={"instance": "f"}),), ("%2",)
-    )
+    region = Region((Input("%1", kind),), (Node("%2", Call("f"), ("%1",), (kind,)),), ("%2",))
     graph = Graph("g", region, {"f": instance})
     read = parse_graph(print_graph(graph))
     assert read == graph
@@ -100,7 +99,7 @@ def test_every_static_and_size_reads_back_as_itself(statics: dict[str, StaticVal
 
 def test_a_value_is_printed_with_its_place_in_the_program() -> None:
     source = Source("gut.arch", "first\nsecond line")
-    node = Node("%1", "number", (), (Type("number"),), Span(source, 13, 17), attributes={"value": 1})
+    node = Node("%1", Literal(1), (), (Type("number"),), Span(source, 13, 17))
     printed = print_graph(Graph("g", Region((), (node,), ("%1",)), {}))
     assert "%1: number = number[value = 1]()  # gut.arch:2:8\n" in printed
 
@@ -114,3 +113,19 @@ def test_a_value_of_a_parsed_graph_points_into_the_text() -> None:
 def test_a_broken_text_is_refused_with_its_line() -> None:
     with pytest.raises(ValueError, match="line 3"):
         parse_graph("graph g\n\ninput %1 x vec[3]\nreturn %1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("power(%1, %1)", "power is no operation"),
+        ("add[by = 2](%1, %1)", "add has attributes"),
+        ("halting @f[limit = 3, mixture = true](%1)", "halting has attributes"),
+        ("halting @f[limit = 3, state = 1, mixture = 1](%1)", "halting has mixture = 1"),
+        ('number[value = "2"]()', "number has value = '2'"),
+        ("repeat[count = true](%1)", "repeat has count = True"),
+    ],
+)
+def test_an_operation_with_other_facts_than_its_own_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        parse_graph(f"graph g\ninput %1: vec[3]\n%2: vec[3] = {text}\nreturn %2\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.compile import check_text
+from archlang.plan.check import check_text
 
 HEAD = "extern block b[mode: symbol = none, width: int = 3, wide: int = 4, rate: float = 0.5]"
 TAIL = '(h: seq[n, d]) -> seq[n, d] {} reads h pointwise python "mine:B"\n'

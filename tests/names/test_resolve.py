@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check
+from archlang.plan.check import check
 from archlang.source import Source
 from archlang.syntax.parser import read
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
 from archlang.diagnostics import ProgramError
-from archlang.plan.search import Space
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe, plan_search
+from archlang.plan.search import SearchSpace
 
 MODEL = """
 model small[d = 8, heads = 2](x: tokens[n]) -> logits[classes] {
@@ -41,15 +42,15 @@ def written(file: Path, text: str) -> Path:
 
 def test_lists_and_ranges_become_spaces(file: Path) -> None:
     text = "search model.d in 8..64, train.lr in 1e-4..1e-2 log, task.order in [forward, backward]"
-    assert compiler.search(written(file, recipe(text))).spaces == (
-        Space("model.d", low=8, high=64, whole=True),
-        Space("train.lr", low=1e-4, high=1e-2, log=True),
-        Space("task.order", choices=("forward", "backward")),
+    assert plan_search(written(file, recipe(text))).spaces == (
+        SearchSpace("model.d", low=8, high=64, integers=True),
+        SearchSpace("train.lr", low=1e-4, high=1e-2, log=True),
+        SearchSpace("task.order", choices=("forward", "backward")),
     )
 
 
 def test_a_place_is_a_plan_and_values_that_do_not_go_together_are_none(file: Path) -> None:
-    search = compiler.search(written(file, recipe("search model.d in 8..64, model.heads in [1, 2, 4]")))
+    search = plan_search(written(file, recipe("search model.d in 8..64, model.heads in [1, 2, 4]")))
     plan = search.plan({"model.d": 12, "model.heads": "4"})
     assert plan is not None
     assert (plan.settings["model.d"], plan.settings["model.heads"]) == (12, 4)
@@ -57,18 +58,18 @@ def test_a_place_is_a_plan_and_values_that_do_not_go_together_are_none(file: Pat
 
 
 def test_the_best_is_written_as_a_recipe_that_checks(file: Path) -> None:
-    search = compiler.search(written(file, recipe("search model.d in 8..64, train.lr in 1e-4..1e-2 log")))
+    search = plan_search(written(file, recipe("search model.d in 8..64, train.lr in 1e-4..1e-2 log")))
     text = search.text({"model.d": 16, "train.lr": 0.0012345678})
     assert "model small[16]" in text
     assert "lr = 0.00123457" in text
     assert "search" not in text
-    plan = compiler.plan(written(file, MODEL + text))
+    plan = plan_recipe(written(file, MODEL + text))
     assert plan.settings["model.d"] == 16
     assert "model.heads" in plan.vary
 
 
 def test_what_was_found_is_not_varied_any_more(file: Path) -> None:
-    search = compiler.search(written(file, recipe("search model.heads in [1, 2, 4]")))
+    search = plan_search(written(file, recipe("search model.heads in [1, 2, 4]")))
     assert "vary" not in search.text({"model.heads": "4"})
 
 
@@ -84,7 +85,7 @@ def test_what_was_found_is_not_varied_any_more(file: Path) -> None:
     ],
 )
 def test_a_search_that_cannot_be_is_found_before_it_runs(file: Path, text: str, code: str) -> None:
-    codes = [diagnostic.code for diagnostic in compiler.check(written(file, recipe(text)))]
+    codes = [diagnostic.code for diagnostic in check(written(file, recipe(text)))]
     assert codes
     if code != "E0306":
         assert code in codes
@@ -92,5 +93,5 @@ def test_a_search_that_cannot_be_is_found_before_it_runs(file: Path, text: str, 
 
 def test_a_recipe_without_a_search_says_so(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
-        compiler.search(written(file, recipe("")))
+        plan_search(written(file, recipe("")))
     assert raised.value.diagnostics[0].code == "E0614"

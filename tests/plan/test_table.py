@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
 from archlang.diagnostics import ProgramError
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_table
 
 MODEL = """
 model small[d = 8, steps = 1](x: tokens[n]) -> logits[classes] {
@@ -55,11 +56,11 @@ def written(file: Path, text: str) -> Path:
 
 
 def codes(file: Path) -> list[str]:
-    return [diagnostic.code for diagnostic in compiler.check(file)]
+    return [diagnostic.code for diagnostic in check(file)]
 
 
 def test_a_cell_is_its_rows_recipe_with_the_settings_of_row_and_column_and_a_plan_for_each_seed(file: Path) -> None:
-    table = compiler.table(written(file, MODEL + TABLE))
+    table = plan_table(written(file, MODEL + TABLE))
     found = {(cell.row.title, cell.column.title): cell for cell in table.cells}
     large = found["Large", "Backward"]
     assert [plan.seed for plan in large.plans] == [1, 2, 3]
@@ -70,40 +71,40 @@ def test_a_cell_is_its_rows_recipe_with_the_settings_of_row_and_column_and_a_pla
 
 
 def test_a_row_without_a_recipe_says_why_and_runs_nothing(file: Path) -> None:
-    table = compiler.table(written(file, MODEL + TABLE))
+    table = plan_table(written(file, MODEL + TABLE))
     (row,) = (row for row in table.rows if row.recipe is None)
     assert (row.title, row.why) == ("DNC", "there is no such block")
     assert all(cell.plans == () for cell in table.cells if cell.row is row)
 
 
 def test_cells_that_need_the_same_run_share_it_and_first_seeds_come_first(file: Path) -> None:
-    table = compiler.table(written(file, MODEL + TABLE))
+    table = plan_table(written(file, MODEL + TABLE))
     # Two rows with two orders and three seeds, and one row with two orders.
     assert len(table.plans) == 2 * 2 * 3 + 2
     assert [plan.seed for plan in table.plans] == [1] * 6 + [2] * 4 + [3] * 4
 
 
 def test_a_claim_stands_in_the_cell_that_it_is_about(file: Path) -> None:
-    table = compiler.table(written(file, MODEL + TABLE))
+    table = plan_table(written(file, MODEL + TABLE))
     claims = {(cell.row.title, cell.column.title): cell.claim.value for cell in table.cells if cell.claim}
     assert claims == {("Large", "Forward"): 0.9, ("Small", "Ten"): 0.5, ("Large", "Ten"): 0.5}
 
 
 def test_settings_and_seeds_of_the_command_line_go_first(file: Path) -> None:
-    table = compiler.table(written(file, MODEL + TABLE), sets={"train.steps": "7"}, seeds=[5, 6])
+    table = plan_table(written(file, MODEL + TABLE), sets={"train.steps": "7"}, seeds=[5, 6])
     assert {plan.seed for plan in table.plans} == {5, 6}
     assert {plan.settings["train.steps"] for plan in table.plans} == {7}
 
 
 def test_a_file_without_a_table_gives_a_row_for_each_point_and_a_column_for_each_claim(file: Path) -> None:
-    table = compiler.table(written(file, MODEL))
+    table = plan_table(written(file, MODEL))
     assert [row.title for row in table.rows] == ["small, order = forward", "small, order = backward", "other"]
     assert [column.title for column in table.columns] == ["test.accuracy", "test.accuracy[10]"]
 
 
 def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
     text = 'table t {\n row "a" small\n column "c" test.accuracy at test.length = 9, model.d = 4\n}\n'
-    (cell,) = compiler.table(written(file, MODEL + text)).cells
+    (cell,) = plan_table(written(file, MODEL + text)).cells
     assert dict(cell.column.groups) == {"length": 9}
     assert cell.plans[0].settings["model.d"] == 4
 
@@ -131,6 +132,6 @@ def test_a_point_that_does_not_fit_is_found_before_any_point_runs(file: Path) ->
 
 def test_a_table_that_is_not_there_is_named_with_those_that_are(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
-        compiler.table(written(file, MODEL + TABLE), "result")
+        plan_table(written(file, MODEL + TABLE), "result")
     assert raised.value.diagnostics[0].code == "E0612"
     assert "results" in str(raised.value.diagnostics[0].remedy)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.compile import check_text, plan
 from archlang.diagnostics import Diagnostic
+from archlang.plan.check import check_text
+from archlang.plan.from_file import plan_recipe
 
 TRAIN = "train adamw[steps = 10]"
 SORTER = """
@@ -35,7 +36,7 @@ def places(found: Diagnostic) -> list[str]:
 def test_a_side_input_with_its_features_fits(tmp_path: Path, ids: int, features: str) -> None:
     file = tmp_path / "sorter.arch"
     file.write_text(SORTER.format(k=features) + recipe(f"id_sort[id_size = {ids}]", "sorter"))
-    types = [str(value.type) for value in plan(file).graph.region.inputs]
+    types = [str(value.type) for value in plan_recipe(file).graph.region.inputs]
     assert types == ["tokens[n, 12]", f"seq[n, {ids}]", "tokens[m, 12]"]
 
 
@@ -117,4 +118,4 @@ def test_a_source_with_words_of_its_own_wants_a_model_that_takes_them() -> None:
 def test_a_model_that_leaves_the_words_to_the_task_fits_all(tmp_path: Path, task: str) -> None:
     file = tmp_path / "pair.arch"
     file.write_text(PAIR.format(source="source: tokens[n, words]") + recipe(task, "m"))
-    assert plan(file).model == "m"
+    assert plan_recipe(file).model == "m"

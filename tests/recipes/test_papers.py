@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import archlang
-from archlang.backend.build import build
-from archlang.compile import check, plan, table
+from archlang.compile import build
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.plan import Plan
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe, Table
@@ -67,7 +68,7 @@ SMALL_TASK = {
 @cache
 def full(page: Path, recipe: str) -> Plan:
     """As it is published."""
-    return plan(page, recipe)
+    return plan_recipe(page, recipe)
 
 
 def name(value: object) -> str:
@@ -100,7 +101,7 @@ UNCLAIMED = {
 )
 def test_a_cell_of_a_table_has_the_number_of_the_paper_beside_it(page: Path) -> None:
     tables = [item for item in parse(read(page)).items if isinstance(item, Table)]
-    cells = [cell for one in tables for cell in table(page, one.name).cells]
+    cells = [cell for one in tables for cell in plan_table(page, one.name).cells]
     assert cells
     unclaimed = UNCLAIMED.get(f"{page.parent.name}/{page.stem}", 0)
     assert len([cell for cell in cells if cell.claim is None]) == unclaimed
@@ -124,7 +125,7 @@ def field(kind: Type) -> torch.Tensor:
 
 @pytest.mark.parametrize(("page", "recipe"), RECIPES, ids=name)
 def test_every_weight_of_a_model_learns(page: Path, recipe: str) -> None:
-    graph = plan(page, recipe, small(page, recipe)).graph
+    graph = plan_recipe(page, recipe, small(page, recipe)).graph
     module = build(graph)
     lengths = {one.name: torch.tensor([9, 4, 1]) for one in graph.region.inputs}
     fields = [field(one.type) for one in graph.region.inputs]
@@ -141,7 +142,7 @@ DRAWN = [one for one in TRAINED.values() if full(*one).task.name in SMALL_TASK]
 @pytest.mark.parametrize(("page", "recipe"), DRAWN, ids=name)
 def test_a_recipe_trains_and_is_measured(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
-    outcome = runner.train(plan(page, recipe, settings), tmp_path / "run", device="cpu")
+    outcome = training.train(plan_recipe(page, recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
 
@@ -160,7 +161,7 @@ SIZES: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize(("page", "recipe"), [(page, recipe) for page, sizes in SIZES.items() for recipe in sizes])
 def test_models_of_the_devil_paper_are_as_large_as_published(page: str, recipe: str) -> None:
-    module = build(plan(PAPERS / "devil" / f"{page}.arch", recipe).graph)
+    module = build(plan_recipe(PAPERS / "devil" / f"{page}.arch", recipe).graph)
     size, published = sum(parameter.numel() for parameter in module.parameters()), SIZES[page][recipe]
     assert size == published if page == "scan_length" else abs(size - published) < 0.06e6
 
@@ -171,6 +172,6 @@ ENCODERS = {"transformer": 8_403_968, "ut": 2_364_929, "gut": 3_677_185, "tlb": 
 
 @pytest.mark.parametrize("recipe", ENCODERS)
 def test_encoders_of_dynamic_halt_are_as_large_as_their_program_counts(recipe: str) -> None:
-    module = build(plan(PAPERS / "dynamic_halt" / "listops.arch", recipe).graph)
+    module = build(plan_recipe(PAPERS / "dynamic_halt" / "listops.arch", recipe).graph)
     outside = ("embed.", "mlp.")
     assert sum(one.numel() for key, one in module.named_parameters() if not key.startswith(outside)) == ENCODERS[recipe]

@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
 from archlang.backend.decode.greedy import Decoded, target_of
-from archlang.compile import plan
+from archlang.compile import build
+from archlang.graph.operations import Halting
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.syntax import parse
 from archlang.syntax.parser import read
@@ -36,8 +37,10 @@ def name(page: Path) -> str:
 
 
 def small(page: Path, recipe: str) -> Plan:
-    settings = plan(page, recipe).settings
-    return plan(page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings})
+    settings = plan_recipe(page, recipe).settings
+    return plan_recipe(
+        page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings}
+    )
 
 
 @cache
@@ -126,6 +129,6 @@ def test_with_a_cache_each_step_costs_about_as_much_as_the_one_before(page: Path
     module = models(page)[recipe]
     first, second, third = (products(module, steps, cached=True) for steps in (8, 16, 24))
     # Without a cache it is 1.64. A loop that halts later than ever before does more steps for what it has read, too.
-    halts = any(node.op == "halting" for node in module.program.graph.region.walk())
+    halts = any(isinstance(node.operation, Halting) for node in module.program.graph.region.walk())
     assert third - second <= (1.5 if halts else 1.01) * (second - first)
     assert second <= (0.3 if halts else 0.2) * products(module, 16, cached=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.runs.claims import compare
 from archlang.tasks.kit.metrics import Tally
 from archlang.train.score import Score
@@ -37,12 +37,12 @@ SCORE = Score(
 def test_a_claim_finds_its_measurement(claim: str, measured: float | None, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (found,) = compare(plan(program), [SCORE], "length")
+    (found,) = compare(plan_recipe(program), [SCORE], "length")
     assert found.measured == measured
-    assert found.described()["measured"] == measured
+    assert found.result().measured == measured
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    whole, part = compare(plan(program), [SCORE], "length")
+    whole, part = compare(plan_recipe(program), [SCORE], "length")
     assert (whole.metric, part.metric) == ("test.accuracy", "test.accuracy[5]")
-    assert whole.described()["deviation"] == 0.02
+    assert whole.result().deviation == 0.02

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.record.mistakes import RunError
 from archlang.runs.engines import Engine, make_engine
 from archlang.runs.points import Point, run_point
@@ -53,12 +53,12 @@ def wait_for(path: Path) -> None:
 
 @pytest.fixture
 def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
-    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2, 3])
+    table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2, 3])
     return TableRuns(table, tmp_path / "runs", device="cpu").points()
 
 
 def test_a_process_that_dies_loses_its_own_point_only(program: Path, points: tuple[Point, ...]) -> None:
-    endless = compiler.plan(program, sets={"train.steps": "10000000"})
+    endless = plan_recipe(program, sets={"train.steps": "10000000"})
     dying = replace(points[0], plan=endless, name="dying")
 
     def kill() -> None:
@@ -78,7 +78,7 @@ def test_a_process_that_dies_loses_its_own_point_only(program: Path, points: tup
 def test_asked_to_stop_each_run_writes_a_checkpoint_and_no_more_are_begun(
     program: Path, points: tuple[Point, ...]
 ) -> None:
-    endless = compiler.plan(program, sets={"train.steps": "10000000"})
+    endless = plan_recipe(program, sets={"train.steps": "10000000"})
     first, second = (replace(point, plan=replace(endless, seed=point.plan.seed)) for point in points[:2])
     begun = first.folder / "metrics.jsonl"
     ended = list(make_engine("local", 1).run([first, second], begun.exists))
@@ -110,7 +110,7 @@ def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp
     first.send_signal(signal.SIGKILL)
     first.wait()
     time.sleep(2)  # those that it had started notice that it is gone
-    table = compiler.table(program, sets={"train.steps": "1200", "train.every": "50"}, seeds=[1, 2])
+    table = plan_table(program, sets={"train.steps": "1200", "train.every": "50"}, seeds=[1, 2])
     killed, whole = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
     assert killed.points()
     made(make_engine("ray", 2), killed)
@@ -120,7 +120,7 @@ def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp
 
 @installed("submitit")
 def test_jobs_of_slurm_make_the_same_table(program: Path, tmp_path: Path) -> None:
-    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2])
+    table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
     jobs, whole = (TableRuns(table, tmp_path / folder, device="cpu") for folder in ("jobs", "whole"))
     made(make_engine("slurm", options={"cluster": "local"}), jobs)
     for point in whole.points():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_table
 from archlang.runs.points import Done, Point, grouped, run_point
 from archlang.runs.table import TableRuns
 
@@ -17,7 +17,7 @@ from archlang.runs.table import TableRuns
 def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
     found: list[Point] = []
     for width in ("4", "8"):
-        table = compiler.table(program, sets={"train.steps": "3", "model.d": width}, seeds=[1, 2, 3])
+        table = plan_table(program, sets={"train.steps": "3", "model.d": width}, seeds=[1, 2, 3])
         found += TableRuns(table, tmp_path / "runs", device="cpu").points()
     return tuple(found)
 

@@ -8,21 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
+from archlang.record.schemas import JointRecord, Results, SplitResult
 from archlang.runs.points import folder_name, is_done, run_point
 from archlang.runs.table import TableRuns, look_up
 
-RESULTS = {
-    "breakdown": "length",
-    "splits": {
-        "test": {
-            "metrics": {"accuracy": 0.5},
-            "groups": {"length": {"8": {"accuracy": 0.25}}, "ignore": {"80": {"accuracy": 0.75}}},
-            "joint": [{"of": {"length": 8, "ignore": 80}, "metrics": {"accuracy": 0.125}}],
-        }
+RESULTS = Results(
+    best_step=1,
+    breakdown="length",
+    splits={
+        "test": SplitResult(
+            items=4,
+            loss=1.0,
+            metrics={"accuracy": 0.5},
+            groups={"length": {8: {"accuracy": 0.25}}, "ignore": {80: {"accuracy": 0.75}}},
+            joint=(JointRecord(of={"length": 8, "ignore": 80}, metrics={"accuracy": 0.125}),),
+        )
     },
-}
+)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +47,14 @@ def test_a_column_reads_its_metric_its_group_or_where_groups_meet(column: TableC
 
 
 def test_folders_are_named_after_what_is_run_and_by_nothing_else(program: Path) -> None:
-    plan = compiler.plan(program)
-    assert folder_name(plan, "32") == folder_name(compiler.plan(program), "32")
-    others = [compiler.plan(program, sets={"model.d": "16"}), replace(plan, seed=2)]
+    plan = plan_recipe(program)
+    assert folder_name(plan, "32") == folder_name(plan_recipe(program), "32")
+    others = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
     assert len({folder_name(plan, "32"), folder_name(plan, "bf16"), *(folder_name(one, "32") for one in others)}) == 4
 
 
 def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: Path) -> None:
-    table = compiler.table(program, sets={"train.steps": "3"}, seeds=[1, 2])
+    table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
     first, second = runs.points()
     done = run_point(first)
@@ -64,7 +68,7 @@ def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: 
 
 
 def test_a_point_beyond_its_deadline_stops_with_a_checkpoint_and_goes_on_later(program: Path, tmp_path: Path) -> None:
-    table = compiler.table(program, sets={"train.steps": "100000"})
+    table = plan_table(program, sets={"train.steps": "100000"})
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
     (point,) = runs.points(deadline=0.0)
     assert run_point(point).stopped
@@ -72,6 +76,6 @@ def test_a_point_beyond_its_deadline_stops_with_a_checkpoint_and_goes_on_later(p
 
 
 def test_what_goes_wrong_in_a_point_is_told_and_not_raised(program: Path, tmp_path: Path) -> None:
-    table = compiler.table(program, sets={"train.select": "nothing.accuracy"})
+    table = plan_table(program, sets={"train.select": "nothing.accuracy"})
     (point,) = TableRuns(table, tmp_path / "runs", device="cpu").points()
     assert "nothing" in run_point(point).error

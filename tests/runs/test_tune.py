@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang import compile as compiler
+from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.record.mistakes import RunError
 from archlang.runs.points import Done, Point, run_point
@@ -32,7 +32,7 @@ def search(program: Path) -> SearchPlan:
         "    claim", "    search train.lr in [1e-9, 1e-2], model.d in 4..16\n    claim", 1
     )
     program.write_text(text)
-    return compiler.search(program, sets={"train.steps": "5"})
+    return plan_search(program, sets={"train.steps": "5"})
 
 
 def test_every_trial_is_a_run_and_the_best_comes_first(search: SearchPlan, tmp_path: Path) -> None:

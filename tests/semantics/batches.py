@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.build import build
 from archlang.backend.runtime.halting import HaltingBlock
+from archlang.compile import build
 from archlang.graph.graph import Graph
 from archlang.types import Dim, Type
 

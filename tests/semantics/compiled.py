@@ -6,9 +6,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from archlang import compile as compiler
+from archlang.compile import compile_graph
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.graph.graph import Graph
+from archlang.plan.check import check_text
 
 SIZES = {"vocab": 5, "classes": 3, "words": 4}
 SEES_FUTURE = "E0501"
@@ -39,7 +40,7 @@ class Refused:
 
 def errors_of(text: str) -> tuple[Diagnostic, ...]:
     """The errors that `check` reports for a program, without warnings."""
-    return tuple(diagnostic for diagnostic in compiler.check_text(text, PATH) if diagnostic.is_error)
+    return tuple(diagnostic for diagnostic in check_text(text, PATH) if diagnostic.is_error)
 
 
 def compile_text(text: str) -> Compiled | Refused:
@@ -62,4 +63,4 @@ def graph_of(text: str) -> Graph:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / PATH
         file.write_text(text, encoding="utf-8")
-        return compiler.graph(file, "m", dict(SIZES))
+        return compile_graph(file, "m", dict(SIZES))

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.graph.graph import ARITHMETIC, Graph, Node, Region
-from tests.semantics.needs import Needs, is_idle, needs_of, state_count
+from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
+from tests.semantics.needs import Needs, is_idle, needs_of
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
 Value = Tensor | float | list[Tensor]
@@ -65,11 +66,9 @@ class _Interpreter:
         results: dict[str, list[Value]] = {}
         costs: list[_Cost] = []
         for node in region.nodes:
-            if node.op == "part":
+            if isinstance(node.operation, Part):
                 if node.id in self.needs.values:
-                    index = node.attributes["index"]
-                    assert isinstance(index, int)
-                    values[node.id] = results[node.inputs[0]][index]
+                    values[node.id] = results[node.inputs[0]][node.operation.index]
                 continue
             if node.regions:
                 if node.id in self.needs.results or (is_idle(node) and self._is_read(node, region)):
@@ -82,23 +81,23 @@ class _Interpreter:
         return [values.get(result, 0.0) for result in region.results], costs
 
     def _is_read(self, node: Node, region: Region) -> bool:
-        readers = {one.id for one in region.nodes if one.op == "part" and one.inputs[0] == node.id}
+        readers = {one.id for one in region.nodes if isinstance(one.operation, Part) and one.inputs[0] == node.id}
         return bool(self.needs.values & {node.id, *readers})
 
     # Arithmetic and calls
 
     def _simple(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
-        if node.op == "number":
-            value = node.attributes["value"]
-            assert isinstance(value, int | float)
-            return float(value)
-        if node.op in ARITHMETIC:
-            return _arithmetic(node.op, inputs)
-        assert node.op == "call", node.op
-        return self._call(node, inputs, steps)
+        match node.operation:
+            case Literal(value=value):
+                return float(value)
+            case Arithmetic() as operation:
+                return _arithmetic(operation, inputs)
+            case Call() as call:
+                return self._call(node, call, inputs, steps)
+        raise AssertionError(node.operation)
 
-    def _call(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
-        instance = self._instances[str(node.attributes["instance"])]
+    def _call(self, node: Node, call: Call, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
+        instance = self._instances[call.instance]
         module = self._weights(instance.path, steps)
         if not inputs:
             return _only(module(1))
@@ -117,53 +116,60 @@ class _Interpreter:
     def _compound(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], list[_Cost]]:
         if is_idle(node):
             return list(inputs[: len(node.types)]), []
-        if node.op == "apply":
-            return self.region(node.regions[0], inputs, steps)
-        run = {"repeat": self._repeat, "stack": self._repeat, "halting": self._halting, "scan": self._scan}[node.op]
-        results, ponder, depth = run(node, inputs, steps)
+        match node.operation:
+            case Repeat() | Stack() as loop:
+                results, ponder, depth = self._repeat(node, loop, inputs, steps)
+            case Halting() as halting:
+                results, ponder, depth = self._halting(node, halting, inputs, steps)
+            case Scan() as scan:
+                results, ponder, depth = self._scan(node, scan, inputs, steps)
+            case _:  # an applied block
+                return self.region(node.regions[0], inputs, steps)
         instances = self._halting_instances(node)
         return results, [_Cost(instances, ponder, depth)] if instances else []
 
     def _repeat(
-        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
+        self, node: Node, loop: Repeat | Stack, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], Tensor, Tensor]:
         """s⁰ = the states before the loop, sᵗ = body(sᵗ⁻¹)."""
         states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
         totals = []
-        for t in range(_integer(node, "count")):
-            inner = (*steps, t) if node.op == "stack" else steps
+        for t in range(loop.count):
+            inner = (*steps, t) if isinstance(loop, Stack) else steps
             states, costs = self.region(node.regions[0], [*states, *captured], inner)
             totals.append(self.total(costs))
         return states, _sum([total.ponder for total in totals]), _mean([total.depth for total in totals])
 
     def _halting(
-        self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]
+        self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], Tensor, Tensor]:
         """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h)."""
         states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
-        halted, others = _integer(node, "state"), self.needs.results[node.id] - {_integer(node, "state")}
-        block = self._weights(str(node.attributes["instance"]), steps)
+        halted, others = loop.state, self.needs.results[node.id] - {loop.state}
+        block = self._weights(loop.instance, steps)
         assert isinstance(block, HaltingBlock)
         tally = block.start(_batch(states[halted]), None)
         ponder = self._zero()
-        for _ in range(_integer(node, "limit")):
+        for _ in range(loop.limit):
             if not tally.live.any():
                 break
             states[halted] = tally.state[0]
-            mixture = [tally.mixture[0]] if node.attributes["mixture"] else []
+            mixture = [tally.mixture[0]] if loop.mixture else []
             new, costs = self.region(node.regions[0], [*states, *mixture, *captured], steps)
             tally = block.advance(tally, _batch(new[halted]), None)
             for index in others:
-                states[index] = _moved(node, index, tally, states[index], new[index])
+                states[index] = _moved(node, index, halted, tally, states[index], new[index])
             if tally.accepted.any():
                 ponder = ponder + self.total(costs).ponder
         states[halted] = tally.mixture[0]
         taken = tally.steps.double()
         return states, tally.ponder[0] + ponder, taken.sum() / max(1, taken.numel())
 
-    def _scan(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> tuple[list[Value], Tensor, Tensor]:
+    def _scan(
+        self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]
+    ) -> tuple[list[Value], Tensor, Tensor]:
         """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk uᵗ."""
-        count = state_count(node)
+        count = scan.carried
         chunks, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
         assert isinstance(chunks, list)
         emitted: list[Tensor] = []
@@ -175,7 +181,7 @@ class _Interpreter:
             totals.append(self.total(costs))
         ponder = _mean([total.ponder for total in totals]) if totals else self._zero()
         depth = _mean([total.depth for total in totals]) if totals else self._zero()
-        if node.attributes["emits"] is not True:
+        if not scan.emits:
             return states, ponder, depth
         width = node.types[-1].feature
         assert width is not None
@@ -196,28 +202,28 @@ class _Interpreter:
         return _Cost(frozenset().union(*shared), _sum([_mean(ponders) for ponders in shared.values()]), depth)
 
     def _halting_instances(self, node: Node) -> frozenset[str]:
-        inner = [loop for region in node.regions for loop in self.needs.halting(region)]
-        return frozenset(str(loop.attributes["instance"]) for loop in (node, *inner) if loop.op == "halting")
+        loops = [node.operation, *(loop for region in node.regions for loop in self.needs.halting(region))]
+        return frozenset(loop.instance for loop in loops if isinstance(loop, Halting))
 
     def _zero(self) -> Tensor:
         weight = next(self._module.parameters(), None)
         return torch.zeros((), dtype=torch.float64 if weight is None else weight.dtype)
 
 
-def _arithmetic(op: str, inputs: Sequence[Value]) -> Value:
-    if op == "negate":
+def _arithmetic(operation: Arithmetic, inputs: Sequence[Value]) -> Value:
+    if operation is Arithmetic.NEGATE:
         (value,) = inputs
         assert not isinstance(value, list)
         return -value
     left, right = inputs
     assert not isinstance(left, list)
     assert not isinstance(right, list)
-    match op:
-        case "add":
+    match operation:
+        case Arithmetic.ADD:
             return left + right
-        case "subtract":
+        case Arithmetic.SUBTRACT:
             return left - right
-        case "multiply":
+        case Arithmetic.MULTIPLY:
             return left * right
     if isinstance(left, float) and isinstance(right, float):
         return _divide(left, right)
@@ -233,13 +239,13 @@ def _divide(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _moved(loop: Node, index: int, tally: Tally, before: Value, after: Value) -> Value:
+def _moved(loop: Node, index: int, halted: int, tally: Tally, before: Value, after: Value) -> Value:
     """A state after a step: new where the step was accepted. A state without the halted one's positions moves while
     any position accepts the step."""
     assert isinstance(before, Tensor)
     assert isinstance(after, Tensor)
     accepted = tally.accepted[0]
-    length = loop.types[_integer(loop, "state")].lengths[:1]
+    length = loop.types[halted].lengths[:1]
     if accepted.dim() and loop.types[index].lengths[:1] != length:
         accepted = accepted.any()
     return torch.where(accepted.reshape(accepted.shape + (1,) * (after.dim() - accepted.dim())), after, before)
@@ -255,12 +261,6 @@ def _only(result: Tensor) -> Tensor:
     """The one sample of a batch."""
     assert len(result) == 1
     return result[0]
-
-
-def _integer(node: Node, name: str) -> int:
-    value = node.attributes[name]
-    assert isinstance(value, int)
-    return value
 
 
 def _sum(values: Sequence[Tensor]) -> Tensor:

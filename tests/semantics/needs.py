@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from archlang.graph.graph import LOOPS, Graph, Node, Region
+from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Apply, Halting, Part, Repeat, Scan, Stack
 
 
 @dataclass
@@ -14,12 +15,12 @@ class Needs:
     values: set[str] = field(default_factory=set)
     results: dict[str, set[int]] = field(default_factory=dict)
 
-    def halting(self, region: Region) -> list[Node]:
+    def halting(self, region: Region) -> list[Halting]:
         """The needed halting loops with steps in a region, at any depth."""
         return [
-            node
+            node.operation
             for node in region.walk()
-            if node.op == "halting" and node.attributes["limit"] and self.results.get(node.id)
+            if isinstance(node.operation, Halting) and node.operation.limit and self.results.get(node.id)
         ]
 
 
@@ -54,19 +55,18 @@ class _Search:
             self._node(self._nodes[identifier])
 
     def _node(self, node: Node) -> None:
-        if node.op == "part":
-            index = node.attributes["index"]
-            assert isinstance(index, int)
-            self._result(self._nodes[node.inputs[0]], index)
-        elif node.op in LOOPS or node.op == "apply":
-            self._result(node, 0)
-        else:
-            for source in node.inputs:
-                self.value(source)
+        match node.operation:
+            case Part(index=index):
+                self._result(self._nodes[node.inputs[0]], index)
+            case Repeat() | Stack() | Halting() | Scan() | Apply():
+                self._result(node, 0)
+            case _:
+                for source in node.inputs:
+                    self.value(source)
 
     def _result(self, node: Node, index: int) -> None:
         """A result of a loop, or of an applied block."""
-        first = 1 if node.op == "scan" else 0
+        first = 1 if isinstance(node.operation, Scan) else 0
         if is_idle(node):
             self.value(node.inputs[index])
             return
@@ -75,25 +75,23 @@ class _Search:
             return
         results.add(index)
         self.value(node.regions[0].results[index])
-        if node.op == "apply":
+        if isinstance(node.operation, Apply):
             return
-        if node.op == "scan":
+        if isinstance(node.operation, Scan):
             self.value(node.inputs[0])
         if index < state_count(node):
             self.value(node.inputs[first + index])
-        if node.op == "halting":
-            halted = node.attributes["state"]
-            assert isinstance(halted, int)
-            self._result(node, halted)
+        if isinstance(node.operation, Halting):
+            self._result(node, node.operation.state)
 
     def _input(self, place: _Place) -> None:
         node, index = place.owner, place.index
-        if node.op == "apply":
+        if isinstance(node.operation, Apply):
             self.value(node.inputs[index])
             return
-        first = 1 if node.op == "scan" else 0
+        first = 1 if isinstance(node.operation, Scan) else 0
         states = state_count(node)
-        mixture = node.op == "halting" and node.attributes["mixture"] is True
+        mixture = isinstance(node.operation, Halting) and node.operation.mixture
         if first <= index < first + states:
             self._result(node, index - first)
         elif index < first:
@@ -104,13 +102,15 @@ class _Search:
 
 def state_count(loop: Node) -> int:
     """How many states a loop has."""
-    carried = loop.attributes.get("carried")
-    return carried if isinstance(carried, int) else len(loop.types)
+    return loop.operation.carried if isinstance(loop.operation, Scan) else len(loop.types)
 
 
 def is_idle(node: Node) -> bool:
     """Whether a node is a loop without steps."""
-    return node.op in LOOPS and node.attributes.get("count", node.attributes.get("limit")) == 0
+    match node.operation:
+        case Repeat(count=0) | Stack(count=0) | Halting(limit=0):
+            return True
+    return False
 
 
 def needs_of(graph: Graph) -> Needs:

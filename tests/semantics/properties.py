@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from archlang.backend.build import build
 from archlang.backend.decode.greedy import target_of
+from archlang.compile import build
 from archlang.graph.graph import Graph
 from archlang.passes.pipeline import NAMES
 from archlang.source import Source

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from archlang.compile import plan
+from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
@@ -35,9 +35,9 @@ def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
 
 
 def test_it_is_a_static_of_training(program: Path) -> None:
-    chosen = plan(program, sets={"train.label_smoothing": "0.1"}).train
+    chosen = plan_recipe(program, sets={"train.label_smoothing": "0.1"}).train
     assert Settings.of(chosen.statics).label_smoothing == 0.1
-    assert Settings.of(plan(program).train.statics).label_smoothing == 0.0
+    assert Settings.of(plan_recipe(program).train.statics).label_smoothing == 0.0
 
 
 def test_what_is_scored_is_smoothed() -> None:

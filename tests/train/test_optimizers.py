@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from archlang.compile import plan
 from archlang.names import library
-from archlang.plan.plan import Chosen
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import BoundExtern
 from archlang.record.mistakes import RunError
 from archlang.train.optimizers import make_capturable, make_optimizer
 from archlang.train.settings import Settings
@@ -48,7 +48,7 @@ WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
 def test_an_optimizer_gets_the_statics_of_its_recipe(written: str, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("train adamw")] + f"train {written}\n}}\n")
-    chosen = plan(program).train
+    chosen = plan_recipe(program).train
     kind, expected = WRITTEN[written]
     made = make_optimizer(chosen, Settings.of(chosen.statics), nn.Linear(2, 2))
     assert type(made) is kind
@@ -60,26 +60,30 @@ def test_every_declared_optimizer_can_be_made() -> None:
     for name in library.optimizer_names():
         item = library.optimizer(name)
         assert item is not None
-        make_optimizer(Chosen(name, item.python, {}), settings, nn.Linear(2, 2))
+        make_optimizer(BoundExtern(name, item.python, {}), settings, nn.Linear(2, 2))
 
 
 def test_weights_that_do_not_learn_are_left_alone() -> None:
     layer = nn.Linear(2, 2)
     layer.bias.requires_grad_(False)
-    made = make_optimizer(Chosen("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), layer)
+    made = make_optimizer(
+        BoundExtern("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), layer
+    )
     assert [id(weight) for weight in made.param_groups[0]["params"]] == [id(layer.weight)]
 
 
 def test_a_model_without_weights_is_not_trained() -> None:
     with pytest.raises(RunError, match="no weights to train"):
         make_optimizer(
-            Chosen("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Identity()
+            BoundExtern("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Identity()
         )
 
 
 def test_an_optimizer_of_someone_else_is_refused() -> None:
     with pytest.raises(RunError, match="`lion` is not one of archlang's"):
-        make_optimizer(Chosen("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2))
+        make_optimizer(
+            BoundExtern("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2)
+        )
 
 
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
@@ -91,7 +95,7 @@ def test_one_pass_over_all_weights_moves_them_as_one_after_another(name: str) ->
     layers[1].load_state_dict(layers[0].state_dict())
     # Scaled gradients, those of 16 bits, must be seen before the step, so that it is not one pass.
     made = [
-        make_optimizer(Chosen(name, statics[name], {}), settings, layer, precision)
+        make_optimizer(BoundExtern(name, statics[name], {}), settings, layer, precision)
         for layer, precision in zip(layers, ("32", "16"), strict=True)
     ]
     assert [one.defaults["fused"] for one in made] == [True, False]
@@ -110,7 +114,7 @@ def test_what_a_schedule_moves_is_a_tensor_where_graphs_read_it(moves: bool) -> 
     for name in library.optimizer_names():
         item = library.optimizer(name)
         assert item is not None
-        made = make_optimizer(Chosen(name, item.python, {}), settings, nn.Linear(2, 2))
+        made = make_optimizer(BoundExtern(name, item.python, {}), settings, nn.Linear(2, 2))
         make_capturable(made, torch.device("cpu"), moves)
         (group,) = made.param_groups
         assert group["lr"].dtype == torch.float32

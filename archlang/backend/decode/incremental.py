@@ -27,6 +27,7 @@ from archlang.backend.lower.regions import Program
 from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack, find, spread
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
+from archlang.graph.operations import Join
 from archlang.types import Dim
 from archlang.types.causality import Horizon
 
@@ -184,7 +185,7 @@ class _Walk:
             result = self._function(node, arguments, memory)
         elif (loop := next((one for one in code.loops if one.name == node.target), None)) is not None:
             result = self._loop(node, loop, owner, arguments, masks, memory)
-        elif origin is not None and origin.op == "join":
+        elif origin is not None and isinstance(origin.operation, Join):
             found_join = find(owner, str(node.target).split("."))
             if arguments:
                 parts = found_join(*(one.data for one in arguments))
@@ -239,7 +240,8 @@ class _Walk:
         if _joint([*arguments, *masks.values()]) is Kind.FIXED:
             return Value(Kind.FIXED, module(*(one.data for one in arguments), **new))
         data = [one.data for one in arguments]
-        instance = self._instances[str(origin.attributes["instance"])]
+        assert origin.instance is not None
+        instance = self._instances[origin.instance]
         kind = self._grown(origin)
         if hasattr(module, "regime"):
             _hold(memory, name, module.regime(memory.total, *data))

@@ -20,7 +20,8 @@ from torch import fx
 from archlang.backend.lower.code import Code, Loop, Split, write
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
-from archlang.graph.layout import layout
+from archlang.graph.layout import is_idle, layout
+from archlang.graph.operations import Call, Halting, Join, Scan
 
 # The argument of a loop that has what its first step's head gave.
 _AHEAD = "ahead"
@@ -64,25 +65,24 @@ def _is_free(
         return True
     origin = code.nodes[node.name]
     if not node.all_input_nodes:
-        return origin.op == "join"  # its weights
+        return isinstance(origin.operation, Join)  # its weights
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
-    if loop is not None and any(one.op in ("halting", "scan") for one in inside):
+    if loop is not None and any(isinstance(one.operation, Halting | Scan) for one in inside):
         return False  # what they add to the loss is of each chunk
-    return all(_is_of_samples(one, instances) for one in inside if one.op == "call")
+    return all(_is_of_samples(one, one.operation, instances) for one in inside if isinstance(one.operation, Call))
 
 
-def _is_of_samples(call: Node, instances: Mapping[str, Instance]) -> bool:
+def _is_of_samples(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
     """Whether a block computes each sample by itself. What it draws in training, as dropout does, may be drawn for many
     chunks at once."""
-    caveats = instances[str(call.attributes["instance"])].caveats
-    cuts = any(kind.name == "chunks" for kind in call.types)
-    return bool(call.inputs) and not cuts and not {"batch", "padding", "random"} & {*caveats}
+    caveats = instances[call.instance].caveats
+    cuts = any(kind.name == "chunks" for kind in node.types)
+    return bool(node.inputs) and not cuts and not {"batch", "padding", "random"} & {*caveats}
 
 
 def _split_first(node: fx.Node, loop: Loop, found: Collection[fx.Node], instances: Mapping[str, Instance]) -> bool:
     """Splits the body of an inner loop, if something of its first step is free; whether it is."""
-    attributes = loop.node.attributes
-    if loop.node.op == "scan" or attributes.get("count", attributes.get("limit")) == 0:
+    if isinstance(loop.node.operation, Scan) or is_idle(loop.node):
         return False
     free = [_inside(loop, index) for index, one in enumerate(node.args) if one in found]
     loop.split = _split(loop.name, loop.body, free, instances)

@@ -13,6 +13,8 @@ from typing import Any
 from torch import fx
 
 from archlang.graph.graph import Node
+from archlang.graph.operations import MapPath
+from archlang.types import Type
 
 _MAKES = re.compile(r"\s+(\w+) = ")
 _numbers = count(1)
@@ -68,10 +70,12 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Join:
-    """A join: the attribute under which it is called, and its node. `scope` is that of the module that calls it."""
+    """A join: the attribute under which it is called, its maps and the types of their products. `scope` is that of the
+    module that calls it."""
 
     name: str
-    node: Node
+    maps: tuple[MapPath, ...]
+    types: tuple[Type, ...]
     scope: str
 
 

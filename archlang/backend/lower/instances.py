@@ -12,6 +12,7 @@ from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
 from archlang.graph.graph import Graph, Instance
+from archlang.graph.operations import Stack
 from archlang.graph.references import held
 from archlang.graph.scope import scope_of
 from archlang.types.statics import InstanceOf, Symbol
@@ -41,11 +42,8 @@ class _Stacks:
     that a model's weights stand in its order."""
 
     def __init__(self, root: nn.Module, graph: Graph) -> None:
-        self.counts: dict[str, int] = {}
-        for node in graph.region.walk():
-            path, count = node.attributes.get("path"), node.attributes.get("count")
-            if node.op == "stack" and isinstance(path, str) and isinstance(count, int):
-                self.counts[path] = count
+        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, Stack))
+        self.counts = {stack.path: stack.count for stack in stacks}
         self._modules: dict[str, list[tuple[tuple[int, ...], nn.Module]]] = {"": [((), root)]}
 
     def modules(self, scope: str) -> list[tuple[tuple[int, ...], nn.Module]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from archlang.graph.graph import LOOPS, Instance, Node, Region
+from archlang.graph.graph import Instance, Node, Region
+from archlang.graph.operations import Call, Halting, Loop, Scan
 from archlang.types import Dim, Type
 
 
@@ -26,14 +27,13 @@ def grown_lengths(instance: Instance, types: Sequence[Type], result: Type) -> li
 
 def halted_lengths(loop: Node) -> tuple[Dim, ...]:
     """The length of the state that a halting loop halts by, if it has one."""
-    state = loop.attributes["state"]
-    assert isinstance(state, int)
-    return loop.types[state].lengths[:1]
+    assert isinstance(loop.operation, Halting)
+    return loop.types[loop.operation.state].lengths[:1]
 
 
 def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
     """The length of a scan's chunk, whose mask its body gets with the chunk; other loops have none."""
-    return loop.regions[0].inputs[0].type.lengths if loop.op == "scan" else ()
+    return loop.regions[0].inputs[0].type.lengths if isinstance(loop.operation, Scan) else ()
 
 
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:
@@ -49,23 +49,17 @@ def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[D
                 needed[length] = None
         if len(node.types) == 1:
             types[node.id] = node.type
-        if node.op == "call":
-            made.update(grown_lengths(_instance(node, instances), given, node.type))
+        if isinstance(node.operation, Call):
+            made.update(grown_lengths(instances[node.operation.instance], given, node.type))
     return tuple(needed)
 
 
 def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:
     """The lengths whose masks a node reads."""
-    if node.op == "call":
-        yield from named_lengths(_instance(node, instances), types).values()
-    if node.op in LOOPS:
+    if isinstance(node.operation, Call):
+        yield from named_lengths(instances[node.operation.instance], types).values()
+    if isinstance(node.operation, Loop):
         own = chunk_lengths(node)
         yield from (length for length in needed_lengths(node.regions[0], instances) if length not in own)
-    if node.op == "halting":
+    if isinstance(node.operation, Halting):
         yield from halted_lengths(node)
-
-
-def _instance(call: Node, instances: Mapping[str, Instance]) -> Instance:
-    path = call.attributes["instance"]
-    assert isinstance(path, str)
-    return instances[path]

@@ -14,18 +14,20 @@ from archlang.backend.lower.code import Code, Join, Loop, write
 from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.lower.names import Names, attribute, relative
 from archlang.backend.runtime.inputs import Field
-from archlang.graph.graph import ARITHMETIC, LOOPS, NUMBER, Graph, Node, Region
+from archlang.graph import operations
+from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.layout import layout
 from archlang.graph.numbers import divide
+from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {  # Any: of tensors as of numbers
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "negate": operator.neg,
+_FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of numbers
+    Arithmetic.ADD: operator.add,
+    Arithmetic.SUBTRACT: operator.sub,
+    Arithmetic.MULTIPLY: operator.mul,
+    Arithmetic.DIVIDE: operator.truediv,
+    Arithmetic.NEGATE: operator.neg,
 }
 
 # What torch.fx calls those of them that are no operators.
@@ -77,21 +79,22 @@ class _Attributes:
         self.graph = graph
         self._names: dict[str, Names] = {}
         self._joins: dict[str, Join] = {}
-        stacks = [str(node.attributes["path"]) for node in graph.region.walk() if node.op == "stack"]
+        stacks = [node.operation.path for node in graph.region.walk() if isinstance(node.operation, operations.Stack)]
         for path in (*graph.instances, *stacks):
             home = scope_of(path)
             first = path[len(home) :].removeprefix(".").partition(".")[0]
             self._names_in(home).take(attribute(first))
 
-    def loop(self, op: str, scope: str) -> str:
-        return self._names_in(scope).unused(op)
+    def loop(self, mnemonic: str, scope: str) -> str:
+        return self._names_in(scope).unused(mnemonic)
 
     def _names_in(self, scope: str) -> Names:
         return self._names.setdefault(scope, Names())
 
     def join(self, node: Node, scope: str) -> Join:
         if node.id not in self._joins:
-            self._joins[node.id] = Join(self.loop("join", scope), node, scope)
+            assert isinstance(node.operation, operations.Join)
+            self._joins[node.id] = Join(self.loop("join", scope), node.operation.maps, node.types, scope)
         return self._joins[node.id]
 
 
@@ -120,7 +123,9 @@ class _Writer:
         self._batch: fx.Node | None = None
         self._names = Names(_GLOBALS)
         self._part_names = {
-            (node.inputs[0], node.attributes["index"]): node.name for node in region.nodes if node.op == "part"
+            (node.inputs[0], node.operation.index): node.name
+            for node in region.nodes
+            if isinstance(node.operation, operations.Part)
         }
 
     def write(
@@ -204,40 +209,35 @@ class _Writer:
     # Nodes
 
     def _node(self, node: Node) -> None:
-        if node.op == "part":
-            index = node.attributes["index"]
-            assert isinstance(index, int)
-            self._values[node.id] = self._parts[node.inputs[0]][index]
+        if isinstance(node.operation, operations.Part):
+            self._values[node.id] = self._parts[node.inputs[0]][node.operation.index]
             return
         inputs = [self._values[source] for source in node.inputs]
-        if node.op == "number":
-            value = node.attributes["value"]
-            assert isinstance(value, int | float)
-            self._values[node.id] = float(value)
-        elif node.op in ARITHMETIC:
-            # Two numbers divide without raising; tensors have torch's division.
-            function = divide if node.op == "divide" and node.type == NUMBER else _FUNCTIONS[node.op]
-            self._values[node.id] = self._emit(node, function, inputs, node.name or node.op)
-        elif node.op == "call":
-            arguments = len(node.arguments)
-            self._values[node.id] = self._call(node, inputs[:arguments], inputs[arguments:])
-        elif node.op == "join":
-            self._parts[node.id] = self._join(node, inputs)
-            if len(node.types) == 1:
-                self._values[node.id] = self._parts[node.id][0]
-        else:
-            assert node.op in LOOPS, f"{node.op} cannot be lowered"
-            self._parts[node.id] = self._loop(node, inputs)
-            if len(node.types) == 1:
-                self._values[node.id] = self._parts[node.id][0]
+        match node.operation:
+            case operations.Literal(value=value):
+                self._values[node.id] = float(value)
+            case Arithmetic() as operation:
+                # Two numbers divide without raising; tensors have torch's division.
+                numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
+                function = divide if numbers else _FUNCTIONS[operation]
+                self._values[node.id] = self._emit(node, function, inputs, node.name or operation.mnemonic)
+            case operations.Call() as call:
+                arguments = len(node.arguments)
+                self._values[node.id] = self._call(node, call, inputs[:arguments], inputs[arguments:])
+            case operations.Join():
+                self._parts[node.id] = self._join(node, inputs)
+            case _:
+                self._parts[node.id] = self._loop(node, inputs)
+        if node.id in self._parts and len(node.types) == 1:
+            self._values[node.id] = self._parts[node.id][0]
 
-    def _call(self, node: Node, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
-        instance = self._instances[str(node.attributes["instance"])]
+    def _call(self, node: Node, call: operations.Call, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
+        instance = self._instances[call.instance]
         types = [self._types[source] for source in node.arguments]
         lengths = named_lengths(instance, types)
         masks: dict[str, Any] = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
         if products:
-            masks["products"] = dict(zip(node.given, products, strict=True))
+            masks["products"] = dict(zip(call.products, products, strict=True))
         target, name = relative(instance.path, self._scope), node.name or instance.block
         if not inputs:
             return self._emit(node, target, [self._batch_size()], name)
@@ -255,12 +255,16 @@ class _Writer:
         self._joins[node.id] = join
         target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
         whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
-        return [self._part(node, whole, index, name) for index, (_, name) in enumerate(node.maps)]
+        return [self._part(node, whole, index, name) for index, (_, name) in enumerate(join.maps)]
 
     def _is_for_a_loop(self, join: Node) -> bool:
-        products = {node.id for node in self._region.nodes if node.op == "part" and node.inputs[0] == join.id}
-        products.add(join.id)
-        return any(node.op in LOOPS and products & {*node.inputs} for node in self._region.nodes)
+        products = {join.id}
+        for node in self._region.nodes:
+            if isinstance(node.operation, operations.Part) and node.inputs[0] == join.id:
+                products.add(node.id)
+        return any(
+            isinstance(node.operation, operations.Loop) and products & {*node.inputs} for node in self._region.nodes
+        )
 
     def _weights_of(self, node: Node) -> fx.Node:
         """What all steps of the loops around a join share of it, made where none of them has begun."""
@@ -285,24 +289,26 @@ class _Writer:
         body, chunk = node.regions[0], chunk_lengths(node)
         lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
         # A stack's own name is that of its steps.
-        name = self._attributes.loop("run_stack" if node.op == "stack" else node.op, self._scope)
-        scope = f"{node.attributes['path']}.*" if node.op == "stack" else self._scope
+        stack = node.operation if isinstance(node.operation, operations.Stack) else None
+        name = self._attributes.loop("run_stack" if stack else node.operation.mnemonic, self._scope)
+        scope = f"{stack.path}.*" if stack else self._scope
+        halts = isinstance(node.operation, operations.Halting)
         shape = layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._depth and node.op != "halting", self._ahead)
+        writer = _Writer(self._attributes, body, scope, self._depth and not halts, self._ahead)
         # Steps of a stack have weights of their own.
-        joins = [] if node.op == "stack" else list(_joins(body))
+        joins = [] if stack else list(_joins(body))
         weights = [self._weights_of(one) for one in joins]
         code = writer.write(name, chunk, lengths, captured, joins)
         loop = Loop(name, node, self._scope, code, self._depth)
-        if node.op == "scan" and self._ahead:
+        if isinstance(node.operation, operations.Scan) and self._ahead:
             split_scan(loop, self._instances)
         self._loops.append(loop)
         arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
-        keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if node.op == "halting" else {}
-        ponders = node.op == "halting" or code.extras > 0
+        keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if halts else {}
+        ponders = halts or code.extras > 0
         if len(node.types) == 1 and not ponders:
-            return [self._emit(node, name, arguments, node.name or node.op, keywords)]
+            return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
         whole = self._emit(node, name, arguments, f"{name}_results", keywords)
         states = [value.name for value in body.inputs[shape.inner : shape.inner + shape.states]]
         states += [node.name] * (len(node.types) - len(states))
@@ -311,8 +317,9 @@ class _Writer:
             for index, state in enumerate(states)
         ]
         if ponders:
-            halts = frozenset(str(one.attributes["instance"]) for one in (node, *body.walk()) if one.op == "halting")
-            self._ponders.setdefault(halts, []).append(self._part(node, whole, len(results), "ponder"))
+            inside = (one.operation for one in (node, *body.walk()))
+            instances = frozenset(one.instance for one in inside if isinstance(one, operations.Halting))
+            self._ponders.setdefault(instances, []).append(self._part(node, whole, len(results), "ponder"))
         if ponders and self._depth:
             self._depths.append(self._part(node, whole, len(results) + 1, "depth"))
         return results
@@ -321,9 +328,9 @@ class _Writer:
 def _joins(region: Region) -> Iterator[Node]:
     """The joins of a region and of the loops in it whose steps share their weights."""
     for node in region.nodes:
-        if node.op == "join":
+        if isinstance(node.operation, operations.Join):
             yield node
-        elif node.op != "stack":
+        elif not isinstance(node.operation, operations.Stack):
             for inner in node.regions:
                 yield from _joins(inner)
 

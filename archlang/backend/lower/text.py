@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
 from archlang.graph.graph import Node
+from archlang.graph.operations import Scan
 
 _COLUMN = 70
 _WIDTH = 60
@@ -23,7 +24,8 @@ def _bodies(code: Code) -> Iterator[str]:
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_head(loop.node)}\n{_function(loop.body)}"
         else:
-            when = "for many chunks at once" if loop.node.op == "scan" else "for the first step by the loop around it"
+            scans = isinstance(loop.node.operation, Scan)
+            when = "for many chunks at once" if scans else "for the first step by the loop around it"
             yield f"# what `self.{loop.name}` computes ahead, {when}: {_head(loop.node)}\n{_function(loop.split.head)}"
             yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"
         yield from _bodies(loop.body)
@@ -45,8 +47,9 @@ def _function(code: Code) -> str:
 
 def _head(node: Node) -> str:
     """What kind of loop it is."""
-    shown = {name: value for name, value in node.attributes.items() if name in ("count", "limit", "path", "instance")}
-    text = " ".join([node.op, *(f"{name} = {value}" for name, value in shown.items())])
+    operation = node.operation
+    shown = [name for name in ("count", "limit", "path", "instance") if hasattr(operation, name)]
+    text = " ".join([operation.mnemonic, *(f"{name} = {getattr(operation, name)}" for name in shown)])
     return f"{text}, {node.span}" if node.span is not None else text
 
 

@@ -19,6 +19,7 @@ from archlang.backend.lower.code import Code, Loop
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack
+from archlang.graph import operations
 from archlang.graph.graph import Graph, Region
 from archlang.graph.layout import layout
 from archlang.types import Dim, Type
@@ -135,9 +136,9 @@ def _calls(region: Region) -> dict[str, _Call]:
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
     return {
-        str(node.attributes["instance"]): _Call(tuple(types[one] for one in node.arguments), node.type)
+        node.operation.instance: _Call(tuple(types[one] for one in node.arguments), node.type)
         for node in region.nodes
-        if node.op == "call"
+        if isinstance(node.operation, operations.Call)
     }
 
 
@@ -179,7 +180,7 @@ class _Counted:
         self._inside = _calls(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
-        self._unit = _TURNS[node.op]
+        self._unit = _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
 
     def __call__(self, *values: Any, **masks: Any) -> Any:  # Any: as the loops
@@ -218,7 +219,8 @@ class _Counted:
         """What a step has changed. A block of another kind than the library's may not say where its probability is."""
         node, runtime = self.loop.node, self.runtime
         assert isinstance(runtime, Halting)
-        path = str(node.attributes["instance"])
+        assert isinstance(node.operation, operations.Halting)
+        path = node.operation.instance
         lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
         self.found.add("running", path, tally.accepted, lengths)
         spent = getattr(tally, "spent", None)

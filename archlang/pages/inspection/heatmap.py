@@ -1,4 +1,4 @@
-"""Numbers in rows and columns, shown as shades: what every panel of an inspection is."""
+"""A panel of an inspection: numbers in rows and columns, shown as shades."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import Any
 
 import numpy as np
 
-# A number is a shade of so many; the last byte stands for nothing.
+# A number is a shade from 0 to `_LEVELS`. The last byte marks cells without a number. `inspection.js` has the same two.
 _LEVELS = 254
-_NOTHING = 255
+_EMPTY = 255
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One position of a panel's slider. `values` are [choices, rows, columns]; nan where there is nothing."""
+    """One position of a panel's slider.
+
+    Args:
+        rows: The label of each row.
+        columns: The label of each column.
+        values: [choices, rows, columns]; NaN in cells without a number."""
 
     label: str
     rows: tuple[str, ...]
@@ -26,62 +31,70 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """A panel: one or several frames, each with the same `choices` (heads, pointers; a lone one is not offered)."""
+    """A panel of one or more frames.
+
+    Args:
+        rows: What a row is, such as `query, position of x`.
+        columns: What a column is.
+        unit: What the numbers measure, for the scale.
+        choices: The names of the maps of each frame, such as heads. The page offers a choice if there are several.
+        low: The lower end of the scale.
+        high: The upper end of the scale; if None, the largest value.
+        source: The line of the program that the numbers come from."""
 
     title: str
     caption: str
     rows: str
-    """what a row is"""
     columns: str
     unit: str
-    """what is counted, for the scale"""
     choices: tuple[str, ...]
     frames: tuple[Frame, ...]
     low: float = 0.0
     high: float | None = None
-    """the ends of the scale; the largest value if None"""
     source: str = ""
-    """the line of the program that it comes from"""
 
     @property
     def highest(self) -> float:
+        """The upper end of the scale, which is above the lower end."""
         if self.high is not None:
             return self.high
-        values = [float(np.nanmax(one.values)) for one in self.frames if np.isfinite(one.values).any()]
+        values = [float(np.nanmax(frame.values)) for frame in self.frames if np.isfinite(frame.values).any()]
         highest = max(values, default=self.low)
         return highest if highest > self.low else self.low + 1.0
 
     @property
     def numbers(self) -> int:
-        return sum(one.values.size for one in self.frames)
+        """How many numbers the panel holds."""
+        return sum(frame.values.size for frame in self.frames)
 
     def first_choice(self) -> Heatmap:
-        """The panel with its first choice only."""
-        frames = tuple(Frame(one.label, one.rows, one.columns, one.values[:1]) for one in self.frames)
+        """Returns the panel with its first choice only."""
+        frames = tuple(replace(frame, values=frame.values[:1]) for frame in self.frames)
         return replace(self, choices=self.choices[:1], frames=frames, high=self.highest)
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
-        """All of it as JSON; values as shades, a byte each."""
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the panel as JSON. The values are shades, one byte each, in base64."""
         return {
             "title": self.title, "caption": self.caption, "source": self.source,
             "rows": self.rows, "columns": self.columns,
             "unit": self.unit, "choices": list(self.choices), "low": self.low, "high": self.highest,
             "frames": [
-                {"label": one.label, "rows": list(one.rows), "columns": list(one.columns),
-                 "shades": self._shades(one.values)}
-                for one in self.frames
+                {"label": frame.label, "rows": list(frame.rows), "columns": list(frame.columns),
+                 "shades": self._shades(frame.values)}
+                for frame in self.frames
             ],
         }  # fmt: skip
 
     def _shades(self, values: np.ndarray) -> str:
-        share = (np.clip(values, self.low, self.highest) - self.low) / (self.highest - self.low)
-        shades = np.where(np.isnan(values), _NOTHING, np.rint(np.nan_to_num(share) * _LEVELS)).astype(np.uint8)
+        fractions = (np.clip(values, self.low, self.highest) - self.low) / (self.highest - self.low)
+        levels = np.rint(np.nan_to_num(fractions) * _LEVELS)
+        shades = np.where(np.isnan(values), _EMPTY, levels).astype(np.uint8)
         return base64.b64encode(np.ascontiguousarray(shades).tobytes()).decode("ascii")
 
 
-def told(value: float) -> str:
-    """A number of a panel as text.
+def format_number(value: float) -> str:
+    """Formats a number of a panel.
 
-    >>> told(0.12345), told(12.0), told(float("nan"))
+    >>> format_number(0.12345), format_number(12.0), format_number(float("nan"))
     ('0.123', '12', '')"""
     return "" if math.isnan(value) else f"{value:.3g}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archlang.pages.pictures.arrange import lines
-from archlang.pages.pictures.picture import Box
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.label import label_text
 
 
 def print_dot(box: Box) -> str:
-    """The picture as a .dot file: boxes that hold others are clusters."""
+    """Returns the picture as a .dot file. Boxes with children are clusters."""
     heading = ["digraph model {", "    compound=true; node [shape=box, fontname=monospace, fontsize=10];"]
     return "\n".join([*heading, *_cluster(box, "    "), "}"]) + "\n"
 
@@ -17,36 +17,37 @@ def print_dot(box: Box) -> str:
 def _cluster(box: Box, indent: str) -> Iterator[str]:
     yield f"{indent}subgraph {_quoted('cluster_' + box.id)} {{"
     inner = indent + "    "
-    yield f"{inner}label={_text(box)}; labeljust=l; fontname=monospace;"
-    for one in box.boxes:
-        if one.boxes:
-            yield from _cluster(one, inner)
+    yield f"{inner}label={_label(box)}; labeljust=l; fontname=monospace;"
+    for child in box.boxes:
+        if child.boxes:
+            yield from _cluster(child, inner)
         else:
-            shape = ", shape=plaintext" if one.kind == "value" else ""
-            yield f"{inner}{_quoted(one.id)} [label={_text(one)}{shape}];"
+            shape = ", shape=plaintext" if child.kind == "value" else ""
+            yield f"{inner}{_quoted(child.id)} [label={_label(child)}{shape}];"
     yield f"{indent}}}"
-    opens = {one.id: one for one in box.boxes if one.boxes}
+    clusters = {child.id: child for child in box.boxes if child.boxes}
     for edge in box.edges:
-        settings = ["style=dashed", "constraint=false"] if edge.back else []
+        # Graphviz connects nodes only: an edge of a cluster ends at a node inside it and is clipped at the border.
+        attributes = ["style=dashed", "constraint=false"] if edge.back else []
         source, target = edge.source, edge.target
-        if target in opens:
-            settings.append(f"lhead={_quoted('cluster_' + target)}")
-            target = _leaf(opens[target], 0)
-        if source in opens:
-            settings.append(f"ltail={_quoted('cluster_' + source)}")
-            source = _leaf(opens[source], -1)
-        said = f" [{', '.join(settings)}]" if settings else ""
-        yield f"{indent}{_quoted(source)} -> {_quoted(target)}{said};"
+        if target in clusters:
+            attributes.append(f"lhead={_quoted('cluster_' + target)}")
+            target = _leaf(clusters[target], 0)
+        if source in clusters:
+            attributes.append(f"ltail={_quoted('cluster_' + source)}")
+            source = _leaf(clusters[source], -1)
+        suffix = f" [{', '.join(attributes)}]" if attributes else ""
+        yield f"{indent}{_quoted(source)} -> {_quoted(target)}{suffix};"
 
 
 def _leaf(box: Box, index: int) -> str:
     return _leaf(box.boxes[index], index) if box.boxes else box.id
 
 
-def _text(box: Box) -> str:
-    return _quoted("\n".join(lines(box)))
+def _label(box: Box) -> str:
+    return _quoted("\n".join(label_text(box)))
 
 
 def _quoted(text: str) -> str:
-    # Graphviz has no other escapes that matter: a backslash of the text itself is doubled.
+    # Graphviz has no other escapes that matter: a backslash of the text is doubled.
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,37 +1,37 @@
-"""A picture in the language of Mermaid, as GitHub and GitLab show it in Markdown."""
+"""A picture in the language of Mermaid, which GitHub and GitLab render in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from archlang.pages.pictures.arrange import lines
-from archlang.pages.pictures.picture import Box
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.label import label_text
 
 
 def print_mermaid(box: Box) -> str:
-    """The picture as a .mmd file: boxes that hold others are subgraphs."""
-    ids = {one.id: f"b{number}" for number, one in enumerate(box.walk())}
+    """Returns the picture as a .mmd file. Boxes with children are subgraphs."""
+    ids = {inner.id: f"b{number}" for number, inner in enumerate(box.walk())}
     return "\n".join(["flowchart TD", *_subgraph(box, ids, "    ")]) + "\n"
 
 
-def _subgraph(box: Box, ids: dict[str, str], indent: str) -> Iterator[str]:
-    yield f"{indent}subgraph {ids[box.id]}[{_text(box)}]"
-    for one in box.boxes:
-        if one.boxes:
-            yield from _subgraph(one, ids, indent + "    ")
-        elif one.kind == "value":
-            yield f"{indent}    {ids[one.id]}([{_text(one)}])"
+def _subgraph(box: Box, ids: Mapping[str, str], indent: str) -> Iterator[str]:
+    yield f"{indent}subgraph {ids[box.id]}[{_label(box)}]"
+    for child in box.boxes:
+        if child.boxes:
+            yield from _subgraph(child, ids, indent + "    ")
+        elif child.kind == "value":
+            yield f"{indent}    {ids[child.id]}([{_label(child)}])"
         else:
-            yield f"{indent}    {ids[one.id]}[{_text(one)}]"
+            yield f"{indent}    {ids[child.id]}[{_label(child)}]"
     yield f"{indent}end"
     for edge in box.edges:
         yield f"{indent}{ids[edge.source]} {'-.->' if edge.back else '-->'} {ids[edge.target]}"
 
 
-def _text(box: Box) -> str:
-    """Quoted; whatever could be markup is written as a character's number."""
-    return '"' + "<br/>".join("".join(map(_sign, line)) for line in lines(box)) + '"'
+def _label(box: Box) -> str:
+    """Returns the quoted text of a box. Characters that could be markup are written as entities."""
+    return '"' + "<br/>".join("".join(map(_escaped, line)) for line in label_text(box)) + '"'
 
 
-def _sign(character: str) -> str:
+def _escaped(character: str) -> str:
     return f"#{ord(character)};" if character in '"#<>&;`\\[]{}|' else character

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import networkx as nx
 
-from archlang.pages.pictures.picture import Box
+from archlang.pages.pictures.box import Box
 
 SWEEPS = 12
 

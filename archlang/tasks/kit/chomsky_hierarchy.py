@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_ranges, check_sizes, check_split
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -39,21 +39,14 @@ class ByLength(ABC):
     version = 1
 
     def __post_init__(self) -> None:
-        for static in ("train_size", "valid_size", "test_size"):
-            if getattr(self, static) < 0:
-                raise mistakes.outside(self.name, static, getattr(self, static), 0, None)
-        for static, lengths in (("train", self.train), ("test", self.test)):
-            if not 1 <= lengths.low <= lengths.high <= LONGEST:
-                raise mistakes.range_out_of_bounds(self.name, static, lengths, 1, LONGEST)
-        if self.train.low <= self.test.high and self.test.low <= self.train.high:
-            raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)
+        check_sizes(self.name, self)
+        check_ranges(self.name, {"train": self.train, "test": self.test}, 1, LONGEST)
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        if split not in self.split_names():
-            raise mistakes.unknown_split(self.name, split, self.split_names())
+        check_split(self.name, split, self.split_names())
         allowed, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
         rng = RandomStream(self.name, split, seed)
         lengths = allowed.low + rng.below(allowed.high - allowed.low + 1, size)

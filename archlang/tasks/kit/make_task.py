@@ -55,7 +55,7 @@ def is_own(python: str) -> bool:
     return python.startswith(_OWN)
 
 
-def check_sizes(task: Task, name: str, gives: Mapping[str, int]) -> None:
+def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
     """Holds a class against what its signature `gives`.
 
     Raises:

@@ -18,7 +18,7 @@ from archlang.backend.runtime.masks import make_masks
 from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
-from tests.backend.conftest import Compiled
+from tests.conftest import Compiled
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
@@ -222,7 +222,7 @@ def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> N
 
 @pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
 def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
-    # Tensors of the device `meta` have empty, and meet no tensors of another device.
+    # Tensors of the device `meta` have no values, and meet no tensors of another device.
     module = compiled(program(body), vocab=VOCAB).to("meta")
     fields, lengths = make_fields(module)
     there = {name: one.to("meta") for name, one in lengths.items()}

@@ -171,7 +171,7 @@ def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, com
         (
             extern("Touchy", "by: list")
             + "model m(x: tokens[n]) -> logits[n, 4] { return touchy[[xpos, 1]](embed[4](x)) }",
-            r"Touchy\(by=\('xpos', 1\), d=4\) raised TypeError: .*unexpected keytoken argument 'by'$",
+            r"Touchy\(by=\('xpos', 1\), d=4\) raised TypeError: .*unexpected keyword argument 'by'$",
         ),
         (
             extern("Forgetful") + "model m(x: tokens[n]) -> logits[n, 4] { return forgetful(embed[4](x)) }",

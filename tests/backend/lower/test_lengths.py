@@ -17,7 +17,7 @@ Compiled = Callable[..., Architecture]
 
 
 class Ends(nn.Module):
-    """Puts a zero before and after, so that the optimizers are two positions more."""
+    """Puts a zero before and after, so that there are two positions more."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()

@@ -124,9 +124,9 @@ def test_a_reserved_name_gets_a_number(word: str) -> None:
 
 def test_different_words_are_different_attributes() -> None:
     words = [
-        f"{word}{tail}" for token in ("half", "class", "outer", "norm", "requires_grad") for tail in ("", "_", "__")
+        f"{word}{tail}" for word in ("half", "class", "outer", "norm", "requires_grad") for tail in ("", "_", "__")
     ]
-    assert len({attribute(word) for token in words}) == len(words)
+    assert len({attribute(word) for word in words}) == len(words)
     assert (attribute("half_"), attribute("norm_")) == ("half__", "norm_")
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archlang.pages.html import page, table
+from archlang.pages.html import render
 from archlang.pages.inspection.heatmap import Frame, Heatmap
 from archlang.pages.inspection.inspection import Answer, Inspection
 from archlang.pages.inspection.page import inspection_page
-from archlang.pages.reports.figures import Chart, Line
+from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.text_table import TextTable
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 400)
@@ -134,12 +135,13 @@ def test_a_panel_is_saved_as_a_picture(open_page: Any) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_charts_and_tables_fit_the_window(open_page: Any, width: int) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
-    from archlang.pages.reports.figures import chart_svg
-
     chart = Chart("Accuracy by length", "length", "accuracy", (Line("test", [1, 2], [0.5, 1.0]),), (1, 1), marked=True)
-    wide = table([f"column {i}" for i in range(30)], [["98.2 ± 1.3\npaper 97.0"] * 30])
-    figure = f'<div class="charts"><section><figure>{chart_svg(chart)}</figure></section></div>'
-    view = open_page(page("Report", [f"<section>{wide}</section>", figure]), width)
+    wide = TextTable("Measured", [f"column {i}" for i in range(30)], [["98.2 ± 1.3\npaper 97.0"] * 30])
+    report = render(
+        "report.html", title="Report", subtitle="", measured=wide, sentences=(), claimed=None,
+        charts=[chart_svg(chart)], settings=None,
+    )  # fmt: skip
+    view = open_page(report, width)
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     box = view.locator("svg[role=img]").bounding_box()
     assert 0 < box["width"] <= width

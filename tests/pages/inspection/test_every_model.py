@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from archlang.backend.build import build
 from archlang.backend.runtime.recording import recording
-from archlang.compile import graph
+from archlang.compile import build, compile_graph
 from archlang.pages.inspection.panels import Field, panels
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
@@ -31,7 +30,7 @@ def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, mode
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
     module = build(found).eval()
     inputs = [field(value.type, LENGTH)[:1] for value in found.region.inputs]
     inputs = [one.float() if one.is_floating_point() else one for one in inputs]

@@ -88,7 +88,7 @@ def test_what_two_loops_do_with_one_block_is_two_panels() -> None:
 def test_the_shades_of_a_panel_are_its_values_to_a_255th() -> None:
     values = np.array([[[0.0, 0.5], [1.0, np.nan]]])
     panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0", "1"), ("0", "1"), values),))
-    shades = np.frombuffer(base64.b64decode(panel.described()["frames"][0]["shades"]), dtype=np.uint8)
+    shades = np.frombuffer(base64.b64decode(panel.to_json()["frames"][0]["shades"]), dtype=np.uint8)
     assert shades.tolist() == [0, 127, 254, 255]
 
 

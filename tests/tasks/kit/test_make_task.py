@@ -8,7 +8,7 @@ import pytest
 
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit import cache
-from archlang.tasks.kit.make_task import check_sizes, make_task
+from archlang.tasks.kit.make_task import check_vocabulary, make_task
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.task import Kind, spell
 from archlang.types.statics import Interval, Symbol
@@ -78,9 +78,9 @@ def test_without_the_flag_the_message_says_what_to_add(plugin: Path) -> None:
 def test_with_the_flag_the_class_is_made(plugin: Path) -> None:
     task = make_task("even", "mine:Even", {"size": 2}, str(plugin))
     assert (task.kind, len(task.generate("train", 0))) == (Kind.CLASSIFICATION, 2)
-    check_sizes(task, "even", {"vocab": 2, "classes": 2})
+    check_vocabulary(task, "even", {"vocab": 2, "classes": 2})
     with pytest.raises(TaskError, match=r"`even` gives vocab = 3, and its class has 2 words: write `gives vocab = 2`"):
-        check_sizes(task, "even", {"vocab": 3})
+        check_vocabulary(task, "even", {"vocab": 3})
 
 
 def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Path) -> None:

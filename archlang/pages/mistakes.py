@@ -1,0 +1,32 @@
+"""Errors of pages, pictures and tables, worded for the person who asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from archlang.diagnostics import ArchlangError
+
+
+class PageError(ArchlangError):
+    """A page, picture or table that cannot be drawn or written."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        self.message = message
+        self.remedy = remedy
+        super().__init__(f"{message}\n  {remedy}")
+
+
+def unknown_picture_format(path: Path, suffixes: Iterable[str]) -> PageError:
+    return PageError(f"`{path}` has no suffix of a picture", f"use one of {', '.join(suffixes)}")
+
+
+def library_missing(purpose: str, library: str, alternative: str = "") -> PageError:
+    remedy = "run `pip install 'archlang[view]'`" + (f", or {alternative}" if alternative else "")
+    return PageError(f"{purpose} need {library}, which is not installed", remedy)
+
+
+def not_written(path: Path, reason: str) -> PageError:
+    return PageError(
+        f"{path} cannot be written: {reason}", "free some space or choose another file; no file was changed"
+    )

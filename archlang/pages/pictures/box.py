@@ -1,0 +1,47 @@
+"""The data of a picture: boxes within boxes, and the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value that flows between two boxes of one parent. A `back` edge leads from one step of a loop to the next."""
+
+    source: str
+    target: str
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Box:
+    """One box of a picture.
+
+    Args:
+        kind: The operation of a node of the graph, or `model` (the outermost box), `input` (of a model or block),
+            `state`, `memory`, `chunk`, `mean` or `captured` (inputs of a loop), `value` (the name and type of a value,
+            drawn below the box that computes it), or `result`.
+        notes: Lines below the title.
+        location: `file:line` of the program.
+        source: The text of that line.
+        badge: A number that all boxes with the same weights share, or 0 if no other box has these weights.
+        change: `new`, `gone` or `changed` in a picture of two architectures."""
+
+    id: str
+    kind: str
+    title: str
+    notes: tuple[str, ...] = ()
+    location: str = ""
+    source: str = ""
+    badge: int = 0
+    boxes: tuple[Box, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    change: str = ""
+
+    def walk(self) -> Iterator[Box]:
+        """Yields this box and all boxes inside it, parents before children."""
+        yield self
+        for box in self.boxes:
+            yield from box.walk()

@@ -1,0 +1,119 @@
+"""Line charts as SVG, drawn by matplotlib.
+
+The colours are those of Okabe and Ito, which are distinct for colour-blind readers; each line has its own marker."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from archlang.pages.plotting import INK, themed_figure
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# These splits have the same colour in every chart.
+_SPLITS = ("train", "iid", "valid", "test")
+_SHADE = "#7f8c9b"
+_MOST_TICKS = 8
+# From this ratio of the largest x to the smallest, the x axis is logarithmic.
+_LOGARITHMIC_RATIO = 8
+
+
+@dataclass(frozen=True)
+class Line:
+    """A named curve."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of lines.
+
+    Args:
+        shaded: The range of x that training has seen.
+        percent: The y axis shows fractions as percentages.
+        logarithmic: The y axis is logarithmic.
+        marked: Each point is a separate measurement and has a marker."""
+
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    shaded: tuple[float, float] | None = None
+    percent: bool = False
+    logarithmic: bool = False
+    marked: bool = False
+
+
+def chart_svg(chart: Chart) -> Markup:
+    """Returns the chart as an SVG element for a page: in the page's text colour, with a description.
+
+    Raises:
+        PageError: matplotlib is not installed."""
+    from markupsafe import Markup
+
+    with themed_figure((6.0, 3.4)) as figure:
+        _draw(figure.subplots(), chart)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    # A page has several charts: their ids must differ.
+    prefix = re.sub(r"\W+", "_", chart.title)
+    svg = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
+    names = ", ".join(line.name for line in chart.lines)
+    description = f"{chart.title}: {chart.y} by {chart.x}; lines: {names}"
+    return Markup('<svg role="img" aria-label="{}"').format(description) + Markup(svg.removeprefix("<svg"))
+
+
+def _draw(axes: Axes, chart: Chart) -> None:
+    for index, line in enumerate(chart.lines):
+        index = _SPLITS.index(line.name) if line.name in _SPLITS else index
+        axes.plot(
+            list(line.x), list(line.y), label=line.name, color=_COLOURS[index % len(_COLOURS)],
+            marker=_MARKERS[index % len(_MARKERS)] if chart.marked or len(line.x) < 2 else None,
+            markersize=4, linewidth=1.6, linestyle="--" if line.dashed else "-",
+        )  # fmt: skip
+    values = sorted({x for line in chart.lines for x in line.x})
+    logarithmic = chart.marked and len(values) > 1 and values[0] > 0 and values[-1] / values[0] >= _LOGARITHMIC_RATIO
+    if chart.shaded is not None:
+        low, high = chart.shaded
+        # A margin, so that a single value has a width.
+        margins = (low / 1.07, high * 1.07) if logarithmic else (low - 0.5, high + 0.5)
+        axes.axvspan(*margins, color=_SHADE, alpha=0.25, linewidth=0, label="trained on")
+    if logarithmic:
+        from matplotlib.ticker import NullLocator
+
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        ticks = values[:: ceil(len(values) / _MOST_TICKS)]
+        axes.set_xticks(ticks, labels=[f"{value:g}" for value in ticks])
+    elif chart.marked and all(float(x).is_integer() for x in values):
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title(chart.title[:1].upper() + chart.title[1:])
+    axes.set_xlabel(chart.x)
+    axes.set_ylabel(chart.y)
+    if chart.percent:
+        from matplotlib.ticker import PercentFormatter
+
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axes.set_ylim(-0.03, 1.03)
+    if chart.logarithmic and any(y > 0 for line in chart.lines for y in line.y):
+        axes.set_yscale("log")
+    axes.grid(alpha=0.25, linewidth=0.6)
+    if len(chart.lines) > 1 or chart.shaded is not None:
+        axes.legend(frameon=False)

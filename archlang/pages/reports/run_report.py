@@ -1,0 +1,211 @@
+"""A run as a report: its curves, how it does by length or depth, its claims and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archlang.pages.html import render
+from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.text_table import TextTable
+from archlang.record.archive import RunSummary, summarize
+from archlang.record.reading import read_metrics, read_record
+from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
+from archlang.runs.progress import cost_of_loss, shown
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+
+_BAR = 40
+_BLOCK = "█"
+
+
+@dataclass(frozen=True, eq=False)
+class RunReport:
+    """A run folder: `lines` are those of metrics.jsonl; `results` is None until the run has finished."""
+
+    run: RunSummary
+    lines: tuple[StepMetrics | EvaluationMetrics, ...]
+    results: Results | None
+    trained: Mapping[str, Sequence[int]]
+    """by group, the values that training has seen"""
+
+    @staticmethod
+    def read(folder: Path) -> RunReport:
+        """The report of a run folder.
+
+        Raises:
+            RunError: it is no run folder, or is damaged."""
+        run, data = summarize(folder), read_record(folder, DATA, DataRecord)
+        return RunReport(run, read_metrics(folder), run.results, data.trained)
+
+    @property
+    def evaluations(self) -> list[EvaluationMetrics]:
+        return [line for line in self.lines if isinstance(line, EvaluationMetrics)]
+
+    @property
+    def splits(self) -> Mapping[str, SplitResult]:
+        """The final measurements of each split; empty until the run has finished."""
+        return {} if self.results is None else self.results.splits
+
+    @property
+    def title(self) -> str:
+        return f"{self.run.recipe}: {self.run.model} on {self.run.task}, seed {self.run.seed}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The task's metrics, the most important first."""
+        for split in self.splits.values():
+            return tuple(split.metrics)
+        return tuple(name for line in self.evaluations for name in line.metrics)[:1]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """By what splits are broken down, the most important first; only what has several values."""
+        found: dict[str, set[int]] = {} if self.results is None else {self.results.breakdown: set()}
+        for result in self.splits.values():
+            for name, values in result.groups.items():
+                found.setdefault(name, set()).update(values)
+        return tuple(name for name, values in found.items() if len(values) > 1)
+
+    # Charts
+
+    def charts(self) -> Iterator[Chart]:
+        """Every chart that there are numbers for."""
+        splits = list(dict.fromkeys(line.split for line in self.evaluations))
+        like_train = ("train", "iid") if self.results is None else self.results.in_distribution
+        steps = [line for line in self.lines if isinstance(line, StepMetrics)]
+        loss = [_curve("train", [(line.step, line.loss) for line in steps])]
+        loss += [self._curve(split, "loss", split not in like_train) for split in splits]
+        yield Chart("Loss", "step", "loss", _drawn(loss), logarithmic=True)
+        for metric in self.metrics[:1]:
+            curves = [self._curve(split, metric, split not in like_train) for split in splits]
+            yield Chart(
+                f"{_words(metric)} in training", "step", _words(metric), _drawn(curves), percent=_is_share(metric)
+            )
+        for group in self.groups:
+            for metric in self.metrics[:1]:
+                yield from self._by_group(group, metric)
+            yield from self._depth_by_group(group)
+        depth = _curve("depth", [(line.step, line.mean_depth) for line in steps])
+        if depth.x:
+            yield Chart("Depth in training", "step", "mean steps of halting loops", (depth,))
+
+    def _curve(self, split: str, metric: str, dashed: bool) -> Line:
+        points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]
+        return _curve(split, points, dashed)
+
+    def _by_group(self, group: str, metric: str) -> Iterator[Chart]:
+        lines = []
+        for split, result in self.splits.items():
+            values = result.groups.get(group, {})
+            lines.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
+        title, words = f"{_words(metric)} by {group}", _words(metric)
+        seen, percent = self._seen(group), _is_share(metric)
+        yield Chart(title, group, words, _drawn(lines), seen, percent=percent, marked=True)
+
+    def _depth_by_group(self, group: str) -> Iterator[Chart]:
+        lines = []
+        for split, result in self.splits.items():
+            depths = {} if result.depth is None else result.depth.groups.get(group, {})
+            lines.append(_curve(split, sorted(depths.items())))
+        if drawn := _drawn(lines):
+            title = f"Mean steps by {group}"
+            yield Chart(title, group, "mean steps of halting loops", drawn, self._seen(group), marked=True)
+
+    def _seen(self, group: str) -> tuple[float, float] | None:
+        values = self.trained.get(group, ())
+        return (min(values), max(values)) if values else None
+
+    # Tables
+
+    def measured(self) -> TextTable:
+        """Returns the loss and the metrics of each split."""
+        has_depth = any(result.depth is not None for result in self.splits.values())
+        headers = ["split", "items", "loss", *map(_words, self.metrics), *(["mean steps"] if has_depth else [])]
+        rows = [
+            [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
+             *(shown(metric, result.metrics.get(metric)) for metric in self.metrics),
+             *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
+            for split, result in self.splits.items()
+        ]  # fmt: skip
+        return TextTable("Measured", headers, rows)
+
+    def claimed(self) -> TextTable:
+        """Returns what papers claim beside what was measured."""
+        rows = []
+        for claim in () if self.results is None else self.results.claims:
+            deviation = "" if claim.deviation is None else f" ± {claim.deviation:.2g}"
+            at = "".join(f", {name} = {value}" for name, value in claim.at.items())
+            measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
+            rows.append([claim.metric + at, f"{claim.value:.3g}{deviation}", measured, claim.origin])
+        return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
+
+    def costs(self) -> list[str]:
+        """What stopping at the lowest loss would have cost, as sentences."""
+        selection = () if self.results is None else self.results.selection
+        return [cost_of_loss(alternative) for alternative in selection if alternative.is_worse]
+
+    # Formats
+
+    def html(self) -> str:
+        """Returns the report as an HTML file.
+
+        Raises:
+            PageError: matplotlib is not installed."""
+        run = self.run
+        subtitle = run.state
+        if self.results is not None:
+            subtitle += f" at step {run.step}; the weights are those of step {self.results.best_step}"
+        return render(
+            "report.html",
+            title=self.title,
+            subtitle=subtitle,
+            measured=self.measured(),
+            sentences=self.costs(),
+            claimed=self.claimed(),
+            charts=map(chart_svg, self.charts()),
+            settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
+        )
+
+    def terminal(self) -> RenderableType:
+        """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""
+        parts: list[RenderableType] = [Text(self.title, "bold"), Text(f"{self.run.state} at step {self.run.step}")]
+        parts += [table.terminal() for table in (self.measured(), self.claimed()) if table.rows]
+        parts += map(Text, self.costs())
+        for chart in self.charts():
+            if chart.marked:
+                parts.append(Text(f"\n{chart.title}", "bold"))
+                parts += _bars(chart)
+        return Group(*parts)
+
+
+def _bars(chart: Chart) -> Iterator[Text]:
+    highest = 1.0 if chart.percent else max((y for line in chart.lines for y in line.y), default=1.0)
+    for line in chart.lines:
+        for x, y in zip(line.x, line.y, strict=True):
+            seen = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
+            filled = _BLOCK * round(_BAR * y / highest) if highest > 0 else ""
+            number = f"{y:.1%}" if chart.percent else f"{y:.2f}"
+            mark = "  trained" if seen else ""
+            yield Text.assemble(f"  {line.name:>8} {x:>6g} ", (f"{filled:<{_BAR}}", "cyan"), f" {number}{mark}")
+
+
+def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Line:
+    """Returns the points that were measured as a line."""
+    measured = [(x, y) for x, y in points if y is not None]
+    return Line(name, [x for x, _ in measured], [y for _, y in measured], dashed)
+
+
+def _drawn(lines: Sequence[Line]) -> tuple[Line, ...]:
+    return tuple(line for line in lines if line.x)
+
+
+def _is_share(metric: str) -> bool:
+    return metric not in LOWER_IS_BETTER
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")

@@ -1,0 +1,111 @@
+"""The plans behind the cells of a table, each planned once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from archlang.diagnostics import Report
+from archlang.names.resolve import ResolvedFile
+from archlang.plan import mistakes
+from archlang.plan.plan import Plan, PublishedResult
+from archlang.plan.planner import Planner
+from archlang.plan.table import TableCell, TableColumn, TableRow
+from archlang.source import Span
+from archlang.syntax.expression_text import expression_text
+from archlang.syntax.tree import Setting
+from archlang.types.statics import StaticValue
+
+
+@dataclass
+class CellPlanner:
+    """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
+    replace those that the recipes vary. Mistakes go to `report`."""
+
+    file: ResolvedFile
+    report: Report
+    overrides: Mapping[str, Setting] = field(default_factory=dict)
+    seeds: Sequence[int] = ()
+    _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
+    _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def cell(self, row: TableRow, column: TableColumn, at: Sequence[Setting]) -> TableCell | None:
+        """A cell with the settings `at`; None, and a report, if they have a mistake."""
+        if row.recipe is None:
+            return TableCell(row, column, (), None)
+        key = row.recipe, settings_text(at)
+        if key not in self._plans:
+            self._plans[key] = tuple(self._plan_of_each_seed(row.recipe, at))
+        plans = self._plans[key]
+        return TableCell(row, column, plans, _claim(plans[0], column)) if plans else None
+
+    def plan(self, recipe: str, at: Sequence[Setting]) -> Plan | None:
+        """The plan of a recipe with the settings `at` and its first seed; None, and a report, if it has a mistake."""
+        planner = self.planner(recipe)
+        if planner is None or not self.has_statics(recipe, at):
+            return None
+        settings = {setting.path.text: setting for setting in at if not is_group(setting)}
+        return planner.plan({**planner.first_point(), **settings})
+
+    def has_statics(self, recipe: str, at: Sequence[Setting]) -> bool:
+        """Returns whether a recipe has each static of `at`; reports unknown ones."""
+        planner = self.planner(recipe)
+        if planner is None:
+            return False
+        known = [planner.recipe.has_static(setting.path) for setting in at if not is_group(setting)]
+        return all(known)
+
+    def planner(self, name: str) -> Planner | None:
+        """The planner of a recipe; None, and a report, if the file has no recipe of this name."""
+        if name not in self._planners:
+            recipe = self.file.recipes.get(name)
+            if recipe is None:
+                start = Span(self.file.program.source, 0, 0)
+                self.report(mistakes.unknown_recipe(start, name, self.file.recipes))
+                return None
+            planner = Planner.of(recipe, self.file, self.report, self.overrides)
+            planner.check_paths()
+            self._planners[name] = planner
+        return self._planners[name]
+
+    def _plan_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> Iterator[Plan]:
+        plan = self.plan(recipe, at)
+        if plan is None:
+            return
+        seeds = self.seeds or [seed for seed in plan.vary.get("seed", ()) if isinstance(seed, int)]
+        if "seed" in self.overrides or any(setting.path.text == "seed" for setting in at):
+            seeds = []
+        for seed in seeds or [plan.seed]:
+            yield replace(plan, seed=seed, settings={**plan.settings, "seed": seed})
+
+
+def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
+    """The statics of `settings` as sorted text: equal settings have equal texts."""
+    return tuple(
+        sorted((setting.path.text, expression_text(setting.value)) for setting in settings if not is_group(setting))
+    )
+
+
+def is_group(setting: Setting) -> bool:
+    """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""
+    return setting.path.parts[0] not in ("task", "model", "train", "seed")
+
+
+def claimed_groups(claim: PublishedResult, plan: Plan) -> dict[str, StaticValue]:
+    """The groups of a split that a claim is about: the names in its `at` that are not statics of the recipe."""
+    return {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
+
+
+def _claim(plan: Plan, column: TableColumn) -> PublishedResult | None:
+    """The published result of a plan's statics in a column's metric and groups; None if there is none."""
+    for claim in plan.claims:
+        conditions = [(path, value) for path, value in claim.at.items() if path in plan.settings]
+        if (
+            (claim.metric, claim.index) == (column.metric, column.index)
+            and claimed_groups(claim, plan) == dict(column.groups)
+            and all(plan.settings[path] == value for path, value in conditions)
+        ):
+            return claim
+    return None

@@ -1,0 +1,123 @@
+"""All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.diagnostics.log import DiagnosticLog
+from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.signature_check import check_signature
+from archlang.names.mistakes import too_much_work
+from archlang.names.resolve import Declaration, Loader, ResolvedFile
+from archlang.names.unused import unused_names
+from archlang.plan.cells import CellPlanner
+from archlang.plan.planner import Planner
+from archlang.plan.search import check_search, check_search_points
+from archlang.plan.statics import model_sizes
+from archlang.plan.written_table import check_cells, check_table
+from archlang.source import Source
+from archlang.syntax.tree import Definition, Extern, Recipe, Table
+
+# Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
+MOST_STEPS = 250_000
+MOST_STEPS_WITH_POINTS = 450_000
+
+Item = Definition | Extern | Recipe | Table
+Check = Callable[[], None]
+
+
+def check(path: str | Path) -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a file, by place."""
+    loader = Loader()
+    try:
+        resolved = loader.load(path)
+    except ProgramError as error:
+        return error.diagnostics
+    return _check(resolved, loader.diagnostics)
+
+
+def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a program given as text; `use "./…"` looks beside `path`."""
+    loader = Loader()
+    resolved = loader.load_source(Source(path, text))
+    return _check(resolved, loader.diagnostics)
+
+
+def _check(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Checks a loaded file; `diagnostics` are those of loading."""
+    report = DiagnosticLog()
+    try:
+        report.add(diagnostics)
+        if not report.has("E0210"):  # blocks that contain themselves have no end
+            _check_file(resolved, report)
+        if any(diagnostic.code.startswith("E01") for diagnostic in diagnostics):
+            # The missing part may stand where the text could not be parsed.
+            return tuple(diagnostic for diagnostic in report.sorted() if diagnostic.code != "E0214")
+    except ProgramError as error:
+        return error.diagnostics  # more errors than are shown
+    return report.sorted()
+
+
+def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
+    """Runs the checks of a file within its step budgets: first each item, then the points of recipes and tables."""
+    points: list[Check] = []
+    current: Item | None = None
+    try:
+        with limited(MOST_STEPS) as budget:
+            for item, step in _checks(resolved, report, points):
+                current = item
+                step()
+    except TooMuchWork:
+        assert current is not None, "an empty program takes no work"
+        report(too_much_work(current.name_span, current.name, MOST_STEPS))
+        return
+    left = MOST_STEPS_WITH_POINTS - budget.spent
+    for index, check_points in enumerate(points):
+        # Steps that one recipe does not need are shared by the others.
+        with limited(left // (len(points) - index)) as budget:
+            check_points()
+        left -= budget.spent
+
+
+def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> Iterator[tuple[Item, Check]]:
+    """Yields each item with its check, in order; adds the checks of further points to `points`. Ends early after
+    mistakes from which others would follow."""
+    for declaration in (*resolved.own.values(), *resolved.used.values()):
+        yield declaration.item, partial(check_signature, declaration, report)
+    if report.has("E0425"):
+        return  # a size with two meanings
+    for declaration in resolved.own.values():
+        yield declaration.item, partial(_check_body, declaration, report)
+        if report.has("E0421"):
+            return  # a block that is too large makes every model with it too large
+    report.settle()
+    for task in resolved.tasks.values():
+        yield task, partial(check_signature, Declaration(task, resolved), report)
+    for recipe in resolved.recipes.values():
+        yield recipe, partial(_check_recipe, recipe, resolved, report, points)
+    cells = CellPlanner(resolved, report)
+    for table in resolved.tables.values():
+        yield table, partial(check_table, cells, table)
+        points.append(partial(check_cells, cells, table))
+
+
+def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
+    """Elaborates a definition with symbols for its statics and sizes."""
+    if isinstance(declaration.item, Definition):
+        ambient = model_sizes({}) if declaration.item.word == "model" else {}
+        elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
+        report.add(unused_names(declaration.item))
+
+
+def _check_recipe(recipe: Recipe, resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> None:
+    planner = Planner.of(recipe, resolved, report)
+    planner.check()
+    check_search(planner)
+    if planner.recipe.parts.vary:
+        points.append(planner.check_points)
+    if planner.recipe.parts.search:
+        points.append(partial(check_search_points, planner))

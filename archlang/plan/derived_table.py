@@ -1,0 +1,51 @@
+"""The plan of a table that recipes imply: a row for each point, a column for each claimed metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from archlang.plan.cells import CellPlanner, claimed_groups
+from archlang.plan.table import TableColumn, TablePlan, TableRow
+from archlang.syntax.expression_text import expression_text
+from archlang.syntax.tree import Setting
+
+# The only column of a table whose recipes claim nothing.
+_DEFAULT_METRIC = "test.accuracy"
+
+
+def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePlan | None:
+    """The table of the recipes called `names`, or of all; None, and a report, if one has a mistake."""
+    title = names[0] if len(names) == 1 else "recipes"
+    names = names or tuple(cells.file.recipes)
+    rows: list[tuple[TableRow, tuple[Setting, ...]]] = []
+    for name in names:
+        planner = cells.planner(name)
+        if planner is None:
+            return None
+        varied = [static for static in planner.varied if static.path.text != "seed"]
+        for indices in product(*(range(len(static.values)) for static in varied)):
+            point = tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
+            shown = ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
+            rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
+    columns = _claimed_columns(cells, names)
+    planned = [cells.cell(row, column, point) for row, point in rows for column in columns]
+    sound = tuple(cell for cell in planned if cell is not None)
+    if len(sound) < len(planned):
+        return None
+    return TablePlan(title, (), tuple(row for row, _ in rows), columns, sound)
+
+
+def _claimed_columns(cells: CellPlanner, names: Sequence[str]) -> tuple[TableColumn, ...]:
+    columns: dict[str, TableColumn] = {}
+    for name in names:
+        planner = cells.planner(name)
+        plan = None if planner is None else planner.plan(planner.first_point())
+        if plan is None:
+            continue
+        for claim in plan.claims:
+            groups = claimed_groups(claim, plan)
+            title = claim.metric + ("" if claim.index is None else f"[{claim.index}]")
+            title += "".join(f", {group} = {value}" for group, value in groups.items())
+            columns.setdefault(title, TableColumn(title, claim.metric, claim.index, groups))
+    return tuple(columns.values()) or (TableColumn(_DEFAULT_METRIC, _DEFAULT_METRIC),)

@@ -1,0 +1,133 @@
+"""The recipes, tables, searches and tasks of a file, planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from archlang.diagnostics import ProgramError
+from archlang.diagnostics.log import DiagnosticLog
+from archlang.names.load import load_file, load_text
+from archlang.names.resolve import Loader, ResolvedFile
+from archlang.plan import mistakes
+from archlang.plan.cells import CellPlanner
+from archlang.plan.derived_table import plan_derived_table
+from archlang.plan.overrides import parse_overrides
+from archlang.plan.parts import read_parts
+from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.planner import Planner
+from archlang.plan.recipe import resolve_recipe
+from archlang.plan.search import SearchPlan
+from archlang.plan.search import plan_search as plan_search_of
+from archlang.plan.table import TablePlan
+from archlang.plan.written_table import plan_written_table
+from archlang.source import Span
+
+Planned = TypeVar("Planned")
+
+
+def plan_recipe(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> Plan:
+    """The first point of a recipe of a file, of its first recipe if `recipe` is None. `sets`, such as
+    `{"model.d": "128"}`, override the recipe's settings.
+
+    Raises:
+        ProgramError: the file has mistakes, or no such recipe."""
+    planner, report = _planner(path, recipe, sets)
+    return _without_errors(planner.plan(planner.first_point()), report)
+
+
+def plan_search(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> SearchPlan:
+    """The search spaces of a recipe of a file, of its first recipe if `recipe` is None.
+
+    Raises:
+        ProgramError: the file has mistakes or no such recipe, or the recipe has no `search`."""
+    planner, report = _planner(path, recipe, sets)
+    return _without_errors(plan_search_of(planner), report)
+
+
+def plan_table(
+    path: str | Path,
+    name: str | None = None,
+    sets: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = (),
+    recipes: Sequence[str] = (),
+) -> TablePlan:
+    """The table of a file called `name`, or its first. If the file has no table, or `recipes` are given, the table has
+    a row for each point that the recipes vary. `sets` override settings of every recipe; `seeds` replace those that
+    the recipes vary.
+
+    Raises:
+        ProgramError: the file has mistakes, no such table, or no recipe."""
+    resolved, report = load_file(path), DiagnosticLog()
+    if not resolved.recipes:
+        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+    if name and name not in resolved.tables:
+        raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
+    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds)
+    table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
+    if recipes or table is None:
+        return _without_errors(plan_derived_table(cells, recipes), report)
+    return _without_errors(plan_written_table(cells, table), report)
+
+
+def bind_task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None) -> BoundExtern:
+    """A task as a recipe writes it, such as `scan[split = length]`. `sets`, such as `{"split": "jump"}`, override its
+    statics. `text` may name the tasks that the program `beside` declares.
+
+    Raises:
+        ProgramError: there is no such task, or it has no such statics."""
+    declaring = load_file(beside) if beside is not None else None
+    resolved = load_text(f"recipe shown {{\n    task {text}\n}}\n", "<command line>")
+    if declaring is not None:
+        items = (*resolved.program.items, *declaring.tasks.values())
+        resolved = replace(resolved, program=replace(resolved.program, items=items))
+    overrides = parse_overrides({f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()})
+    report = DiagnosticLog()
+    # The recipe has neither a model nor an optimizer.
+    parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
+    planner = Planner(resolve_recipe(resolved, parts, report), overrides)
+    report.stop_at_errors()
+    return _without_errors(planner.task(), report)
+
+
+def recipe_names(path: str | Path) -> tuple[str, ...]:
+    """The names of a file's recipes.
+
+    Raises:
+        ProgramError: the file cannot be read."""
+    return tuple(Loader().load(path).recipes)
+
+
+def has_recipe(path: str | Path) -> bool:
+    """Whether a file has a recipe; False if the file cannot be read."""
+    try:
+        return bool(recipe_names(path))
+    except ProgramError:
+        return False
+
+
+def _planner(path: str | Path, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
+    """The planner of a recipe of a file, its paths checked."""
+    resolved, report = load_file(path), DiagnosticLog()
+    recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
+    if recipe is None:
+        if name and resolved.recipes:
+            raise ProgramError([mistakes.unknown_recipe(_start(resolved), name, resolved.recipes)])
+        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+    planner = Planner.of(recipe, resolved, report, parse_overrides(sets))
+    report.stop_at_errors()
+    planner.check_paths()
+    return planner, report
+
+
+def _without_errors(planned: Planned | None, report: DiagnosticLog) -> Planned:
+    """Raises the reported errors; without any, there is a plan."""
+    report.stop_at_errors()
+    assert planned is not None, "planning failed without an error"
+    return planned
+
+
+def _start(resolved: ResolvedFile) -> Span:
+    return Span(resolved.program.source, 0, 0)

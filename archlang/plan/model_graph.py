@@ -1,0 +1,94 @@
+"""The graph of a model without a recipe, from its name and its statics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archlang.diagnostics import ProgramError
+from archlang.diagnostics.log import DiagnosticLog
+from archlang.elaborate import mistakes as elaborate_mistakes
+from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.signature import TASK_SIZES, parameter_kind
+from archlang.graph.graph import Graph
+from archlang.names import mistakes as name_mistakes
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import BlockValue, Bound, Value
+from archlang.plan.statics import model_sizes
+from archlang.source import Span
+from archlang.syntax.tree import Definition, Name
+from archlang.syntax.walk import walk
+from archlang.types import Dim
+from archlang.types.statics import Interval, StaticValue, Symbol
+
+
+def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, StaticValue]) -> Graph:
+    """Elaborates the model of a file called `name`, or its first. `statics` are the model's own, and sizes that a task
+    would give, such as `vocab` and `classes`.
+
+    Raises:
+        ProgramError: the file has mistakes, no such model, or the model has no such static."""
+    report = DiagnosticLog()
+    model = _find_model(resolved, name)
+    _require_known(model, statics)
+    sizes = {size: value for size in ("vocab", "classes") if isinstance(value := statics.get(size), int)}
+    bound = {static: Bound(_evaluated(value), None) for static, value in statics.items() if static not in sizes}
+    for parameter in model.item.signature.statics:
+        value = statics.get(parameter.name)
+        if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
+            block = resolved.find(value.text)
+            if block is not None:
+                bound[parameter.name] = Bound(BlockValue(block), None)
+    graph, _, _ = elaborate(model, bound, model_sizes(sizes), model.span, report)
+    report.stop_at_errors()
+    if graph is None:
+        raise ProgramError([elaborate_mistakes.needs_task(model.span, model.name, ("vocab", "classes"))])
+    return graph
+
+
+def _find_model(resolved: ResolvedFile, name: str | None) -> Declaration:
+    """The model called `name`, which may be a block, or the first model.
+
+    Raises:
+        ProgramError: there is none."""
+    models = {
+        key: declaration
+        for key, declaration in resolved.own.items()
+        if isinstance(declaration.item, Definition) and (declaration.item.word == "model" or key == name)
+    }
+    model = models.get(name) if name else next(iter(models.values()), None)
+    if model is None:
+        start = Span(resolved.program.source, 0, 0)
+        raise ProgramError(
+            [name_mistakes.unknown_model(start, name, models) if name else name_mistakes.no_model(start)]
+        )
+    return model
+
+
+def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> None:
+    """Refuses names that are neither statics of a model nor sizes in its types.
+
+    Raises:
+        ProgramError: a name is unknown, or a size of a task is no integer."""
+    signature, start = model.item.signature, model.span
+    known = {*TASK_SIZES, *(parameter.name for parameter in signature.statics)}
+    types = [*(parameter.type for parameter in signature.inputs), *filter(None, [signature.result])]
+    known |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
+    for unknown in sorted(statics.keys() - known):
+        raise ProgramError([name_mistakes.unknown_static(start, unknown, model.name, known, start)])
+    for size in TASK_SIZES:
+        if size in statics and (isinstance(statics[size], bool) or not isinstance(statics[size], int)):
+            raise ProgramError([name_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])
+
+
+def _evaluated(value: StaticValue) -> Value:
+    """A static as the evaluator represents it."""
+    match value:
+        case bool() | float() | Interval() | Symbol():
+            return value
+        case int():
+            return Dim.of(value)
+        case str():
+            return Symbol(value)
+        case tuple():
+            return tuple(_evaluated(item) for item in value)
+    raise TypeError(f"a static cannot be a {type(value).__name__}")

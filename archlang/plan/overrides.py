@@ -1,0 +1,40 @@
+"""Settings of a command line, such as `--set model.d=128`, as syntax trees and as statics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archlang.diagnostics import ProgramError
+from archlang.syntax.parser import parse_setting
+from archlang.syntax.tree import Boolean, Number, Setting
+from archlang.types.statics import StaticValue, Symbol
+
+
+def parse_overrides(sets: Mapping[str, str] | None) -> dict[str, Setting]:
+    """Parses settings such as `{"model.d": "128"}`.
+
+    Raises:
+        ProgramError: a value is not an expression."""
+    return {path: _parse(path, text) for path, text in (sets or {}).items()}
+
+
+def model_statics_of(sets: Mapping[str, str]) -> dict[str, StaticValue]:
+    """Settings such as `{"model.d": "128"}` as statics of a model by name.
+
+    Raises:
+        ProgramError: a value is not an expression."""
+    statics: dict[str, StaticValue] = {}
+    for path, text in sets.items():
+        match _parse(path, text).value:
+            case Number(value=value) | Boolean(value=value):
+                statics[path.removeprefix("model.")] = value
+            case _:
+                statics[path.removeprefix("model.")] = Symbol(text)
+    return statics
+
+
+def _parse(path: str, text: str) -> Setting:
+    setting, diagnostics = parse_setting(path, text)
+    if setting is None:
+        raise ProgramError(diagnostics)
+    return setting

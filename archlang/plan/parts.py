@@ -1,0 +1,51 @@
+"""The lines of a recipe by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archlang.diagnostics import Report
+from archlang.plan import mistakes
+from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, Setting, Sought, Variation, Vary
+
+_EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
+
+
+@dataclass(frozen=True)
+class RecipeParts:
+    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word."""
+
+    recipe: Recipe
+    choices: Mapping[str, Choice]
+    at_test: tuple[Setting, ...]
+    vary: tuple[Variation, ...]
+    search: tuple[Sought, ...]
+    claims: tuple[Claim, ...]
+
+
+def read_parts(recipe: Recipe, report: Report) -> RecipeParts:
+    """Returns the lines of a recipe; reports a missing or repeated `task`, `model` or `train`."""
+    choices: dict[str, Choice] = {}
+    at_test: list[Setting] = []
+    vary: list[Variation] = []
+    search: list[Sought] = []
+    claims: list[Claim] = []
+    for part in recipe.parts:
+        match part:
+            case Choice(word=word):
+                if word in choices:
+                    report(mistakes.part_twice(part.span, word, choices[word].span))
+                choices.setdefault(word, part)
+            case AtTest(settings=settings):
+                at_test.extend(settings)
+            case Vary(variations=variations):
+                vary.extend(variations)
+            case Search(sought=sought):
+                search.extend(sought)
+            case Claim():
+                claims.append(part)
+    for word, example in _EXAMPLES.items():
+        if word not in choices:
+            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))

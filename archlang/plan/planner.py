@@ -1,0 +1,134 @@
+"""From a recipe to the plans of its points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from math import prod
+
+from archlang.diagnostics import Report
+from archlang.diagnostics.effort import TooMuchWork, spend
+from archlang.names import mistakes as name_mistakes
+from archlang.names.resolve import ResolvedFile
+from archlang.plan import mistakes
+from archlang.plan.claims import check_claims, published_results
+from archlang.plan.grid import spread
+from archlang.plan.parts import read_parts
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
+from archlang.plan.recipe import SEED, ResolvedRecipe, resolve_recipe
+from archlang.plan.recipe_graph import recipe_graph
+from archlang.plan.statics import bind, bound_extern, given_statics, model_statics, sizes_of_task
+from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
+from archlang.plan.weights import have_same_weights
+from archlang.syntax.tree import Recipe, Setting
+from archlang.types import Dim
+from archlang.types.statics import StaticValue
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
+    those of the recipe and of `vary`. Mistakes go to the recipe's `report`."""
+
+    recipe: ResolvedRecipe
+    overrides: Mapping[str, Setting] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        recipe: Recipe, resolved: ResolvedFile, report: Report, overrides: Mapping[str, Setting] | None = None
+    ) -> Planner:
+        """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
+        return Planner(resolve_recipe(resolved, read_parts(recipe, report), report), overrides or {})
+
+    # Checking
+
+    def check(self) -> None:
+        """Checks every line of the recipe, and its first point."""
+        self.check_paths()
+        check_claims(self.recipe)
+        self.plan(self.first_point())
+
+    def check_paths(self) -> None:
+        """Checks the paths of the overrides, of `test` and of `vary`."""
+        for setting in (*self.overrides.values(), *self.recipe.parts.at_test):
+            self.recipe.has_static(setting.path)
+        check_variations(self.recipe)
+
+    def check_points(self) -> None:
+        """Checks the other points of `vary` within the step budget; a warning counts those left out."""
+        varied = [static for static in self.varied if static.path.text != "seed"]
+        sizes = [len(static.values) for static in varied]
+        checked = 1
+        with suppress(TooMuchWork):
+            for place in islice(spread(sizes), 1, None):
+                self.plan(
+                    {static.path.text: static.setting(index) for static, index in zip(varied, place, strict=True)}
+                )
+                checked += 1
+        if checked < prod(sizes):
+            span = varied[0].path.span
+            self.recipe.report(mistakes.points_left_out(span, self.recipe.name, "points", checked, prod(sizes)))
+
+    # Points
+
+    @cached_property
+    def varied(self) -> tuple[VariedStatic, ...]:
+        """The statics of `vary`."""
+        return varied_statics(self.recipe)
+
+    def first_point(self) -> dict[str, Setting]:
+        """The first value of each static that the recipe varies."""
+        return {static.path.text: static.setting(0) for static in self.varied if static.values}
+
+    def plan(self, point: Mapping[str, Setting]) -> Plan | None:
+        """The plan of a point, settings by their dotted paths; None, and a report, if it has a mistake."""
+        recipe = self.recipe
+        spend(2 * len(recipe.parameters))
+        settings = {**point, **self.overrides}
+        task, train = bind(recipe, "task", settings), bind(recipe, "train", settings)
+        sizes = sizes_of_task(task)
+        statics = given_statics(recipe, "model", settings)
+        graph = at_test = recipe_graph(recipe, task, sizes, statics)
+        if recipe.parts.at_test:
+            changes = {setting.path.text: setting for setting in recipe.parts.at_test}
+            at_test = recipe_graph(recipe, task, sizes, given_statics(recipe, "model", {**settings, **changes}))
+            if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
+                first = recipe.parts.at_test[0]
+                recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
+        seed = self._seed(settings)
+        model = recipe.declarations["model"]
+        if graph is None or at_test is None or task is None or train is None or model is None:
+            return None
+        bound_task, optimizer = bound_extern(task), bound_extern(train)
+        by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
+        by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
+        by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
+        by_path["seed"] = seed
+        return Plan(
+            recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
+            by_path, self._values_by_path, self._claims,
+        )  # fmt: skip
+
+    def task(self) -> BoundExtern | None:
+        """The recipe's task alone; None, and a report, if the recipe names none."""
+        self.check_paths()
+        task = bind(self.recipe, "task", self.overrides)
+        return None if task is None else bound_extern(task)
+
+    def _seed(self, settings: Mapping[str, Setting]) -> int:
+        setting = settings.get("seed")
+        if setting is None:
+            return 1
+        value = self.recipe.value(SEED, setting.value)
+        return value.constant or 0 if isinstance(value, Dim) else 1
+
+    @cached_property
+    def _values_by_path(self) -> Mapping[str, tuple[StaticValue, ...]]:
+        return values_by_path(self.recipe, self.varied)
+
+    @cached_property
+    def _claims(self) -> tuple[PublishedResult, ...]:
+        return tuple(published_results(self.recipe))

@@ -1,0 +1,93 @@
+"""The graph of a recipe's model, with the sizes of its task and checked against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archlang.diagnostics import Diagnostic, Label
+from archlang.elaborate import mistakes as elaborate_mistakes
+from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.signature import Binding
+from archlang.graph import operations
+from archlang.graph.causality import find_leak
+from archlang.graph.graph import Graph, Node
+from archlang.names.resolve import Declaration
+from archlang.names.values import Bound
+from archlang.plan import mistakes
+from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.statics import model_sizes
+from archlang.plan.task_fit import features_of_fields, find_misfit
+from archlang.source import Span
+from archlang.syntax.tree import Extern
+
+
+def recipe_graph(
+    recipe: ResolvedRecipe, task: Binding | None, sizes: Mapping[str, int], statics: Mapping[str, Bound]
+) -> Graph | None:
+    """The graph of a recipe's model with the `sizes` of its task. None, and a report, if the model has a mistake, does
+    not fit the task, or sees the future of a task that predicts it."""
+    model, choice = recipe.declarations["model"], recipe.parts.choices.get("model")
+    if model is None or choice is None:
+        return None
+    span, report = choice.value.span, recipe.report
+    ambient = model_sizes(sizes)
+    if task is not None:
+        ambient |= features_of_fields(task, model)
+    # After a mistake in the task, its sizes are unknown.
+    sizes_known = task is not None and len(sizes) == len(getattr(task.declaration.item, "gives", ()))
+    graph, result, inputs = elaborate(model, statics, ambient, span, report, may_be_unknown=not sizes_known)
+    if graph is None or result is None or task is None:
+        return None if task is not None else graph
+    if sizes_known and (names := graph.unknown_sizes()):
+        report(elaborate_mistakes.needs_task(span, model.name, names))
+        return None
+    misfit = find_misfit(task, model, inputs, result)
+    if misfit is not None:
+        name = task.declaration.item.name
+        report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.wanted))
+        return None
+    leak = _leak(task, graph, model, span)
+    if leak is not None:
+        report(leak)
+        return None
+    return graph
+
+
+def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
+    """The diagnostic of a model that reads later positions of a task that predicts them; None if it does not."""
+    item = task.declaration.item
+    assert isinstance(item, Extern)
+    if not item.causal:
+        return None
+    # The model predicts the last field: the only one, or the target.
+    origin = graph.region.inputs[-1].name
+    leak = find_leak(graph, origin)
+    if leak is None:
+        return None
+    culprit = leak.culprit
+    name = _node_name(culprit, graph)
+    path = [origin, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
+    labels = [Label(span, f"`{item.name}` scores each position by what follows it")]
+    labels += [
+        Label(node.span, "carried on here")
+        for node in leak.carriers[:2]
+        if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
+    ]
+    return mistakes.sees_future(
+        culprit.span or span, model.name, item.name, name, leak.reason, _without_repeats(path), labels
+    )
+
+
+def _node_name(node: Node, graph: Graph) -> str:
+    """A node as the program calls it: by its block, or by the name that `let` gives to it."""
+    match node.operation:
+        case operations.Call(instance=path) | operations.Halting(instance=path):
+            block, name = graph.instances[path].block, path.split(".")[-1]
+            return block if name.rstrip("0123456789") == f"{block}_" else name
+        case operations.Apply(block=block):
+            return block
+    return node.name or node.operation.mnemonic
+
+
+def _without_repeats(path: list[str]) -> list[str]:
+    return [name for index, name in enumerate(path) if index == 0 or path[index - 1] != name]

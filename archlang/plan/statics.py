@@ -1,0 +1,91 @@
+"""The statics of a recipe's task, model and optimizer: given, checked, and with defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archlang.elaborate.application import plain
+from archlang.elaborate.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
+from archlang.names.resolve import Declaration
+from archlang.names.values import BlockValue, Bound, Unknown
+from archlang.plan.plan import BoundExtern
+from archlang.plan.recipe import ResolvedRecipe
+from archlang.syntax.tree import Call, Extern, Setting
+from archlang.types import Dim
+from archlang.types.statics import StaticValue
+
+
+def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> dict[str, Bound]:
+    """The statics that the line `task`, `model` or `train` gives by name; `settings` replace them by their paths."""
+    choice, declaration = recipe.parts.choices.get(word), recipe.declarations[word]
+    if choice is None or declaration is None:
+        return {}
+    arguments = choice.value.statics if isinstance(choice.value, Call) else ()
+    given = settle(declaration, {}, arguments, recipe.evaluator(), recipe.report)
+    for parameter in declaration.item.signature.statics:
+        setting = settings.get(f"{word}.{parameter.name}")
+        if setting is not None:
+            given[parameter.name] = Bound(
+                static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report),
+                setting.value.span,
+            )
+    return given
+
+
+def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> Binding | None:
+    """Binds every static of the line `task` or `train` and checks each `where`; None if the line has no declaration."""
+    declaration, choice = recipe.declarations[word], recipe.parts.choices.get(word)
+    if declaration is None or choice is None:
+        return None
+    given = given_statics(recipe, word, settings)
+    binding = Binding(declaration, choice.value.span, given, recipe.report, lambda call, target: None)
+    binding.finish()
+    return binding
+
+
+def bound_extern(binding: Binding) -> BoundExtern:
+    """The task or optimizer of a finished binding, with its statics in the order of the signature."""
+    item = binding.declaration.item
+    assert isinstance(item, Extern)
+    statics = {name: value for name, bound in binding.given.items() if (value := plain(bound.value)) is not None}
+    ordered = {p.name: statics[p.name] for p in item.signature.statics if p.name in statics}
+    return BoundExtern(item.name, item.python, ordered)
+
+
+def sizes_of_task(task: Binding | None) -> dict[str, int]:
+    """The sizes of a task's `gives` that are known, such as `vocab` and `classes`."""
+    if task is None:
+        return {}
+    item = task.declaration.item
+    assert isinstance(item, Extern)
+    sizes = {}
+    for size in item.gives:
+        value = task.evaluator.value(size.value, "int")
+        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
+            sizes[size.name] = value.constant
+    return sizes
+
+
+def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
+    """The sizes of a task as its models read them; an unknown one is a symbol. `words` is the vocabulary of a source,
+    which equals `vocab` unless the task has two vocabularies."""
+    known = {"words": sizes["vocab"], **sizes} if "vocab" in sizes else sizes
+    return {name: Bound(Dim.of(known.get(name, name)), None) for name in TASK_SIZES}
+
+
+def model_statics(model: Declaration, given: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
+    """Every static of a model by name, defaults filled in; a block is its name."""
+    binding = Binding(
+        model, model.span, dict(given), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
+    )
+    statics: dict[str, StaticValue] = {}
+    for parameter in model.item.signature.statics:
+        bound = binding.lookup(parameter.name)
+        value = bound.value if isinstance(bound, Bound) else None
+        if isinstance(value, BlockValue):
+            statics[parameter.name] = value.declaration.name
+        elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.file):
+            static = plain(value)
+            if static is not None:
+                statics[parameter.name] = static
+    return statics

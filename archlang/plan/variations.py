@@ -1,0 +1,78 @@
+"""The values that a recipe's `vary` lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archlang.diagnostics.effort import spend
+from archlang.elaborate.application import plain
+from archlang.names import mistakes as name_mistakes
+from archlang.plan import mistakes
+from archlang.plan.recipe import ResolvedRecipe
+from archlang.source import Span
+from archlang.syntax.tree import Expression, ListOf, Name, Number, Range, Setting
+from archlang.types.statics import Interval, StaticValue
+
+# A range after `vary` has at most this many values.
+MOST_VARIED = 10_000
+
+
+@dataclass(frozen=True)
+class VariedStatic:
+    """A static that a recipe varies, with its values in the order of the recipe."""
+
+    path: Name
+    values: tuple[Expression, ...]
+
+    def setting(self, index: int) -> Setting:
+        value = self.values[index]
+        return Setting(path=self.path, value=value, span=value.span)
+
+
+def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
+    """Every static that a recipe varies, once each; unknown paths are left out."""
+    varied: dict[str, VariedStatic] = {}
+    for variation in recipe.parts.vary:
+        path, values = variation.path, variation.values
+        if path.text not in recipe.parameters or path.text in varied:
+            continue
+        if isinstance(values, ListOf):
+            varied[path.text] = VariedStatic(path, values.items)
+        elif isinstance(values, Range):
+            interval = recipe.evaluator().value(values, "range")
+            if isinstance(interval, Interval):
+                varied[path.text] = VariedStatic(path, _integers(recipe, interval, values.span))
+    return tuple(varied.values())
+
+
+def check_variations(recipe: ResolvedRecipe) -> None:
+    """Reports unknown and repeated paths after `vary`, and paths without values."""
+    first: dict[str, Name] = {}
+    for variation in recipe.parts.vary:
+        path, values = variation.path, variation.values
+        if first.setdefault(path.text, path) is not path:
+            recipe.report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
+        if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
+            isinstance(values, ListOf) and not values.items
+        ):
+            recipe.report(name_mistakes.nothing_to_vary(values.span))
+
+
+def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
+    """The evaluated values of each varied static by its dotted path."""
+    values: dict[str, tuple[StaticValue, ...]] = {}
+    for static in varied:
+        parameter = recipe.parameters[static.path.text]
+        evaluated = [plain(recipe.value(parameter, expression)) for expression in static.values]
+        values[static.path.text] = tuple(value for value in evaluated if value is not None)
+    return values
+
+
+def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[Expression, ...]:
+    """The integers of a range, at most `MOST_VARIED`."""
+    count = interval.high - interval.low + 1
+    if count > MOST_VARIED:
+        recipe.report(mistakes.too_many_varied(span, count, MOST_VARIED))
+    spend(min(count, MOST_VARIED))
+    last = min(interval.high, interval.low + MOST_VARIED - 1)
+    return tuple(Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))

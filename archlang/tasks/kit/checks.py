@@ -1,0 +1,58 @@
+"""Checks of statics and split names that many tasks share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
+from itertools import combinations
+
+from archlang.tasks.kit import mistakes
+from archlang.types.statics import Interval
+
+
+def check_split(task: str, split: str, known: Collection[str]) -> None:
+    """Raises TaskError if the task has no split of this name."""
+    if split not in known:
+        raise mistakes.unknown_split(task, split, tuple(known))
+
+
+def check_choice(task: str, static: str, value: str, known: Collection[str]) -> None:
+    """Raises TaskError if the static is none of the known words."""
+    if value not in known:
+        raise mistakes.unknown_choice(task, static, value, tuple(known))
+
+
+def check_bounds(task: str, static: str, value: float, low: float, high: float | None = None) -> None:
+    """Raises TaskError if the number is below `low` or above `high`."""
+    # Written so that NaN is out of bounds too.
+    if not (low <= value and (high is None or value <= high)):
+        raise mistakes.outside(task, static, value, low, high)
+
+
+def check_sizes(task: str, statics: object) -> None:
+    """Raises TaskError if a static of this task, a dataclass, has a name that ends in `_size` and is negative."""
+    assert is_dataclass(statics)
+    for static in fields(statics):
+        if static.name.endswith("_size"):
+            check_bounds(task, static.name, getattr(statics, static.name), 0)
+
+
+def check_share(task: str, static: str, value: float) -> None:
+    """Raises TaskError if the number is not between 0 and 1, both excluded."""
+    if not 0 < value < 1:
+        raise mistakes.outside(task, static, value, 0, 1)
+
+
+def check_range(task: str, static: str, interval: Interval, low: int, high: int) -> None:
+    """Raises TaskError if the range is empty or leaves `low`..`high`."""
+    if not low <= interval.low <= interval.high <= high:
+        raise mistakes.range_out_of_bounds(task, static, interval, low, high)
+
+
+def check_ranges(task: str, ranges: Mapping[str, Interval], low: int, high: int) -> None:
+    """Raises TaskError if a range is empty, leaves `low`..`high`, or has a number in common with another one."""
+    for static, interval in ranges.items():
+        check_range(task, static, interval, low, high)
+    for (first, first_range), (second, second_range) in combinations(ranges.items(), 2):
+        if first_range.low <= second_range.high and second_range.low <= first_range.high:
+            raise mistakes.ranges_overlap(task, first, first_range, second, second_range)

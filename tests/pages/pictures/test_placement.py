@@ -1,0 +1,73 @@
+"""Positions of boxes and edges."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+
+from archlang.pages.pictures.box import Box, Edge
+from archlang.pages.pictures.placement import PlacedBox, place_boxes
+
+
+def random_picture(count: int, seed: int) -> Box:
+    """Returns `count` connected boxes, some of which contain others."""
+    draw = random.Random(seed)
+
+    def level(name: str, size: int) -> Box:
+        boxes, edges = [], []
+        for number in range(size):
+            id = f"{name}.{number}"
+            inner = level(id, 9) if number % 10 == 9 and name.count(".") < 1 else None
+            boxes.append(inner or Box(id, "call", "x" * draw.randint(1, 30), ("note",) * draw.randint(0, 3)))
+            boxes.append(Box(f"{id}:value", "value", f"seq[n, {draw.randint(1, 9999)}]"))
+            edges.append(Edge(id, f"{id}:value"))
+            for before in draw.sample(range(number), min(number, draw.randint(1, 3))):
+                edges.append(Edge(f"{name}.{before}:value", id))
+        return Box(name, "apply", name, boxes=tuple(boxes), edges=tuple(edges))
+
+    return level("all", count)
+
+
+def parents(placed: PlacedBox) -> Iterator[PlacedBox]:
+    """Yields every box that contains others."""
+    if placed.children:
+        yield placed
+        for child in placed.children:
+            yield from parents(child)
+
+
+def test_two_hundred_boxes_and_their_labels_do_not_overlap() -> None:
+    for seed in range(3):
+        picture = random_picture(110, seed)
+        assert sum(box.kind != "value" for box in picture.walk()) > 200
+        for parent in parents(place_boxes(picture)):
+            for left, right in combinations(parent.children, 2):
+                apart = (
+                    left.x + left.width <= right.x + 1e-6
+                    or right.x + right.width <= left.x + 1e-6
+                    or left.bottom <= right.y
+                    or right.bottom <= left.y
+                )
+                assert apart, (left.box.id, right.box.id)
+
+
+def test_boxes_are_inside_their_parent_and_below_its_label() -> None:
+    for parent in parents(place_boxes(random_picture(60, 5))):
+        for child in parent.children:
+            assert child.x >= 0
+            assert child.x + child.width <= parent.width
+            assert child.y >= parent.label.height
+            assert child.bottom <= parent.height
+
+
+def test_no_edge_crosses_a_box() -> None:
+    for parent in parents(place_boxes(random_picture(60, 7))):
+        for route in parent.routes:
+            others = [child for child in parent.children if child.box.id not in (route.source, route.target)]
+            for (x0, y0), (x1, y1) in pairwise(route.points):
+                for child in others:
+                    for step in range(1, 20):
+                        x, y = x0 + (x1 - x0) * step / 20, y0 + (y1 - y0) * step / 20
+                        inside = child.x < x < child.x + child.width and child.y < y < child.bottom
+                        assert not inside, (route, child.box.id)

@@ -1,0 +1,167 @@
+"""Claims about the report of a run: it holds what the folder says, as a page and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from archlang.cli.main import app
+from archlang.pages.reports.run_report import RunReport
+from archlang.record.mistakes import RunError
+
+PROGRAM = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 halting h by global_halt[threshold = 0.9] { h <- norm(h + linear[d](h)) }
+    return linear[classes](mean(h))
+}
+
+recipe tiny {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4, every = 2]
+    claim test.accuracy[5] = 0.97 ± 0.02 from "somebody, Table 1"
+}
+
+table both {
+    row    "tiny" tiny
+    column "5" test.accuracy[5]
+    column "6" test.accuracy[6]
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "tiny.arch").write_text(PROGRAM)
+    asked = ["train", str(folder / "tiny.arch"), "--device", "cpu", "--out", str(folder / "run")]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    return folder
+
+
+def printed(report: RunReport) -> str:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(report.terminal())
+    return console.export_text()
+
+
+def test_curves_are_the_lines_of_the_record(place: Path) -> None:
+    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+    lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
+    train = next(line for line in charts["Loss"].lines if line.name == "train")
+    assert list(train.y) == [line["loss"] for line in lines if "split" not in line]
+    valid = next(line for line in charts["accuracy in training"].lines if line.name == "valid")
+    assert list(valid.x) == [line["step"] for line in lines if line.get("split") == "valid"]
+
+
+def test_accuracy_is_broken_down_with_the_trained_range_shaded(place: Path) -> None:
+    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+    chart = charts["accuracy by length"]
+    results = json.loads((place / "run" / "results.json").read_text())
+    test = next(line for line in chart.lines if line.name == "test")
+    assert list(test.x) == [5, 6]
+    assert list(test.y) == [results["splits"]["test"]["groups"]["length"][x]["accuracy"] for x in ("5", "6")]
+    assert chart.shaded is not None
+    assert chart.shaded[1] == 3
+
+
+def test_mean_steps_are_those_that_halting_loops_took(place: Path) -> None:
+    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+    values = [y for line in charts["Mean steps by length"].lines for y in line.y]
+    assert values
+    assert all(0 <= value <= 3 for value in values)
+    results = json.loads((place / "run" / "results.json").read_text())
+    split = results["splits"]["test"]
+    groups = split["depth"]["groups"]["length"]
+    assert min(groups.values()) <= split["depth"]["mean"] <= max(groups.values())
+
+
+def test_the_page_needs_nothing_but_itself(place: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    page = RunReport.read(place / "run").html()
+    assert "default-src 'none'" in page
+    links = set(re.findall(r"(?:src|href)=\"([^\"]*)\"", page))
+    assert all(link.startswith("#") for link in links), links
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    for text in ("somebody, Table 1", "train.lr", "Accuracy by length", "Mean steps by length"):
+        assert text in page
+
+
+def test_the_page_is_the_same_each_time(place: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    report = RunReport.read(place / "run")
+    assert report.html() == report.html()
+
+
+def test_a_terminal_gets_tables_and_bars(place: Path) -> None:
+    text = printed(RunReport.read(place / "run"))
+    assert "tiny: tiny on ctl, seed 1" in text
+    assert "somebody, Table 1" in text
+    assert re.search(r"test +5 █* +\d+\.\d%", text)
+
+
+def test_a_run_that_has_not_ended_has_curves(place: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "data.json", "metrics.jsonl"):
+        text = (place / "run" / name).read_text()
+        (folder / name).write_text(text if name != "metrics.jsonl" else text[:-20])
+    report = RunReport.read(folder)
+    assert [chart.title for chart in report.charts()][:1] == ["Loss"]
+    assert "stopped" in printed(report)
+
+
+def test_a_damaged_record_is_told(place: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "data.json"):
+        (folder / name).write_text((place / "run" / name).read_text())
+    (folder / "metrics.jsonl").write_text(
+        '{"step": 1, "loss": 2.5, "lr": 0.1}\nnot json\n{"step": 2, "loss": 2.0, "lr": 0.1}\n'
+    )
+    with pytest.raises(RunError, match="line 2"):
+        RunReport.read(folder)
+
+
+@pytest.mark.parametrize(
+    "results", ['{"splits": 3}', '{"splits": {"test": {}}, "breakdown": "length"}', '{"claims": [1]}', "[]", "{"]
+)
+def test_damaged_results_are_told(place: Path, tmp_path: Path, results: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "data.json", "metrics.jsonl"):
+        (folder / name).write_text((place / "run" / name).read_text())
+    (folder / "results.json").write_text(results)
+    with pytest.raises(RunError, match="is damaged"):
+        RunReport.read(folder)
+
+
+def test_a_table_is_reported_from_the_runs_that_are_done(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    runs = tmp_path / "runs"
+    run: Callable[..., Any] = CliRunner().invoke
+    program = str(place / "tiny.arch")
+    assert run(app, ["table", program, "--out", str(runs), "--seeds", "2", "--device", "cpu"]).exit_code == 0
+    said = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
+    assert said.exit_code == 0, said.output
+    page = (runs / "report.html").read_text()
+    for text in ("paper 97.0", "solved", "Accuracy by length, test"):
+        assert text in page
+
+
+def test_a_table_of_which_nothing_is_done_says_so(place: Path, tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"])
+    assert said.exit_code == 0
+    assert "not run" in said.output

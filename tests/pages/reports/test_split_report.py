@@ -1,0 +1,80 @@
+"""A split is described as it is: nothing is left out of a histogram, and examples are readable."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from archlang.pages.reports.split_report import describe, histogram, shown
+from archlang.tasks.dyck import Dyck
+from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.id_sort import IdSort
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
+from archlang.tasks.parity import Parity
+from archlang.tasks.scan import Scan
+from archlang.tasks.stack_manipulation import StackManipulation
+
+
+@given(st.lists(st.integers(0, 3_000), max_size=60), st.integers(1, 20))
+def test_a_histogram_counts_every_length_once_in_bars_of_one_width(lengths: list[int], most: int) -> None:
+    bars = histogram(np.asarray(lengths, dtype=np.int64), most)
+    assert len(bars) <= most
+    assert len({bar.high - bar.low for bar in bars}) <= 1
+    for bar in bars:
+        assert bar.count == sum(bar.low <= length <= bar.high for length in lengths)
+    assert sum(bar.count for bar in bars) == len(lengths)
+
+
+def text(task: Task, split: str) -> str:
+    """What a terminal shows."""
+    stream = io.StringIO()
+    Console(file=stream, width=120).print(shown("title", [describe(task, split, task.generate(split, 0), 1)]))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "expected"),
+    [
+        (Parity(train_size=5), "train", "class "),
+        (Dyck(train_size=5), "train", "{"),
+        (FlipFlop(train_size=2, iid_size=2, valid_size=2, test_size=2, length=16), "train", "·"),
+        (IdSort(train_size=2), "train", " rows of "),
+        (StackManipulation(train_size=2), "train", "answer"),
+        (Scan(split="jump", joint=False), "test", "jump"),
+    ],
+)
+def test_each_form_of_items_is_shown(task: Task, split: str, expected: str) -> None:
+    assert expected in text(task, split)
+
+
+def test_a_source_is_spelt_with_its_own_words() -> None:
+    (example,) = describe(task := Scan(joint=False), "test", task.generate("test", 0), 1).examples
+    assert example.fields["source"].startswith("[B] ")
+    assert example.target.startswith("I_")
+    assert example.groups["length"] == len(example.target.split()) - 1
+
+
+def test_an_empty_split_is_shown_as_empty() -> None:
+    task = Parity(train_size=3)
+    nothing = task.generate("train", 0).select(np.zeros(0, dtype=np.int64))
+    part = describe(task, "train", nothing, 3)
+    assert (part.items, part.bars, part.examples) == (0, (), ())
+    Console(file=io.StringIO()).print(shown("title", [part]))
+
+
+def test_what_a_file_holds_cannot_steer_a_terminal() -> None:
+    class Evil(Parity):
+        vocabulary = ("\x1b[2J", "[bold]", "2", "3")
+
+    split = Split({"x": Ragged.of([[0, 1]])}, np.asarray([1]))
+    stream = io.StringIO()
+    Console(file=stream, force_terminal=True).print(shown("t", [describe(Evil(), "train", split, 1)]))
+    assert "\x1b[2J" not in stream.getvalue()
+    assert "[bold]" in stream.getvalue()

@@ -1,0 +1,455 @@
+"""A run is reproducible, goes on exactly from where it was, and says what it measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import Plan
+from archlang.record import checkpoint
+from archlang.record.checkpoint import CheckpointWarning
+from archlang.record.mistakes import RunError
+from archlang.record.run_folder import Record, RecordWarning
+from archlang.record.schemas import EvaluationMetrics
+from archlang.runs import evaluation, training
+from archlang.tasks.copy import Copy
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.train import score, training_run
+from archlang.train.selection import ranking
+from archlang.train.step.eager import EagerStep
+from archlang.train.stop import Stop
+
+Train = Callable[..., evaluation.Outcome]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything that must be the same when a run is: not the times, and not TensorBoard's events."""
+    checkpoints = sorted((folder / "checkpoints").glob("step-*/weights.safetensors"))
+    files = [folder / "metrics.jsonl", folder / "results.json", *checkpoints]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files if file.exists()}
+
+
+def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  # Any: as JSON is
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def losses(folder: Path) -> list[float]:
+    return [line["loss"] for line in lines(folder) if "lr" in line]
+
+
+def steps(folder: Path) -> list[int]:
+    return sorted(int(path.name[5:]) for path in (folder / "checkpoints").glob("step-*"))
+
+
+def damage(folder: Path, step: int) -> None:
+    with (folder / "checkpoints" / f"step-{step:08d}" / "weights.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x55")
+
+
+# The same again
+
+
+def test_the_same_seed_gives_the_same_run_bit_for_bit(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_another_seed_gives_another_run(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b", seed="2")
+    assert losses(tmp_path / "a") != losses(tmp_path / "b")
+
+
+def test_looking_more_often_changes_nothing_of_training(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    train(tmp_path / "b", train__every="3")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    looked = [line["step"] for line in lines(tmp_path / "b") if line.get("split") == "valid"]
+    assert looked == [*range(3, 40, 3), 40]
+
+
+def test_a_static_of_test_time_changes_nothing_of_training(train: Train, program: Path, tmp_path: Path) -> None:
+    train(tmp_path / "a")
+    program.write_text(program.read_text().replace("claim", "test model.steps = 9\n    claim", 1))
+    again = train(tmp_path / "b")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
+    assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
+    assert again.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
+
+
+# Going on
+
+
+class Killed(BaseException):
+    """What nothing in a run catches."""
+
+
+def at_call(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, number: int, act: Callable[[], None]) -> None:
+    """Does something just before a function is called for the `number`-th time."""
+    function = getattr(owner, name)
+    calls = 0
+
+    def watched(*args: object, **kwargs: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            act()
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, watched)
+
+
+def die() -> None:
+    raise Killed
+
+
+def train_and_die(train: Train, folder: Path, owner: object, name: str, number: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, owner, name, number, die)
+        with pytest.raises(Killed):
+            train(folder)
+
+
+MOMENTS: list[tuple[object, str, int]] = [
+    (Record, "write", 3),
+    (EagerStep, "take", 1),
+    (EagerStep, "take", 15),
+    (training_run, "evaluate", 1),
+    (training_run, "evaluate", 3),
+    (training_run, "evaluate", 6),
+    (Record, "append", 2),
+    (Record, "append", 31),
+    (Record, "sizes", 2),
+    (torch, "save", 1),
+    (torch, "save", 4),
+    (Path, "rename", 3),
+    (checkpoint, "_sha256", 5),
+    (evaluation, "compare", 1),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "number"), MOMENTS)
+def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(
+    owner: object, name: str, number: int, train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    train_and_die(train, tmp_path / "killed", owner, name, number)
+    train(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(whole_run)
+
+
+def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Path, whole_run: Path) -> None:
+    for number in (25, 12, 3, 9, 2):
+        train_and_die(train, tmp_path / "killed", EagerStep, "take", number)
+    train(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(whole_run)
+
+
+def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -> None:
+    def trained(folder: Path) -> evaluation.Outcome:
+        return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
+
+    trained(tmp_path / "whole")
+    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
+    trained(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
+def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
+    owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, owner, name, 3, lambda: os.kill(os.getpid(), number))
+        stopped = train(tmp_path / "run")
+    assert (stopped.stopped, stopped.step, stopped.scores) == (True, step, ())
+    assert step in steps(tmp_path / "run")
+    assert not (tmp_path / "run" / "results.json").exists()
+    assert signal.getsignal(number) == before
+    train(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole_run)
+
+
+def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
+    program: Path, tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Stop()
+    finish = evaluation._evaluate_every_split
+
+    def asking(*args: object) -> object:
+        stop.asked = True
+        return finish(*args)  # type: ignore[arg-type] # they are its own
+
+    with monkeypatch.context() as patched:
+        patched.setattr(evaluation, "_evaluate_every_split", asking)
+        assert training.train(plan_recipe(program), tmp_path / "run", device="cpu", stop=stop).stopped
+    assert not (tmp_path / "run" / "results.json").exists()
+    monkeypatch.setattr(EagerStep, "take", None)
+    training.train(plan_recipe(program), tmp_path / "run", device="cpu")
+    assert contents(tmp_path / "run") == contents(whole_run)
+
+
+def test_a_run_that_has_ended_is_only_tested_again(
+    train: Train, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train(tmp_path / "run")
+    before = contents(tmp_path / "run")
+    monkeypatch.setattr(EagerStep, "take", None)
+    assert train(tmp_path / "run") == first
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
+    train: Train, tmp_path: Path, whole_run: Path
+) -> None:
+    train(tmp_path / "run")
+    damage(tmp_path / "run", 40)
+    with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
+        train(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole_run)
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    for step in steps(tmp_path / "run"):
+        damage(tmp_path / "run", step)
+    before = contents(tmp_path / "run")
+    with pytest.warns(CheckpointWarning), pytest.raises(RunError, match="every checkpoint"):
+        train(tmp_path / "run")
+    assert contents(tmp_path / "run") == before
+
+
+# What is selected
+
+
+def test_the_best_weights_are_tested_the_latest_of_equal_ones(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter([0.2, 0.9, 0.9, 0.4])
+    measure = score.evaluate
+
+    def told(*args: object, **kwargs: object) -> object:
+        found = measure(*args, **kwargs)  # type: ignore[arg-type] # they are its own
+        value = next(values, None) if found.split == "valid" else None
+        return found if value is None else replace(found, metrics={"accuracy": value})
+
+    monkeypatch.setattr(training_run, "evaluate", told)
+    train(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
+    assert steps(tmp_path / "run") == [30, 40]
+
+
+def test_a_run_can_end_without_its_best_checkpoint_but_not_in_silence(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
+    (other,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
+    damage(tmp_path / "run", best)
+    with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
+        again = evaluation.evaluate_run(tmp_path / "run", device="cpu")
+    assert again.step != best
+    assert other in steps(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("select", "complaint"), [("nowhere.accuracy", "no split `nowhere`"), ("valid.beauty", "no metric `beauty`")]
+)
+def test_a_metric_to_select_by_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=complaint):
+        train(tmp_path / "run", train__select=select)
+    assert not (tmp_path / "run").exists()
+
+
+# What is kept
+
+
+def test_a_run_is_measured_on_every_split_but_its_own(train: Train, tmp_path: Path) -> None:
+    outcome = train(tmp_path / "run")
+    assert [one.split for one in outcome.scores] == ["iid", "valid", "test"]
+    kept = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert list(kept["splits"]) == ["iid", "valid", "test"]
+    assert kept["splits"]["test"]["metrics"] == outcome.scores[2].metrics
+    assert [claim["measured"] for claim in kept["claims"]] == [
+        outcome.scores[2].metrics["accuracy"], outcome.scores[2].groups["length"][5]["accuracy"],
+    ]  # fmt: skip
+    assert outcome.trained["length"] == [1, 2, 3]
+
+
+def test_curves_have_no_clock_in_them(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    assert {name for line in lines(tmp_path / "run") for name in line} == {
+        "step", "loss", "lr", "gradient_norm", "mean_depth", "split", "accuracy",
+    }  # fmt: skip
+    timings = lines(tmp_path / "run", "timings.jsonl")
+    assert len(timings) == len(lines(tmp_path / "run"))
+    assert all(0 <= line["spared"] <= 1 for line in timings if "steps_per_second" in line)
+    assert any((tmp_path / "run" / "tensorboard").iterdir())
+
+
+def test_eval_needs_nothing_but_the_folder(train: Train, program: Path, tmp_path: Path) -> None:
+    outcome = train(tmp_path / "run")
+    program.unlink()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    before = {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
+    again = evaluation.evaluate_run(tmp_path / "moved", device="cpu")
+    assert again.scores == outcome.scores
+    assert again.trained == outcome.trained
+    assert before == {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
+
+
+def test_eval_measures_a_run_that_is_not_at_its_end(train: Train, tmp_path: Path) -> None:
+    train_and_die(train, tmp_path / "run", EagerStep, "take", 15)
+    assert evaluation.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda run: (run / "run.json").unlink(), "is no run folder"),
+        (lambda run: (run / "run.json").write_text("{}"), "damaged"),
+        (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
+        (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),
+        (lambda run: (run / "data.json").write_text("7"), "damaged"),
+        (lambda run: (run / "checkpoints").rename(run / "elsewhere"), "no checkpoint yet"),
+    ],
+    ids=["no run.json", "empty run.json", "bytes", "graph", "data", "checkpoints"],
+)
+def test_a_spoiled_run_folder_is_a_clear_error(
+    spoil: Callable[[Path], object], complaint: str, train: Train, tmp_path: Path
+) -> None:
+    train(tmp_path / "run", train__steps="1")
+    spoil(tmp_path / "run")
+    with pytest.raises(RunError, match=complaint):
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
+
+
+def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run", train__steps="1")
+    graph = tmp_path / "run" / "graph_at_test.txt"
+    graph.write_text(graph.read_text().replace("@embed", "@embedding"))
+    with pytest.raises(RunError, match="do not fit its model"):
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
+
+
+def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "run", train__steps="1")
+    data = json.loads((tmp_path / "run" / "data.json").read_text())
+    data["test"]["sha256"] = "0"
+    (tmp_path / "run" / "data.json").write_text(json.dumps(data))
+    with pytest.warns(RecordWarning, match="the test split is not the one"):
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
+
+
+# What goes wrong
+
+
+def test_a_loss_that_is_no_number_stops_the_run_at_once(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"loss became NaN or infinite at step [23];?") as told:
+        train(tmp_path / "run", train__lr="1e30", train__clip="0.0")
+    assert "train.lr" in told.value.remedy
+    assert "no checkpoint yet" in told.value.remedy
+
+
+def test_weights_that_are_no_numbers_are_not_kept(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = EagerStep.take
+
+    def spoiling(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
+        found = step(self, at, items)
+        if at == 19:
+            with torch.no_grad():
+                next(self.run.module.parameters())[0, 0] = float("nan")
+        return found
+
+    monkeypatch.setattr(EagerStep, "take", spoiling)
+    with pytest.raises(RunError, match="weights became NaN or infinite at step 20") as told:
+        train(tmp_path / "run")
+    assert "the checkpoint of step 10 is kept" in told.value.remedy
+    assert steps(tmp_path / "run") == [10]
+
+
+def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starving(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(EagerStep, "take", starving)
+    with pytest.raises(RunError, match="a batch of 8"):
+        train(tmp_path / "run")
+
+
+def test_a_device_that_is_not_there_leaves_nothing(program: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no device"):
+        training.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_seed_that_no_generator_takes_is_refused(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="the seed is 4294967296"):
+        train(tmp_path / "run", seed=str(2**32))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_task_that_cannot_be_made_leaves_nothing(train: Train, tmp_path: Path) -> None:
+    with pytest.raises((RunError, TaskError)):
+        train(tmp_path / "run", task__train_size="1000000")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="`valid` of `ctl` has no items"):
+        train(tmp_path / "run", task__valid_size="0")
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
+    point: Plan = plan_recipe(program)
+    with pytest.raises(TaskError, match="not one of archlang's"):
+        training.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
+
+
+# Metrics of which less is better
+
+
+WRITER = """
+model writer[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    return linear[vocab](embed[d](target) + linear[d](embed[d](target)))
+}
+recipe writer {
+    task  copy[symbols = 2, train = 1..3, valid = 4..4, test = [5], train_size = 60, valid_size = 20, test_size = 5]
+    model writer
+    train adamw[lr = 0.5, batch = 8, steps = 30, every = 5, select = valid.perplexity]
+}
+"""
+
+
+def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Copy, "metrics", ("perplexity", "accuracy"))
+    (tmp_path / "writer.arch").write_text(WRITER)
+    training.train(plan_recipe(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
+    measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
+    assert len(set(measured.values())) == len(measured) == 6
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["best_step"] == min(measured, key=measured.__getitem__)
+    assert (results["breakdown"], results["in_distribution"]) == ("length", ["train"])
+
+
+def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
+    values = ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))
+    history = [EvaluationMetrics.of(step, "valid", value, {"perplexity": value}) for step, value in values]
+    history.append(EvaluationMetrics.of(9, "iid", 1.0, {"perplexity": 1.0}))
+    assert ranking(history, "valid", "perplexity") == [4, 2, 1]
+    assert ranking(history, "valid", "loss") == [4, 2, 1]
