@@ -1,27 +1,24 @@
-"""Signatures against calls: which statics, sizes and types a call of a block has."""
+"""One call of a block being bound: the values of its statics, sizes and types."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
+from archlang.elaborate.static_arguments import parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.resolve import Declaration
 from archlang.names.values import (
-    KINDS,
-    MISFIT,
     BlockValue,
     Bound,
     Data,
     Length,
     Unknown,
     Value,
-    coerce,
     describe,
     show,
 )
@@ -29,20 +26,15 @@ from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
     Binary,
-    Boolean,
     Call,
     ConditionalType,
     Expression,
     InputParameter,
     ListOf,
     Name,
-    Number,
-    Range,
-    StaticArgument,
     StaticParameter,
     TypeExpression,
     TypeName,
-    Unary,
 )
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
@@ -60,6 +52,7 @@ LARGEST_SIZE = 1 << 24
 """No axis has more entries: what is larger does not fit into memory, or is a mistake."""
 
 
+<<<<<<< HEAD:archlang/elaborate/signature.py
 def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
     """The kind of a static: as written, or as its default shows."""
     if parameter.kind is not None:
@@ -159,6 +152,8 @@ def _placed(name: str, path: str, span: Span, report: Report) -> Value:
     return found
 
 
+=======
+>>>>>>> main:archlang/elaborate/binding.py
 @dataclass
 class Binding:
     """One call of a block being bound: its statics and sizes by name, defaults computed when they are asked for."""
