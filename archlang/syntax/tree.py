@@ -363,11 +363,12 @@ class Definition(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Extern(Item):
-    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python.
+    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python; or
+    `extern settings …`, whose statics and conditions an optimizer includes by `with`.
 
     `reads`, `caveats`, `sizes`, `costs`, `maps` and `records` belong to blocks, `pure` too (no weights, no randomness);
-    `gives` (`vocab = 21, classes = 8`)
-    and `causal` (its models must not see the future) belong to tasks. `python` is "module:Class"."""
+    `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to tasks; `includes`
+    (the names behind `with`) to optimizers. `python` is "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -383,6 +384,7 @@ class Extern(Item):
     records: tuple[Record, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
+    includes: tuple[Name, ...] = ()
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
 

@@ -14,6 +14,7 @@ from archlang.syntax.tree import (
     Extern,
     InputParameter,
     Maps,
+    Name,
     Node,
     Reads,
     Record,
@@ -73,6 +74,10 @@ class Items(Section):
         _, word, name, statics, *clauses, _, python = parts
         return self._extern(parts, word, name, statics, None, None, clauses, python)
 
+    def extern_settings(self, parts: Parts) -> Extern:
+        _, word, name, statics, *clauses = parts
+        return self._extern(parts, word, name, statics, None, None, clauses, None)
+
     def _extern(
         self,
         parts: Parts,
@@ -82,7 +87,7 @@ class Items(Section):
         inputs: Group | None,
         result: Node | None,
         clauses: list[Clause | None],
-        python: Token,
+        python: Token | None,
     ) -> Extern:
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
@@ -102,8 +107,9 @@ class Items(Section):
             records=clause_nodes(clauses, "records", Record),
             gives=clause_nodes(clauses, "gives", StaticArgument),
             causal="causal" in words,
-            python=python[1:-1],
-            python_span=self._context.token_span(python),
+            includes=clause_nodes(clauses, "with", Name),
+            python="" if python is None else python[1:-1],
+            python_span=self._context.token_span(name if python is None else python),
             span=span,
             **documentation,
             **comment,
