@@ -17,8 +17,8 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import runner
-from archlang.train.step.stacked import TogetherWarning
+from archlang.runs import evaluation, training, training_together
+from archlang.train.step.stacked import StackingWarning
 from archlang.train.stop import Stop
 from benchmarks.results_text import machine
 
@@ -59,7 +59,7 @@ def alone(plan: Plan, device: str, precision: str, warm: int, timed: int) -> flo
     """Returns the seconds per step of one seed."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder:
-        runner.train(plan, Path(folder) / "run", device=device, precision=precision, stop=clock)
+        training.train(plan, Path(folder) / "run", device=device, precision=precision, stop=clock)
     return clock.seconds
 
 
@@ -67,14 +67,14 @@ def together(plans: Sequence[Plan], device: str, precision: str, warm: int, time
     """Returns the seconds per step of all seeds together."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TogetherWarning)
+        warnings.simplefilter("always", StackingWarning)
         folders = [Path(folder) / str(plan.seed) for plan in plans]
-        outcomes = runner.train_together(plans, folders, device=device, precision=precision, stop=clock)
+        outcomes = training_together.train_together(plans, folders, device=device, precision=precision, stop=clock)
     for warning in caught:
         if "cannot train together" in str(warning.message):
             raise SystemExit(str(warning.message))
     for outcome in outcomes:
-        if not isinstance(outcome, runner.Outcome):
+        if not isinstance(outcome, evaluation.Outcome):
             raise outcome
     return clock.seconds
 

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
 from archlang.train.schedules import learning_rate
@@ -33,7 +33,7 @@ def full(plan: Plan) -> float:
     """Returns the seconds of `train`, from a plan to a measured run."""
     with TemporaryDirectory() as folder:
         start = time.perf_counter()
-        runner.train(plan, Path(folder) / "run", device="cpu")
+        training.train(plan, Path(folder) / "run", device="cpu")
         return time.perf_counter() - start
 
 

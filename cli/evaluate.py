@@ -30,12 +30,12 @@ def evaluate(
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test
     """
     from archlang.record.run_folder import json_text
-    from archlang.runs import runner
+    from archlang.runs import evaluation
     from archlang.runs.progress import result_table
     from archlang.train.decoding import MOST
 
     with warnings_said():
-        outcome = runner.evaluate_run(
+        outcome = evaluation.evaluate_run(
             run, split, device=device, written=MOST if decode is None else decode,
             plugin="" if plugin is None else str(plugin.absolute()),
             console=None if as_json else console.out,

@@ -41,7 +41,7 @@ def inspect(
     from archlang.pages.inspection.inspection import inspect as look
     from archlang.pages.inspection.inspection import item_of, own_input
     from archlang.pages.inspection.page import inspection_page
-    from archlang.runs.runner import open_run
+    from archlang.runs.evaluation import open_run
 
     with warnings_said():
         opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))

@@ -21,7 +21,7 @@ from archlang.cli.settings import parse_sets
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
-    from archlang.runs.runner import Outcome
+    from archlang.runs.evaluation import Outcome
 
 
 _PRECISIONS = ("32", "bf16", "16")
@@ -111,13 +111,13 @@ def train(
     ask_for([plan], yes, console.err if as_json else console.out)
     # torch would tell each process that every weight of a model has had a gradient.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    from archlang.runs import runner
+    from archlang.runs import training
 
     shown = None if as_json or not _leads() else console.out
     if shown is not None:
         shown.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
     with warnings_said():
-        outcome = runner.train(
+        outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
             nodes=nodes or _started("GROUP_WORLD_SIZE"),
             track=track or (), compiled=compiled, graphs=graphs, console=shown,
@@ -198,7 +198,7 @@ def _report(outcome: Outcome) -> None:
     )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
-    for other in outcome.others:
+    for other in outcome.alternatives:
         if other.costs:
             console.out.print(cost_of_loss(other), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

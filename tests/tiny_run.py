@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archlang.plan.from_file import plan_recipe
-from archlang.runs import runner
+from archlang.runs import evaluation, training
 from archlang.train.stop import Stop
 
 TINY = """
@@ -32,7 +32,7 @@ recipe tiny {
 }
 """
 
-Train = Callable[..., runner.Outcome]
+Train = Callable[..., evaluation.Outcome]
 
 
 class After(Stop):
@@ -67,9 +67,9 @@ def program(tmp_path: Path) -> Path:
 def train(program: Path) -> Train:
     """Trains the program into a folder: `train(folder, model__d="16")`."""
 
-    def trained(folder: Path, **sets: str) -> runner.Outcome:
+    def trained(folder: Path, **sets: str) -> evaluation.Outcome:
         settings = {name.replace("__", "."): value for name, value in sets.items()}
-        return runner.train(plan_recipe(program, sets=settings), folder, device="cpu")
+        return training.train(plan_recipe(program, sets=settings), folder, device="cpu")
 
     return trained
 
@@ -79,5 +79,5 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the program that nothing has disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "tiny.arch").write_text(TINY)
-    runner.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
+    training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
     return folder / "run"

@@ -20,7 +20,9 @@ from archlang.diagnostics import ArchlangError
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.record.run_folder import describe
-from archlang.runs.runner import Outcome, train, train_together
+from archlang.runs.evaluation import Outcome
+from archlang.runs.training import train
+from archlang.runs.training_together import train_together
 from archlang.train.stop import Stop
 
 _RESULTS = "results.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from archlang.record.run_folder import read_json
 from archlang.runs.points import Point
-from archlang.runs.runner import train
+from archlang.runs.training import train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
 

@@ -60,7 +60,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def enough_memory(device: torch.device, batch: int) -> Iterator[None]:
+def explaining_out_of_memory(device: torch.device, batch: int) -> Iterator[None]:
     """Says what to do where the memory does not suffice."""
     try:
         yield
@@ -71,7 +71,7 @@ def enough_memory(device: torch.device, batch: int) -> Iterator[None]:
 
 
 @contextmanager
-def compiler_told() -> Iterator[None]:
+def explaining_compiler_errors() -> Iterator[None]:
     """Says what to do where torch's compiler has failed."""
     try:
         yield

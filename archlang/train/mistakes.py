@@ -51,8 +51,10 @@ def foreign_optimizer(optimizer: str) -> RunError:
 
 
 def not_finite(what: str, step: int, last: int | None) -> RunError:
-    kept = "there was no checkpoint yet" if last is None else f"the checkpoint of step {last} is kept"
-    return RunError(f"the {what} any more at step {step}", f"lower `train.lr` or clip gradients; {kept}")
+    checkpoint = "there is no checkpoint yet" if last is None else f"the checkpoint of step {last} is kept"
+    return RunError(
+        f"the {what} became NaN or infinite at step {step}", f"lower `train.lr` or clip gradients; {checkpoint}"
+    )
 
 
 def no_graphs(reason: str) -> RunError:

@@ -76,7 +76,7 @@ def test_the_same_command_goes_on(archlang: Command, folder: Path) -> None:
     archlang(*command)
     said = archlang(*command)
     assert said.code == 0
-    assert "going on at step 4" in said.out
+    assert "resuming at step 4" in said.out
 
 
 @pytest.mark.filterwarnings("default")
@@ -86,7 +86,7 @@ def test_a_damaged_checkpoint_is_told_of_in_a_line(archlang: Command, folder: Pa
     (folder / "run" / "checkpoints" / "step-00000004" / "state.pt").write_bytes(b"")
     said = archlang(*command)
     assert said.code == 0
-    assert "going on at step 3" in said.out
+    assert "resuming at step 3" in said.out
     assert said.err.startswith("warning: ")
     assert "step-00000004 is damaged" in said.err
     assert ".py" not in said.err
@@ -97,7 +97,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
 ) -> None:
     from archlang.train import loop
 
-    monkeypatch.setattr(loop.Training, "run", lambda self, stop: loop.Trained(2, stopped=True))
+    monkeypatch.setattr(loop.Loop, "run", lambda self, stop: [loop.Trained(2, stopped=True)])
     said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
     assert said.code == 0
     assert "stopped at step 2; `--out run` goes on from there" in said.err

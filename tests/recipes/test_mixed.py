@@ -11,7 +11,7 @@ import pytest
 import archlang
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 
@@ -47,7 +47,7 @@ def test_a_composition_needs_no_python(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_composition_trains_for_some_steps(page: Path, tmp_path: Path) -> None:
     small = {**SMALL_TASK[page.stem], "model.d": "16", "train.batch": "8", "train.steps": "3", "train.every": "3"}
-    runner.train(plan_recipe(page, sets=small), tmp_path / "run", device="cpu")
+    training.train(plan_recipe(page, sets=small), tmp_path / "run", device="cpu")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     steps = [line for line in lines if "lr" in line]
     assert [line["step"] for line in steps] == [1, 2, 3]

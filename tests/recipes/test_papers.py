@@ -13,7 +13,7 @@ from archlang.compile import build
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.plan import Plan
-from archlang.runs import runner
+from archlang.runs import training
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 from archlang.syntax.tree import Recipe, Table
@@ -142,7 +142,7 @@ DRAWN = [one for one in TRAINED.values() if full(*one).task.name in SMALL_TASK]
 @pytest.mark.parametrize(("page", "recipe"), DRAWN, ids=name)
 def test_a_recipe_trains_and_is_measured(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
-    outcome = runner.train(plan_recipe(page, recipe, settings), tmp_path / "run", device="cpu")
+    outcome = training.train(plan_recipe(page, recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
 

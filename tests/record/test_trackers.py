@@ -13,7 +13,7 @@ import pytest
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.record.trackers import TrackerWarning
-from archlang.runs import runner
+from archlang.runs import training
 
 Said = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 
@@ -49,7 +49,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Said]:
 
 
 def train(program: Path, folder: Path, *track: str) -> None:
-    runner.train(plan_recipe(program, sets={"train.steps": "4"}), folder, device="cpu", track=track)
+    training.train(plan_recipe(program, sets={"train.steps": "4"}), folder, device="cpu", track=track)
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are m
 # Imports torch once, and then becomes an `archlang` of its own for each line that it reads.
 MOTHER = """
 import json, os, sys
-import archlang.runs.runner, archlang.runs.progress, torch.utils.tensorboard
+import archlang.runs.training, archlang.runs.progress, torch.utils.tensorboard
 from archlang.cli.main import main
 
 print("ready", flush=True)

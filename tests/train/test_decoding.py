@@ -19,7 +19,7 @@ from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import json_text, read_graph
-from archlang.runs import runner
+from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit.ragged import Ragged
@@ -64,7 +64,7 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 @pytest.fixture(scope="module")
 def run(point: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "writer"
-    runner.train(point, folder, device="cpu")
+    training.train(point, folder, device="cpu")
     return folder
 
 
@@ -225,17 +225,17 @@ def test_a_run_keeps_what_was_written_and_compares_claims_with_it(run: Path) -> 
 
 def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
     kept = json.loads((run / "results.json").read_text())
-    again = runner.evaluate_run(run, device="cpu")
+    again = evaluation.evaluate_run(run, device="cpu")
     assert json.loads(json_text({score.split: score.described() for score in again.scores})) == kept["splits"]
     assert again.metrics == ("accuracy", "sequence_accuracy", "exact_match", "oracle_match")
-    (fewer,) = runner.evaluate_run(run, ["test"], device="cpu", written=3).scores
+    (fewer,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=3).scores
     assert fewer.written == 3
-    (none,) = runner.evaluate_run(run, ["test"], device="cpu", written=0).scores
+    (none,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=0).scores
     assert "exact_match" not in none.metrics
 
 
 def test_what_is_measured_at_the_end_only_cannot_select(point: Plan, tmp_path: Path) -> None:
     asked = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
     with pytest.raises(RunError, match="is measured when a run ends") as said:
-        runner.train(asked, tmp_path / "run", device="cpu")
+        training.train(asked, tmp_path / "run", device="cpu")
     assert "select by one of accuracy, sequence_accuracy" in str(said.value)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from archlang.record.mistakes import RunError
-from archlang.train.devices import PRECISIONS, compiler_told, enough_memory, make_fabric
+from archlang.train.devices import PRECISIONS, explaining_compiler_errors, explaining_out_of_memory, make_fabric
 
 
 def test_cpu_is_always_there() -> None:
@@ -45,20 +45,23 @@ def test_a_precision_that_is_not_there_is_refused() -> None:
     ],
 )
 def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
-    with pytest.raises(RunError, match=r"batch of 512") as told, enough_memory(torch.device("cpu"), 512):
+    with pytest.raises(RunError, match=r"batch of 512") as told, explaining_out_of_memory(torch.device("cpu"), 512):
         raise error
     assert "train.batch" in told.value.remedy
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(RuntimeError, match="shapes"), enough_memory(torch.device("cpu"), 512):
+    with pytest.raises(RuntimeError, match="shapes"), explaining_out_of_memory(torch.device("cpu"), 512):
         raise RuntimeError("shapes")
 
 
 def test_a_compiler_that_fails_is_told_in_one_line() -> None:
     from torch._inductor.exc import InvalidCxxCompiler
 
-    with pytest.raises(RunError, match="^torch's compiler has failed: No working C\\+\\+ compiler"), compiler_told():
+    with (
+        pytest.raises(RunError, match="^torch's compiler has failed: No working C\\+\\+ compiler"),
+        explaining_compiler_errors(),
+    ):
         raise InvalidCxxCompiler
-    with pytest.raises(ZeroDivisionError), compiler_told():
+    with pytest.raises(ZeroDivisionError), explaining_compiler_errors():
         raise ZeroDivisionError

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archlang.backend.runtime.loops import Halting
 from archlang.plan.from_file import plan_recipe
-from archlang.runs import runner
-from archlang.train.loop import Training
+from archlang.backend.runtime.loops import Halting
+from archlang.runs import training
+from archlang.train.step.eager import EagerStep
 
 # What the host must see before it goes on: a number, or how large a result is.
 ASKS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor")
@@ -68,15 +68,15 @@ class Waits(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What each step of a training asks for, where loops act as on a GPU."""
     found: list[list[str]] = []
-    step, asks = Training._step, Halting._asks
+    step, asks = EagerStep.take, Halting._asks
 
-    def counted(self: Training, number: int) -> Any:
+    def counted(self: EagerStep, number: int, items: Any) -> Any:
         with Waits() as waits:
-            result = step(self, number)
+            result = step(self, number, items)
         found.append(waits.asked)
         return result
 
-    monkeypatch.setattr(Training, "_step", counted)
+    monkeypatch.setattr(EagerStep, "take", counted)
     monkeypatch.setattr(Halting, "_asks", lambda self, number, device: asks(self, number, torch.device("cuda")))
     return found
 
@@ -84,7 +84,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def train(program: str, folder: Path, device: str = "cpu") -> None:
     file = folder / "small.arch"
     file.write_text(f"{program}\nrecipe small {{{TASK}}}\n")
-    runner.train(plan_recipe(file), folder / "run", device=device)
+    training.train(plan_recipe(file), folder / "run", device=device)
 
 
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
@@ -105,14 +105,14 @@ def test_a_halting_loop_asks_every_fourth_step_who_has_halted(tmp_path: Path, as
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
 def test_a_gpu_is_not_waited_for_in_a_step(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = Training._step
+    step = EagerStep.take
 
-    def strict(self: Training, number: int) -> Any:
+    def strict(self: EagerStep, number: int, items: Any) -> Any:
         torch.cuda.set_sync_debug_mode("error")
         try:
-            return step(self, number)
+            return step(self, number, items)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
-    monkeypatch.setattr(Training, "_step", strict)
+    monkeypatch.setattr(EagerStep, "take", strict)
     train(program, tmp_path, "cuda")

@@ -19,7 +19,7 @@ from archlang.pages.inspection.heatmap import Heatmap
 from archlang.pages.inspection.panels import Field, panels
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
-from archlang.runs.runner import Opened
+from archlang.runs.evaluation import OpenedRun
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task
 from archlang.train.data import Batch, Data
@@ -69,7 +69,7 @@ class Inspection:
 # What is looked at
 
 
-def item_of(run: Opened, split: str, index: int) -> Batch:
+def item_of(run: OpenedRun, split: str, index: int) -> Batch:
     """An item of a split.
 
     Raises:
@@ -80,7 +80,7 @@ def item_of(run: Opened, split: str, index: int) -> Batch:
     return Data(items.select([index]), run.device).batch(np.asarray([0]))
 
 
-def own_input(run: Opened, texts: Sequence[str]) -> Batch:
+def own_input(run: OpenedRun, texts: Sequence[str]) -> Batch:
     """An input as it was typed: a text for each field, tokens separated by spaces. Marks that every item of the task
     has at its ends need not be typed. The last field of a task whose answers are written may be left out: the model
     then writes it.
@@ -167,7 +167,7 @@ def _words(task: Task, field: str) -> Sequence[str]:
 # What it did
 
 
-def inspect(run: Opened, batch: Batch, title: str) -> Inspection:
+def inspect(run: OpenedRun, batch: Batch, title: str) -> Inspection:
     """Runs the model on a batch of one item, and records."""
     module = run.module.eval()
     names = list(batch.lengths)
@@ -195,7 +195,7 @@ def inspect(run: Opened, batch: Batch, title: str) -> Inspection:
     )
 
 
-def _lines(run: Opened) -> dict[str, str]:
+def _lines(run: OpenedRun) -> dict[str, str]:
     """The line of the program that each block stands in, as far as this version of archlang still reads it so."""
     try:
         graph = plan_recipe(run.folder / "recipe.arch", run.recipe).at_test

@@ -1,4 +1,4 @@
-"""Steps of training as CUDA graphs: one launch for a whole step, in place of one for each of its operations."""
+"""A step of one run as a CUDA graph: one launch for the whole step, in place of one for each of its operations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -14,109 +15,157 @@ from torch import Tensor, nn
 from archlang.backend.runtime.loops import halting_loops
 from archlang.train import mistakes
 from archlang.train.devices import is_out_of_memory
+from archlang.train.optimizers import make_capturable
+from archlang.train.schedules import moves_first_beta
+from archlang.train.step.eager import EagerStep, LossAndNorm
+from archlang.train.training_run import TrainingRun
 
-# How many items a batch has, and how wide its fields are.
+# The number of items of a batch, and the widths of its fields.
 Shape = tuple[int, ...]
-# What a step tells of itself: its loss, and the norm of the gradient if it was clipped.
-Told = tuple[Tensor, Tensor | None]
-Capture = Callable[[Callable[[], Told]], Callable[[], Told]]
-# A shape of batches that has come so often gets a graph; so many shapes do. Of the recipes whose data is generated, an
+Launch = Callable[[], LossAndNorm]
+Capture = Callable[[Callable[[], LossAndNorm]], Launch]
+# A shape is captured when it occurs for the third time, up to 64 shapes. Of the recipes whose data is generated, an
 # epoch has 1 to 21 shapes, and 77 for ListOps of up to 100 tokens, where the 64 most frequent are 98 % of the batches.
-_OFTEN = 3
-_MOST = 64
+_CAPTURED_AT = 3
+_MOST_GRAPHS = 64
 
 
-class GraphWarning(UserWarning):
-    """Some steps are launched operation by operation, for want of memory for their graphs."""
+class CudaGraphWarning(UserWarning):
+    """Some steps are launched operation by operation, as there is no memory for their graphs."""
+
+
+class CudaGraphStep(EagerStep):
+    """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts."""
+
+    def __init__(self, run: TrainingRun, capture: Capture) -> None:
+        """Prepares the run's optimizer; before the run begins or resumes."""
+        super().__init__(run)
+        make_capturable(run.optimizer, run.fabric.device, moves_first_beta(run.settings))
+        self._graphs: CudaGraphs | None = CudaGraphs(capture)
+
+    def _train_on(self, items: np.ndarray) -> LossAndNorm:
+        launched = self._launch(items)
+        return super()._train_on(items) if launched is None else launched
+
+    def _launch(self, items: np.ndarray) -> LossAndNorm | None:
+        """Takes a step as a CUDA graph; returns None if the step must run eagerly."""
+        run, graphs = self.run, self._graphs
+        if graphs is None or len(items) > (run.micro or len(items)):
+            return None
+        widths = run.data.widths(items)
+        shape = (len(items), *widths)
+        if not graphs.is_due(shape):
+            return None
+
+        def step(placed_items: Tensor) -> LossAndNorm:
+            run.optimizer.zero_grad(set_to_none=True)
+            loss = self._backward(run.data.gather(placed_items, widths))
+            return loss, self._update()
+
+        return graphs.launch(shape, run.data.place(items), step)
+
+    def _shrink(self, count: int) -> str | None:
+        change = super()._shrink(count)
+        if change is not None:
+            # Frees the memory pool of the graphs before the step is computed again.
+            self._graphs = None
+        return change
+
+
+class CudaGraphs:
+    """The CUDA graphs of a run, one for each shape that its batches often have.
+
+    The first steps of a shape run eagerly. They warm up what torch sets up at a first call, and create the optimizer's
+    state of every weight that the shape updates: created in a graph, it would be zeroed at every launch. No step is
+    taken for warming up alone, so the weights are those of a run without graphs.
+
+    A graph freezes every Python number at capture. What changes between two steps is on the device: the indices of the
+    items, which are copied to the tensor that the graph reads, what a schedule changes (`make_capturable`), and the
+    optimizer's step count. Dropout draws the same numbers as in an eager step: a launch advances the device's generator
+    by as much as the captured operations would, so that checkpoints hold the right state
+    (`CUDAGeneratorState::replay_prologue` of torch).
+
+    Batches are not padded to common widths: pools of similar lengths have few shapes, and blocks that read where a
+    sequence ends, or cut it into chunks, would see the padding."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._counts: Counter[Shape] = Counter()
+        self._graphs: dict[Shape, tuple[Tensor, Launch]] = {}
+        self._most_graphs = _MOST_GRAPHS
+
+    def is_due(self, shape: Shape) -> bool:
+        """Counts a step of this shape. Returns whether it is to be launched as a graph."""
+        self._counts[shape] += 1
+        may_capture = self._counts[shape] >= _CAPTURED_AT and len(self._graphs) < self._most_graphs
+        return shape in self._graphs or may_capture
+
+    def launch(
+        self, shape: Shape, items: Int[Tensor, " b"], step: Callable[[Tensor], LossAndNorm]
+    ) -> LossAndNorm | None:
+        """Takes a step with these items. Returns None, without a step, if the memory does not suffice for its graph.
+
+        Raises:
+            RunError: the step cannot be captured."""
+        if shape not in self._graphs:
+            graph_items = items.clone()
+            try:
+                self._graphs[shape] = graph_items, self._capture(lambda: step(graph_items))
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    # Where a capture fails, torch raises a second error at its end, which says less.
+                    raise mistakes.not_captured(_first_line(_origin(error))) from error
+                self._most_graphs = len(self._graphs)
+                warnings.warn(
+                    f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run "
+                    "eagerly",
+                    CudaGraphWarning,
+                    stacklevel=2,
+                )
+                return None
+        graph_items, launch = self._graphs[shape]
+        graph_items.copy_(items)
+        loss, norm = launch()
+        return loss.clone(), None if norm is None else norm.clone()
 
 
 def make_capture(module: nn.Module, device: torch.device, precision: str, processes: int = 1) -> Capture:
-    """What records a step as a graph: the step is not taken by that, but whenever what is given back is called, which
-    says where its results lie until the next step.
+    """Returns a function that captures a step as a CUDA graph. The step is not taken by the capture, but by each call
+    of its result, which returns the tensors that hold loss and norm until the next step.
 
-    All graphs have their memory in one pool, one on top of the other. That is sound as none reads what another has left
-    there: a step begins without gradients, so that its own are written before they are read; weights, the optimizer's
-    state, the data and the items are outside of the pool; and what a step tells is copied before the next one.
+    All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what another one
+    wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer state, data and
+    items are outside of the pool; and loss and norm are copied before the next step.
 
     Raises:
-        RunError: the device has no graphs, or the module cannot become one."""
+        RunError: the device has no CUDA graphs, or the module cannot be captured."""
     if device.type != "cuda":
         raise mistakes.no_graphs(f"`{device.type}` has none")
     if precision != "32" or processes > 1:
-        raise mistakes.no_graphs("they are of one device, and of precision 32")
+        raise mistakes.no_graphs("they need one device and precision 32")
     if next(halting_loops(module), None) is not None:
-        raise mistakes.no_graphs("a halting loop ends by what it computes, and a graph goes on as it began")
-    # The pool is only shared by what is recorded on one stream.
+        raise mistakes.no_graphs("a halting loop's number of steps depends on what it computes; a graph's is fixed")
+    # Only captures on one stream can share the pool.
     pool = torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call] # torch's own
 
-    def capture(step: Callable[[], Told]) -> Callable[[], Told]:
+    def capture(step: Callable[[], LossAndNorm]) -> Launch:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool, stream=stream):
-            told = step()
+            result = step()
 
-        def launch() -> Told:
+        def launch() -> LossAndNorm:
             graph.replay()
-            return told
+            return result
 
         return launch
 
     return capture
 
 
-class Graphs:
-    """The graphs of a run, one for each shape that its batches often have.
-
-    The first steps of a shape are taken as ever. They warm up what torch sets up at a first call, and make the
-    optimizer's state of every weight that the shape moves: made in a graph, it would be zero again at every launch. So
-    no step is taken for warming up alone, and the weights are those of a run without graphs.
-
-    A graph keeps every Python number of the step that it was recorded of. What changes between two steps is on the
-    device: the numbers of the items, which are copied to where the graph reads them, what a schedule moves
-    (`make_capturable`), and the steps that the optimizer counts. Dropout draws what it would have drawn: a launch moves
-    the device's generator on by as much as the recorded operations would, so a checkpoint finds it where it belongs
-    (`CUDAGeneratorState::replay_prologue` of torch).
-
-    Batches are not padded to common widths: pools of like lengths have few shapes, and what reads where a sequence ends
-    or is cut into chunks would see the padding."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._seen: Counter[Shape] = Counter()
-        self._graphs: dict[Shape, tuple[Tensor, Callable[[], Told]]] = {}
-        self._most = _MOST
-
-    def is_due(self, shape: Shape) -> bool:
-        """Whether a step of this shape, which is counted by that, is to be launched as a graph."""
-        self._seen[shape] += 1
-        return shape in self._graphs or (self._seen[shape] >= _OFTEN and len(self._graphs) < self._most)
-
-    def launch(self, shape: Shape, items: Int[Tensor, " b"], step: Callable[[Tensor], Told]) -> Told | None:
-        """Takes a step with these items. None if it has not been taken, as the memory does not hold its graph.
-
-        Raises:
-            RunError: the step cannot become a graph."""
-        if shape not in self._graphs:
-            mine = items.clone()
-            try:
-                self._graphs[shape] = mine, self._capture(lambda: step(mine))
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    # Where recording fails, torch fails once more at its end, and says less.
-                    raise mistakes.not_captured(_first_line(_origin(error))) from error
-                self._most = len(self._graphs)
-                said = f"the memory does not suffice for more than {self._most} CUDA graphs"
-                warnings.warn(f"{said}; steps of other shapes are launched without", GraphWarning, stacklevel=2)
-                return None
-        mine, launched = self._graphs[shape]
-        mine.copy_(items)
-        loss, norm = launched()
-        return loss.clone(), None if norm is None else norm.clone()
-
-
 @contextmanager
-def graphs_told() -> Iterator[None]:
-    """Keeps torch from warning of an optimizer that could be recorded, and takes a step that is not."""
+def ignoring_eager_steps() -> Iterator[None]:
+    """Ignores torch's warning about an optimizer that is prepared for capture and takes an eager step."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This instance was constructed with capturable=True")
         yield

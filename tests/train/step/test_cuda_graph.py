@@ -14,15 +14,16 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from archlang.compile import build, compile_graph
 from archlang.plan.from_file import plan_recipe
+from archlang.compile import build, compile_graph
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.runs import runner
-from archlang.train.loop import MemoryWarning, Training
-from archlang.train.step import cuda_graph as graphs
-from archlang.train.step.cuda_graph import Graphs, GraphWarning, Told, make_capture
+from archlang.runs import training
+from archlang.train.step import cuda_graph
+from archlang.train.step.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
+from archlang.train.step.eager import EagerStep, LossAndNorm
+from archlang.train.step.memory import MemoryWarning
 from archlang.train.stop import Stop
 from tests.tiny_run import After
 from tests.train.test_waiting import ASKS
@@ -89,7 +90,7 @@ class Captures:
         self.recorded: list[Recorder] = []
         self.launched: list[int] = []
 
-    def __call__(self, step: Callable[[], Told]) -> Callable[[], Told]:
+    def __call__(self, step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
         random, recorder = torch.get_rng_state(), Recorder()
         with recorder:
             told = step()
@@ -100,7 +101,7 @@ class Captures:
         number = len(self.recorded)
         self.recorded.append(recorder)
 
-        def launch() -> Told:
+        def launch() -> LossAndNorm:
             self.launched.append(number)
             for each in self.recorded:
                 each.spoil()
@@ -113,18 +114,18 @@ class Captures:
 # Which shapes
 
 
-def double(items: Tensor) -> Told:
+def double(items: Tensor) -> LossAndNorm:
     return items.sum() * 2.0, None
 
 
-def taken(made: Graphs, shape: tuple[int, ...], items: Tensor) -> float | None:
+def taken(made: CudaGraphs, shape: tuple[int, ...], items: Tensor) -> float | None:
     told = made.launch(shape, items, double) if made.is_due(shape) else None
     return None if told is None else float(told[0])
 
 
 def test_a_shape_becomes_a_graph_when_it_has_come_often() -> None:
     captures = Captures()
-    made = Graphs(captures)
+    made = CudaGraphs(captures)
     items = {4: torch.arange(4), 5: torch.arange(5)}
     found = [taken(made, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
     assert found == [None, None, None, 12.0, 12.0, None, 20.0]
@@ -132,21 +133,21 @@ def test_a_shape_becomes_a_graph_when_it_has_come_often() -> None:
 
 
 def test_a_graph_reads_items_of_its_own() -> None:
-    made = Graphs(Captures())
+    made = CudaGraphs(Captures())
     found = [taken(made, (2,), torch.tensor([number, 1])) for number in range(5)]
     assert found == [None, None, 6.0, 8.0, 10.0]
 
 
 def test_what_a_step_tells_outlives_the_next_one() -> None:
-    made = Graphs(Captures())
+    made = CudaGraphs(Captures())
     told = [made.launch((1,), torch.tensor([number]), double) for number in range(3)]
     assert [float(one[0]) for one in told if one is not None] == [0.0, 2.0, 4.0]
 
 
 def test_not_every_shape_becomes_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "_MOST", 2)
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
     captures = Captures()
-    made = Graphs(captures)
+    made = CudaGraphs(captures)
     for width in (1, 2, 3):
         for _ in range(5):
             taken(made, (width,), torch.arange(width))
@@ -205,9 +206,9 @@ def written(folder: Path, optimizer: str) -> Path:
 def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
     """Graphs on the CPU, where torch's forms for them are refused else."""
     found = Captures()
-    monkeypatch.setattr(runner, "make_capture", lambda *_: found)
+    monkeypatch.setattr(training, "make_capture", lambda *_: found)
     # The third shape of these runs is none.
-    monkeypatch.setattr(graphs, "_MOST", 2)
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
     for module in (sys.modules["torch.optim.adam"], sys.modules["torch.optim.rmsprop"]):
         monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda **_: ["cpu"])
     return found
@@ -215,7 +216,7 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
 
 def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:
     """The curve."""
-    runner.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
+    training.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
     return (folder / "metrics.jsonl").read_text()
 
 
@@ -240,7 +241,7 @@ def test_a_run_with_graphs_has_the_curve_of_one_without(
     plain = train(plan, tmp_path / "plain", with_graphs=False)
     if optimizer in OTHERWISE_ROUNDED:
         torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
-        monkeypatch.setattr(graphs, "_MOST", 0)
+        monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
         assert curve == train(plan, tmp_path / "unrecorded")
         assert len(captures.recorded) == 2
         return
@@ -323,22 +324,22 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
 ) -> None:
     """What gathers a weight's gradient belongs to the stream that it was made on; one of an earlier step that was still
     alive would gather on a stream that is not recorded."""
-    step, left = Training._step, list[dict[str, int]]()
+    step, left = EagerStep.take, list[dict[str, int]]()
 
-    def gatherers(self: Training) -> list[Any]:  # Any: a node, which torch declares without its metadata
-        return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self.module.parameters()]
+    def gatherers(self: EagerStep) -> list[Any]:  # Any: a node, which torch declares without its metadata
+        return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self.run.module.parameters()]
 
-    def marked(self: Training, number: int) -> Any:  # Any: as the step's
+    def marked(self: EagerStep, number: int, items: Any) -> Any:  # Any: as the step's
         # Held while the step is taken, so that its pass back uses them.
         nodes = gatherers(self)
         for node in nodes:
             node.metadata["step"] = number
-        found = step(self, number)
+        found = step(self, number, items)
         del nodes, node
         left.extend(dict(node.metadata) for node in gatherers(self))
         return found
 
-    monkeypatch.setattr(Training, "_step", marked)
+    monkeypatch.setattr(EagerStep, "take", marked)
     train(plan_recipe(program), tmp_path / "run", with_graphs=False)
     assert left
     assert not any(left)
@@ -349,19 +350,19 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
 
 def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
-        runner.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
+        training.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_halting_loop_is_no_graph(program: Path) -> None:
     module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
-    with pytest.raises(RunError, match="a halting loop ends by what it computes"):
+    with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
         make_capture(module, torch.device("cuda"), "32")
 
 
 def test_graphs_are_of_one_device_and_of_single_precision() -> None:
     for precision, processes in (("bf16", 1), ("32", 2)):
-        with pytest.raises(RunError, match="of one device, and of precision 32"):
+        with pytest.raises(RunError, match="they need one device and precision 32"):
             make_capture(nn.Linear(1, 1), torch.device("cuda"), precision, processes)
 
 
@@ -373,16 +374,16 @@ def test_batches_in_parts_are_no_graphs(program: Path, tmp_path: Path, captures:
 def test_a_run_that_has_gone_over_to_parts_gives_its_graphs_up(
     program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gradients, failed = Training._in_parts, list[int]()
+    gradients, failed = EagerStep._compute_gradients, list[int]()
 
-    def short(self: Training, items: Any) -> Tensor:  # Any: an array
+    def short(self: EagerStep, items: Any) -> Tensor:  # Any: an array
         if captures.launched and not failed:
             failed.append(len(captures.launched))
             raise torch.OutOfMemoryError("no room")
         return gradients(self, items)
 
-    monkeypatch.setattr(Training, "_in_parts", short)
-    with pytest.warns(MemoryWarning, match="going on with 2"):
+    monkeypatch.setattr(EagerStep, "_compute_gradients", short)
+    with pytest.warns(MemoryWarning, match="continuing with 2"):
         train(plan_recipe(program), tmp_path / "run")
     assert failed == [len(captures.launched)]
 
@@ -391,7 +392,7 @@ def test_memory_for_some_graphs_only_is_told_and_changes_no_curve(
     program: Path, tmp_path: Path, captures: Captures
 ) -> None:
     captures.room = 1
-    with pytest.warns(GraphWarning, match="not suffice for more than 1 CUDA graphs") as said:
+    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as said:
         curve = train(plan_recipe(program), tmp_path / "run")
     assert len(said) == 1
     assert set(captures.launched) == {0}
@@ -401,22 +402,22 @@ def test_memory_for_some_graphs_only_is_told_and_changes_no_curve(
 def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
     program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move = Training._move
+    move = EagerStep._update
 
-    def asking(self: Training) -> Tensor | None:
+    def asking(self: EagerStep) -> Tensor | None:
         norm = move(self)
         assert norm is not None
         assert float(norm) > 0
         return norm
 
-    def as_torch_does(step: Callable[[], Told]) -> Callable[[], Told]:
+    def as_torch_does(step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
         try:
             return captures(step)
         except RuntimeError:
             raise RuntimeError("operation failed due to a previous error during capture")  # noqa: B904 # as torch does
 
-    monkeypatch.setattr(Training, "_move", asking)
-    monkeypatch.setattr(runner, "make_capture", lambda *_: as_torch_does)
+    monkeypatch.setattr(EagerStep, "_update", asking)
+    monkeypatch.setattr(training, "make_capture", lambda *_: as_torch_does)
     with pytest.raises(RunError, match="cannot become a CUDA graph: .* not permitted when stream is capturing\n"):
         train(plan_recipe(program), tmp_path / "run")
     monkeypatch.undo()
@@ -453,9 +454,9 @@ def test_on_a_gpu_a_stopped_run_goes_on_as_if_it_had_not_been(after: bool, progr
 def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch, launched = Graphs.launch, list[bool]()
+    launch, launched = CudaGraphs.launch, list[bool]()
 
-    def strict(self: Graphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
+    def strict(self: CudaGraphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
         known = shape in self._graphs
         launched.append(known)
         torch.cuda.set_sync_debug_mode("error" if known else "default")
@@ -464,6 +465,6 @@ def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
-    monkeypatch.setattr(Graphs, "launch", strict)
+    monkeypatch.setattr(CudaGraphs, "launch", strict)
     train(plan_recipe(program), tmp_path / "run", device="cuda")
     assert sum(launched) > 20

@@ -19,9 +19,9 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.runs import runner
-from archlang.train.loop import MemoryWarning
-from archlang.train.step.stacked import Together, TogetherWarning
+from archlang.runs import evaluation, training, training_together
+from archlang.train.step.memory import MemoryWarning
+from archlang.train.step.stacked import StackedStep, StackingWarning
 from archlang.train.stop import Stop
 from tests.tiny_run import After
 
@@ -137,13 +137,13 @@ def folders(root: Path) -> list[Path]:
 
 def alone(plans: list[Plan], root: Path, device: str = "cpu") -> None:
     for plan, folder in zip(plans, folders(root), strict=True):
-        runner.train(plan, folder, device=device)
+        training.train(plan, folder, device=device)
 
 
-def as_one(plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu") -> list[runner.Outcome]:
+def as_one(plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu") -> list[evaluation.Outcome]:
     """Trains together, which nothing may keep them from."""
-    ended = runner.train_together(plans, folders(root), device=device, stop=stop)
-    outcomes = [one for one in ended if isinstance(one, runner.Outcome)]
+    ended = training_together.train_together(plans, folders(root), device=device, stop=stop)
+    outcomes = [one for one in ended if isinstance(one, evaluation.Outcome)]
     assert len(outcomes) == len(ended), ended
     return outcomes
 
@@ -200,7 +200,7 @@ def test_each_seed_leaves_what_its_lone_run_leaves(
         assert len(losses(mine)) == 20
         assert_alike(mine, its)
         assert not outcome.stopped
-        assert runner.evaluate_run(mine, device="cpu").scores == outcome.scores
+        assert evaluation.evaluate_run(mine, device="cpu").scores == outcome.scores
 
 
 @pytest.mark.gpu
@@ -244,11 +244,11 @@ def test_translations_train_together(program: Program, tmp_path: Path) -> None:
 
 def test_seeds_that_draw_numbers_are_told_to_be_alike_in_distribution_only(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="transformer", **{"model.dropout": "0.5"})
-    with pytest.warns(TogetherWarning, match="in distribution only"):
+    with pytest.warns(StackingWarning, match="in distribution only"):
         as_one(plans, tmp_path / "one")
     found = [losses(folder) for folder in folders(tmp_path / "one")]
     assert found[0] != found[1]
-    with pytest.warns(TogetherWarning):
+    with pytest.warns(StackingWarning):
         as_one(plans, tmp_path / "again")
     assert found == [losses(folder) for folder in folders(tmp_path / "again")]
 
@@ -274,7 +274,7 @@ def test_what_was_stopped_together_goes_on_alone_and_the_other_way_round(program
     as_one(plans, tmp_path / "first", After(8))
     alone(plans, tmp_path / "first")
     for plan, folder, asks in zip(plans, folders(tmp_path / "then"), (8, 17), strict=True):
-        runner.train(plan, folder, device="cpu", stop=After(asks))
+        training.train(plan, folder, device="cpu", stop=After(asks))
     as_one(plans, tmp_path / "then")
     for name in ("first", "then"):
         for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / name), strict=True):
@@ -310,7 +310,7 @@ def test_killed_between_the_checkpoints_of_two_seeds_they_go_on_from_the_step_th
 def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
     first, second = folders(tmp_path / "one")
-    runner.train(plans[0], first, device="cpu", stop=After(4))
+    training.train(plans[0], first, device="cpu", stop=After(4))
     as_one(plans, tmp_path / "one")
     assert lines(first)[-1]["step"] == lines(second)[-1]["step"] == 20
 
@@ -322,7 +322,7 @@ def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: P
     ("sets", "why"),
     [
         ({"model": "balanced"}, "depends on how far a batch is padded"),
-        ({"model": "plain", "train.batch_of": "tokens"}, "so many tokens"),
+        ({"model": "plain", "train.batch_of": "tokens"}, "a batch is a number of tokens"),
     ],
 )
 def test_what_cannot_train_together_is_told_and_trained_as_ever(
@@ -330,7 +330,7 @@ def test_what_cannot_train_together_is_told_and_trained_as_ever(
 ) -> None:
     plans = program.plans(**sets)
     alone(plans, tmp_path / "alone")
-    with pytest.warns(TogetherWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
+    with pytest.warns(StackingWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
@@ -339,10 +339,10 @@ def test_what_cannot_train_together_is_told_and_trained_as_ever(
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda x: x.sum().item(), "its code asks a tensor how to go on"),
+        (lambda x: x.sum().item(), "its code branches on the value of a tensor"),
         (
             lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True),
-            "no stacked models of `gru`",
+            "cannot stack models with `gru`",
         ),
         (lambda x: x[7:].sum(1)[9], "index 9 is out of bounds"),
     ],
@@ -369,7 +369,7 @@ def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
         return forward(self, x, **masks)
 
     monkeypatch.setattr(Mean, "forward", spoiled)
-    with pytest.warns(TogetherWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
+    with pytest.warns(StackingWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert_same_curves(mine, its)
@@ -380,13 +380,13 @@ def test_what_cannot_train_together_loses_no_step_that_it_has_taken(program: Pro
     alone(plans, tmp_path / "alone")
     # The first has checkpoints of steps that both have, and of later ones.
     for plan, folder, asks in zip(plans, folders(tmp_path / "one"), (16, 12), strict=True):
-        runner.train(plan, folder, device="cpu", stop=After(asks))
+        training.train(plan, folder, device="cpu", stop=After(asks))
     steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "one")]
     assert steps == [[10, 12], [5, 10]]
-    with pytest.warns(TogetherWarning):
+    with pytest.warns(StackingWarning):
         ended = as_one(plans, tmp_path / "one", After(0))
     assert [outcome.step for outcome in ended] == [12, 10]
-    with pytest.warns(TogetherWarning):
+    with pytest.warns(StackingWarning):
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
@@ -407,7 +407,7 @@ def test_an_optimizer_that_does_not_fit_leaves_the_seeds_to_train_alone(
         step(self, closure)
 
     monkeypatch.setattr(AdamW, "step", short)
-    with pytest.warns(TogetherWarning, match="what the optimizer keeps"):
+    with pytest.warns(StackingWarning, match="not enough memory for the optimizer state"):
         as_one(plans, tmp_path / "one")
     for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
         assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
@@ -418,20 +418,20 @@ def test_one_seed_that_fails_leaves_the_others_as_they_are(
 ) -> None:
     plans = program.plans(model="plain")
     alone(plans, tmp_path / "alone")
-    gradients = Together._gradients
+    gradients = StackedStep._compute_gradients
 
-    def spoiling(self: Together, items: np.ndarray) -> torch.Tensor:
+    def spoiling(self: StackedStep, items: np.ndarray) -> torch.Tensor:
         values = gradients(self, items)
         if self._first.progress.step == 7:
             for weight in self._weights.values():
                 weight.data[0] = torch.nan
         return values
 
-    monkeypatch.setattr(Together, "_gradients", spoiling)
-    first, second = runner.train_together(plans, folders(tmp_path / "one"), device="cpu")
+    monkeypatch.setattr(StackedStep, "_compute_gradients", spoiling)
+    first, second = training_together.train_together(plans, folders(tmp_path / "one"), device="cpu")
     assert isinstance(first, RunError)
-    assert "not a number any more at step 9" in first.message
-    assert isinstance(second, runner.Outcome)
+    assert "became NaN or infinite at step 9" in first.message
+    assert isinstance(second, evaluation.Outcome)
     assert_alike(folders(tmp_path / "one")[1], folders(tmp_path / "alone")[1])
 
 
@@ -439,18 +439,20 @@ def test_a_folder_that_holds_something_else_leaves_the_others_as_they_are(progra
     first, second = folders(tmp_path)
     first.mkdir()
     (first / "letter.txt").touch()
-    ended = runner.train_together(program.plans(model="plain", **{"train.steps": "2"}), [first, second], device="cpu")
+    ended = training_together.train_together(
+        program.plans(model="plain", **{"train.steps": "2"}), [first, second], device="cpu"
+    )
     assert isinstance(ended[0], RunError)
-    assert isinstance(ended[1], runner.Outcome)
+    assert isinstance(ended[1], evaluation.Outcome)
 
 
-@pytest.mark.filterwarnings("ignore::archlang.train.loop.MemoryWarning")
+@pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
 @pytest.mark.parametrize(
     ("recipe", "most", "said"),
     [
-        ("bits", 5, "2 seeds at a time; going on with 1"),
-        ("lookup", 9, "2 seeds at a time; going on with 1"),
-        ("lookup", 3, "8 samples at a time; going on with 4"),
+        ("bits", 5, "2 seeds at a time; continuing with 1"),
+        ("lookup", 9, "2 seeds at a time; continuing with 1"),
+        ("lookup", 3, "8 samples at a time; continuing with 4"),
     ],
 )
 def test_memory_that_does_not_suffice_halves_the_seeds_then_the_samples(
@@ -458,14 +460,14 @@ def test_memory_that_does_not_suffice_halves_the_seeds_then_the_samples(
 ) -> None:
     plans = program.plans(recipe, model="plain")
     as_one(plans, tmp_path / "whole")
-    backward = Together._backward
+    backward = StackedStep._backward
 
-    def short(self: Together, runs: slice, items: np.ndarray, *others: Any) -> torch.Tensor:  # Any: as it has
+    def short(self: StackedStep, runs: slice, items: np.ndarray, *others: Any) -> torch.Tensor:  # Any: as it has
         if items.size > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return backward(self, runs, items, *others)
 
-    monkeypatch.setattr(Together, "_backward", short)
+    monkeypatch.setattr(StackedStep, "_backward", short)
     with pytest.warns(MemoryWarning, match=said):
         as_one(plans, tmp_path / "parts")
     for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / "parts"), strict=True):

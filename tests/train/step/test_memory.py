@@ -11,12 +11,13 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
-from archlang.runs import runner
-from archlang.train import loop, score
-from archlang.train.loop import MemoryWarning
+from archlang.runs import training
+from archlang.train import score
+from archlang.train.step import objective
+from archlang.train.step.memory import MemoryWarning
 from tests.tiny_run import After
 
-QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.loop.MemoryWarning")
+QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
 
 # Every item has another number of scored positions, and a halting loop adds its ponder.
 PROGRAM = """
@@ -48,7 +49,7 @@ def losses(folder: Path) -> list[float]:
 
 def train(program: Path, folder: Path, **sets: str) -> list[float]:
     settings = {name.replace("__", "."): value for name, value in sets.items()}
-    runner.train(plan_recipe(program, sets=settings), folder, device="cpu")
+    training.train(plan_recipe(program, sets=settings), folder, device="cpu")
     return losses(folder)
 
 
@@ -70,7 +71,7 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
             raise torch.OutOfMemoryError("no room")
         return forward(module, batch)
 
-    monkeypatch.setattr(loop, "forward", narrow)
+    monkeypatch.setattr(objective, "forward", narrow)
     return tried
 
 
@@ -81,7 +82,7 @@ def test_for_want_of_memory_half_as_many_samples_go_through_and_the_curve_stays(
     tried = short_of_memory(monkeypatch, most=5)
     with pytest.warns(MemoryWarning) as said:
         parts = train(program, tmp_path / "parts")
-    assert ["going on with 8" in str(said[0].message), "going on with 4" in str(said[1].message)] == [True, True]
+    assert ["continuing with 8" in str(said[0].message), "continuing with 4" in str(said[1].message)] == [True, True]
     assert tried[:4] == [16, 8, 4, 4]
     assert set(tried[4:]) == {4}
     torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
@@ -94,9 +95,9 @@ def test_a_run_that_goes_on_remembers_how_many_samples_went_through(
     folder = tmp_path / "run"
     plan = plan_recipe(program)
     tried = short_of_memory(monkeypatch, most=8)
-    assert runner.train(plan, folder, device="cpu", stop=After(3)).stopped
+    assert training.train(plan, folder, device="cpu", stop=After(3)).stopped
     tried.clear()
-    runner.train(plan, folder, device="cpu")
+    training.train(plan, folder, device="cpu")
     assert set(tried) == {8}
 
 

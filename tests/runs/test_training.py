@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,14 +20,15 @@ from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
-from archlang.runs import runner
+from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.train import loop, score
+from archlang.train import score, training_run
 from archlang.train.selection import ranking
+from archlang.train.step.eager import EagerStep
 from archlang.train.stop import Stop
 
-Train = Callable[..., runner.Outcome]
+Train = Callable[..., evaluation.Outcome]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -84,7 +86,7 @@ def test_a_static_of_test_time_changes_nothing_of_training(train: Train, program
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
     assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
-    assert again.scores == runner.evaluate_run(tmp_path / "b", device="cpu").scores
+    assert again.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
 
 
 # Going on
@@ -122,11 +124,11 @@ def train_and_die(train: Train, folder: Path, owner: object, name: str, number: 
 
 MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3),
-    (loop.Training, "_step", 1),
-    (loop.Training, "_step", 15),
-    (loop, "evaluate", 1),
-    (loop, "evaluate", 3),
-    (loop, "evaluate", 6),
+    (EagerStep, "take", 1),
+    (EagerStep, "take", 15),
+    (training_run, "evaluate", 1),
+    (training_run, "evaluate", 3),
+    (training_run, "evaluate", 6),
     (Record, "append", 2),
     (Record, "append", 31),
     (Record, "sizes", 2),
@@ -134,7 +136,7 @@ MOMENTS: list[tuple[object, str, int]] = [
     (torch, "save", 4),
     (Path, "rename", 3),
     (checkpoint, "_sha256", 5),
-    (runner, "compare", 1),
+    (evaluation, "compare", 1),
 ]
 
 
@@ -149,23 +151,23 @@ def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(
 
 def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Path, whole_run: Path) -> None:
     for number in (25, 12, 3, 9, 2):
-        train_and_die(train, tmp_path / "killed", loop.Training, "_step", number)
+        train_and_die(train, tmp_path / "killed", EagerStep, "take", number)
     train(tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(whole_run)
 
 
 def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> runner.Outcome:
-        return runner.train(plan_recipe(program), folder, device="cpu", precision="bf16")
+    def trained(folder: Path) -> evaluation.Outcome:
+        return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
 
     trained(tmp_path / "whole")
-    train_and_die(trained, tmp_path / "killed", loop.Training, "_step", 25)
+    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
     trained(tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("owner", "name", "step"), [(loop.Training, "_step", 3), (loop, "evaluate", 20)])
+@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
 def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
     owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
 ) -> None:
@@ -185,18 +187,18 @@ def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
     program: Path, tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = Stop()
-    finish = runner._finish
+    finish = evaluation._evaluate_every_split
 
     def asking(*args: object) -> object:
         stop.asked = True
         return finish(*args)  # type: ignore[arg-type] # they are its own
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "_finish", asking)
-        assert runner.train(plan_recipe(program), tmp_path / "run", device="cpu", stop=stop).stopped
+        patched.setattr(evaluation, "_evaluate_every_split", asking)
+        assert training.train(plan_recipe(program), tmp_path / "run", device="cpu", stop=stop).stopped
     assert not (tmp_path / "run" / "results.json").exists()
-    monkeypatch.setattr(loop.Training, "_step", None)
-    runner.train(plan_recipe(program), tmp_path / "run", device="cpu")
+    monkeypatch.setattr(EagerStep, "take", None)
+    training.train(plan_recipe(program), tmp_path / "run", device="cpu")
     assert contents(tmp_path / "run") == contents(whole_run)
 
 
@@ -205,7 +207,7 @@ def test_a_run_that_has_ended_is_only_tested_again(
 ) -> None:
     first = train(tmp_path / "run")
     before = contents(tmp_path / "run")
-    monkeypatch.setattr(loop.Training, "_step", None)
+    monkeypatch.setattr(EagerStep, "take", None)
     assert train(tmp_path / "run") == first
     assert contents(tmp_path / "run") == before
 
@@ -244,7 +246,7 @@ def test_the_best_weights_are_tested_the_latest_of_equal_ones(
         value = next(values, None) if found.split == "valid" else None
         return found if value is None else replace(found, metrics={"accuracy": value})
 
-    monkeypatch.setattr(loop, "evaluate", told)
+    monkeypatch.setattr(training_run, "evaluate", told)
     train(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
     assert steps(tmp_path / "run") == [30, 40]
@@ -256,7 +258,7 @@ def test_a_run_can_end_without_its_best_checkpoint_but_not_in_silence(train: Tra
     (other,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
     damage(tmp_path / "run", best)
     with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
-        again = runner.evaluate_run(tmp_path / "run", device="cpu")
+        again = evaluation.evaluate_run(tmp_path / "run", device="cpu")
     assert again.step != best
     assert other in steps(tmp_path / "run")
 
@@ -301,15 +303,15 @@ def test_eval_needs_nothing_but_the_folder(train: Train, program: Path, tmp_path
     program.unlink()
     (tmp_path / "run").rename(tmp_path / "moved")
     before = {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
-    again = runner.evaluate_run(tmp_path / "moved", device="cpu")
+    again = evaluation.evaluate_run(tmp_path / "moved", device="cpu")
     assert again.scores == outcome.scores
     assert again.trained == outcome.trained
     assert before == {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
 
 
 def test_eval_measures_a_run_that_is_not_at_its_end(train: Train, tmp_path: Path) -> None:
-    train_and_die(train, tmp_path / "run", loop.Training, "_step", 15)
-    assert runner.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
+    train_and_die(train, tmp_path / "run", EagerStep, "take", 15)
+    assert evaluation.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
 
 
 @pytest.mark.parametrize(
@@ -330,7 +332,7 @@ def test_a_spoiled_run_folder_is_a_clear_error(
     train(tmp_path / "run", train__steps="1")
     spoil(tmp_path / "run")
     with pytest.raises(RunError, match=complaint):
-        runner.evaluate_run(tmp_path / "run", device="cpu")
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
 
 def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Path) -> None:
@@ -338,7 +340,7 @@ def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Pa
     graph = tmp_path / "run" / "graph_at_test.txt"
     graph.write_text(graph.read_text().replace("@embed", "@embedding"))
     with pytest.raises(RunError, match="do not fit its model"):
-        runner.evaluate_run(tmp_path / "run", device="cpu")
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
 
 def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -> None:
@@ -347,14 +349,14 @@ def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -
     data["test"]["sha256"] = "0"
     (tmp_path / "run" / "data.json").write_text(json.dumps(data))
     with pytest.warns(RecordWarning, match="the test split is not the one"):
-        runner.evaluate_run(tmp_path / "run", device="cpu")
+        evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
 
 # What goes wrong
 
 
 def test_a_loss_that_is_no_number_stops_the_run_at_once(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"loss is not a number any more at step [23];?") as told:
+    with pytest.raises(RunError, match=r"loss became NaN or infinite at step [23];?") as told:
         train(tmp_path / "run", train__lr="1e30", train__clip="0.0")
     assert "train.lr" in told.value.remedy
     assert "no checkpoint yet" in told.value.remedy
@@ -363,34 +365,34 @@ def test_a_loss_that_is_no_number_stops_the_run_at_once(train: Train, tmp_path: 
 def test_weights_that_are_no_numbers_are_not_kept(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = loop.Training._step
+    step = EagerStep.take
 
-    def spoiling(self: loop.Training, at: int) -> object:
-        found = step(self, at)
+    def spoiling(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
+        found = step(self, at, items)
         if at == 19:
             with torch.no_grad():
-                next(self.module.parameters())[0, 0] = float("nan")
+                next(self.run.module.parameters())[0, 0] = float("nan")
         return found
 
-    monkeypatch.setattr(loop.Training, "_step", spoiling)
-    with pytest.raises(RunError, match="weights are not numbers any more at step 20") as told:
+    monkeypatch.setattr(EagerStep, "take", spoiling)
+    with pytest.raises(RunError, match="weights became NaN or infinite at step 20") as told:
         train(tmp_path / "run")
     assert "the checkpoint of step 10 is kept" in told.value.remedy
     assert steps(tmp_path / "run") == [10]
 
 
 def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def starving(self: loop.Training, at: int) -> object:
+    def starving(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop.Training, "_step", starving)
+    monkeypatch.setattr(EagerStep, "take", starving)
     with pytest.raises(RunError, match="a batch of 8"):
         train(tmp_path / "run")
 
 
 def test_a_device_that_is_not_there_leaves_nothing(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no device"):
-        runner.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
+        training.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
     assert not (tmp_path / "run").exists()
 
 
@@ -415,7 +417,7 @@ def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path
 def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
     point: Plan = plan_recipe(program)
     with pytest.raises(TaskError, match="not one of archlang's"):
-        runner.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
+        training.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
 
 
 # Metrics of which less is better
@@ -436,7 +438,7 @@ recipe writer {
 def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Copy, "metrics", ("perplexity", "accuracy"))
     (tmp_path / "writer.arch").write_text(WRITER)
-    runner.train(plan_recipe(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
+    training.train(plan_recipe(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
     measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
     assert len(set(measured.values())) == len(measured) == 6
     results = json.loads((tmp_path / "run" / "results.json").read_text())

@@ -1,0 +1,220 @@
+"""From a trained run to its results, and from a run folder to a new evaluation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from archlang.backend.architecture import Architecture
+from archlang.compile import build
+from archlang.plan.plan import Plan
+from archlang.record import mistakes as record_mistakes
+from archlang.record.checkpoint import Checkpoints, Saved
+from archlang.record.mistakes import RunError
+from archlang.record.run_folder import RecordWarning, decode, read_graph, read_json
+from archlang.runs import mistakes
+from archlang.runs.claims import Comparison, compare
+from archlang.runs.progress import measuring
+from archlang.runs.splits import describe_split, load_splits
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
+from archlang.train.data import Data
+from archlang.train.decoding import MOST, add_written
+from archlang.train.devices import make_fabric
+from archlang.train.loop import Trained
+from archlang.train.score import Interrupted, Score, evaluate
+from archlang.train.selection import Alternative, alternatives, ranking
+from archlang.train.stop import Stop
+from archlang.train.training_run import TrainingRun
+from archlang.types.statics import StaticValue
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, or a new evaluation of it. `scores` are empty if it was stopped."""
+
+    folder: Path
+    step: int
+    stopped: bool
+    scores: tuple[Score, ...]
+    claims: tuple[Comparison, ...]
+    breakdown: str
+    metrics: tuple[str, ...]
+    trained: Mapping[str, Sequence[int]]
+    """by group, the values that occur in the training split"""
+    alternatives: tuple[Alternative, ...] = ()
+    """for each validation split, the step that the lowest loss would have selected"""
+
+
+def conclude(
+    plan: Plan,
+    run: TrainingRun,
+    end: Trained | RunError,
+    data: Mapping[str, Any],  # Any: JSON
+    stop: Stop,
+    console: Console | None = None,
+) -> Outcome:
+    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
+
+    Raises:
+        RunError: the run failed, or its results cannot be written."""
+    if isinstance(end, RunError):
+        raise end
+    outcome = None
+    if run.fabric.is_global_zero and not end.stopped:
+        outcome = _evaluate_every_split(plan, run, data, stop, console)
+    task = run.workload.task
+    return outcome or Outcome(run.record.folder, end.step, True, (), (), task.breakdown, task.metrics, {})
+
+
+def _evaluate_every_split(
+    plan: Plan,
+    run: TrainingRun,
+    data: Mapping[str, Any],  # Any: JSON
+    stop: Stop,
+    console: Console | None,
+) -> Outcome | None:
+    """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
+    best_step = run.restore_best()
+    task, device = run.workload.task, run.fabric.device
+    try:
+        with measuring(console) as watcher:
+            scores = tuple(
+                add_written(
+                    run.score(name, stop), run.test_module(), split, task, device,
+                    stopping=lambda: stop.asked, watcher=watcher,
+                )
+                for name, split in run.workload.splits.items()
+                if name != "train" and len(split)
+            )  # fmt: skip
+    except Interrupted:
+        return None
+    claims = compare(plan, scores, task.breakdown)
+    selecting_metric = run.settings.selecting[1]
+    # Weights that the loss selects are compared by the task's first metric.
+    metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
+    others = alternatives(run.progress.history, metric)
+    run.record.write_json(
+        "results.json",
+        {
+            "best_step": best_step,
+            "breakdown": task.breakdown,
+            "in_distribution": list(task.in_distribution),
+            "splits": {score.split: score.described() for score in scores},
+            "selection": [alternative.described() for alternative in others],
+            "claims": [claim.described() for claim in claims],
+        },
+    )
+    return Outcome(
+        run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
+        data["train"]["groups"], others,
+    )  # fmt: skip
+
+
+def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
+    """The metrics of a task, and those of written answers."""
+    return tuple(dict.fromkeys((*task.metrics, *(metric for score in scores for metric in score.metrics))))
+
+
+# From a run folder
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedRun:
+    """The task of a run folder, and a module with its selected weights. `data` describes the splits of the run."""
+
+    folder: Path
+    recipe: str
+    task_name: str
+    statics: Mapping[str, StaticValue]
+    task: Task
+    module: Architecture
+    step: int
+    data: Mapping[str, Any]  # Any: JSON
+    device: torch.device
+
+    def load(self, splits: Sequence[str] | None, console: Console | None) -> dict[str, Split]:
+        """Loads splits of the task; without names, all except `train`.
+
+        Raises:
+            RunError: the task has no such split."""
+        names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
+        for name in names:
+            if name not in self.task.split_names():
+                raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
+        loaded = load_splits(self.task_name, self.statics, self.task, names, console)
+        for name, split in loaded.items():
+            if describe_split(split) != self.data.get(name):
+                message = f"the {name} split is not the one that {self.folder} was made with"
+                warnings.warn(message, RecordWarning, stacklevel=3)
+        return loaded
+
+
+def open_run(folder: Path, *, device: str = "auto", plugin: str = "") -> OpenedRun:
+    """Opens a run folder. `plugin` is the Python file of a task of the user's own.
+
+    Raises:
+        RunError: the folder is no run folder, or has no checkpoint."""
+    run, data = read_json(folder, "run.json"), read_json(folder, "data.json")
+    try:
+        recipe, name, python = str(run["recipe"]), run["task"]["name"], run["task"]["python"]
+        statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
+        selecting_split, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
+        dict(data["train"]["groups"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise record_mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
+    task = make_task(name, python, statics, plugin)
+    fabric = make_fabric(device)
+    checkpoint = _selected_checkpoint(folder, selecting_split, metric)
+    module = build(read_graph(folder))
+    checkpoint.load_into(module)
+    module.to(fabric.device)
+    return OpenedRun(folder, recipe, name, statics, task, module, checkpoint.step, data, fabric.device)
+
+
+def _selected_checkpoint(folder: Path, split: str, metric: str) -> Saved:
+    """The best checkpoint of a run so far; before its first evaluation, the latest."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    latest = checkpoints.latest()
+    if latest is None:
+        if checkpoints.steps():
+            raise record_mistakes.no_whole_checkpoint(checkpoints.folder)
+        raise mistakes.no_checkpoint(folder)
+    return checkpoints.first_whole(ranking(latest.state["history"], split, metric)) or latest
+
+
+def evaluate_run(
+    folder: Path,
+    splits: Sequence[str] | None = None,
+    *,
+    device: str = "auto",
+    written: int = MOST,
+    plugin: str = "",
+    console: Console | None = None,
+) -> Outcome:
+    """Evaluates the selected weights of a run again. If the answers of a split are sequences, the model writes at most
+    `written` of them without teacher forcing.
+
+    Raises:
+        RunError: the folder is no run folder, has no checkpoint, or the task has no such split."""
+    run = open_run(folder, device=device, plugin=plugin)
+    task, module = run.task, run.module
+    loaded = run.load(splits, console)
+    with measuring(console) as watcher:
+        scores = tuple(
+            add_written(
+                evaluate(module, Data(split, run.device), split, name, task), module, split, task, run.device,
+                written, watcher=watcher,
+            )
+            for name, split in loaded.items()
+            if len(split)
+        )  # fmt: skip
+    groups = run.data["train"]["groups"]
+    return Outcome(folder, run.step, False, scores, (), task.breakdown, _metrics(task, scores), groups)

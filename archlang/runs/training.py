@@ -1,0 +1,91 @@
+"""From a plan to a trained and evaluated run in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from archlang.backend.runtime.compiled import compile_bodies
+from archlang.plan.plan import Plan
+from archlang.record.run_folder import Record
+from archlang.record.trackers import open_trackers
+from archlang.runs.evaluation import Outcome, conclude
+from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
+from archlang.runs.progress import Display, Silent
+from archlang.runs.splits import describe_split
+from archlang.train.devices import explaining_compiler_errors, explaining_out_of_memory, make_fabric
+from archlang.train.loop import Loop
+from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
+from archlang.train.step.eager import EagerStep
+from archlang.train.stop import Stop
+from archlang.train.training_run import TrainingRun
+
+
+def train(
+    plan: Plan,
+    folder: Path,
+    *,
+    device: str = "auto",
+    precision: str = "32",
+    devices: int = 1,
+    nodes: int = 1,
+    track: Sequence[str] = (),
+    compiled: bool = False,
+    graphs: bool = False,
+    console: Console | None = None,
+    stop: Stop | None = None,
+) -> Outcome:
+    """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
+
+    With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
+    services that receive the curves. With `compiled`, torch compiles the bodies of loops; with `graphs`, steps are CUDA
+    graphs.
+
+    Raises:
+        RunError: the run cannot begin or continue; files that were written before are intact.
+        TaskError: the task cannot be made."""
+    settings, task = make_settings(plan)
+    fabric = make_fabric(device, precision, devices, nodes)
+    record = Record(folder)
+    record.check(plan, precision)
+    if devices * nodes > 1:
+        fabric.launch()
+        # The name may hold the time at which each process was started.
+        record = Record(Path(fabric.broadcast(str(folder))))
+    workload = load_workload(plan, settings, task, fabric, console)
+    test_module = build_test_module(plan)
+    setup = make_setup(plan, settings, fabric, test_module, precision)
+    if compiled:
+        compile_bodies(setup.module)
+    capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
+    data = {name: describe_split(split) for name, split in workload.splits.items()}
+    display = Display(console, plan.recipe) if console is not None else None
+    stop = stop or Stop()
+    try:
+        if fabric.is_global_zero:
+            record.begin(plan, precision, data, fabric.device)
+        fabric.barrier()
+        record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
+        with (
+            explaining_out_of_memory(fabric.device, settings.batch),
+            explaining_compiler_errors(),
+            ignoring_eager_steps(),
+            stop.listening(),
+        ):
+            run = TrainingRun(setup, workload, record, plan.seed, display or Silent())
+            step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
+            if run.resume() and console is not None:
+                console.print(f"resuming at step {run.progress.step}", markup=False)
+            with display.showing(run.total, run.progress.step) if display else nullcontext():
+                (end,) = Loop([run], step).run(stop)
+            outcome = conclude(plan, run, end, data, stop, console)
+        fabric.barrier()
+    finally:
+        record.close()
+        if fabric.world_size > 1:
+            torch.distributed.destroy_process_group()
+    return outcome

@@ -1,0 +1,44 @@
+"""What the training loop asks of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """For each run its loss and the norm of its gradient, None if gradients are not clipped by norm; and the learning
+    rate."""
+
+    losses: Sequence[Float[Tensor, ""]]
+    norms: Sequence[Float[Tensor, ""] | None]
+    rate: float
+
+
+class Step(Protocol):
+    """Computes the gradients of one or several runs, and moves their weights."""
+
+    def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
+        """Takes step `number`, from 0, with the items of each run's batch.
+
+        Raises:
+            CannotStack: the runs cannot be computed together."""
+
+    def saved_state(self, index: int) -> Mapping[str, Any]:  # Any: torch's states have their own forms
+        """Returns the states of the optimizer (`optimizer`) and of the generators (`random`) for the checkpoint of the
+        run `index`."""
+
+
+class CannotStack(Exception):
+    """Why runs cannot be computed together. `weights_are_intact` unless the optimizer failed in the middle of a
+    step."""
+
+    def __init__(self, reason: str, weights_are_intact: bool = True) -> None:
+        super().__init__(reason)
+        self.weights_are_intact = weights_are_intact

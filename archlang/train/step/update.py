@@ -1,0 +1,39 @@
+"""How a step moves weights: the scheduled learning rate, and clipped gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+from torch.nn.utils import clip_grad_value_
+from torch.optim import Optimizer
+
+from archlang.train.schedules import first_beta, learning_rate
+from archlang.train.settings import Settings
+
+
+def set_rate(optimizer: Optimizer, settings: Settings, number: int, total: int) -> float:
+    """Sets an optimizer to the learning rate of step `number` of `total`, and to the beta1 where that is scheduled.
+    Returns the rate."""
+    rate = learning_rate(settings, number, total)
+    for group in optimizer.param_groups:
+        group["lr"] = _assigned(group["lr"], rate)
+        if "betas" in group:
+            beta1, beta2 = group["betas"]
+            group["betas"] = (_assigned(beta1, first_beta(settings, number, total)), beta2)
+    return rate
+
+
+def clip_gradients(
+    weights: Sequence[Tensor], settings: Settings, clip_norm: Callable[[Sequence[Tensor], float], Tensor]
+) -> Tensor | None:
+    """Clips the gradients of weights by value and by norm, as the recipe says. Returns what `clip_norm` returns: the
+    norm before clipping; None if gradients are not clipped by norm."""
+    if settings.clip_value:
+        clip_grad_value_(weights, settings.clip_value)
+    return clip_norm(weights, settings.clip) if settings.clip else None
+
+
+def _assigned(current: float | Tensor, value: float) -> float | Tensor:
+    """Returns the value; a tensor is filled in place, as a CUDA graph reads it where it is."""
+    return current.fill_(value) if isinstance(current, Tensor) else value

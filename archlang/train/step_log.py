@@ -1,0 +1,79 @@
+"""The curves of a run's steps: loss, learning rate, gradient norm, depth and speed."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.loops import halting_loops
+from archlang.record.run_folder import Record
+from archlang.train.score import Score
+
+
+class Watcher(Protocol):
+    """Shows the progress of a run. It is called for each logged step, and for other steps when it is `due`."""
+
+    def due(self) -> bool: ...
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None: ...
+    def scored(self, step: int, score: Score) -> None: ...
+
+
+class StepLog:
+    """Writes steps to the record, and shows them to a watcher. A step's speed excludes evaluations."""
+
+    def __init__(self, record: Record, watcher: Watcher, module: Architecture, total: int) -> None:
+        self._record = record
+        self._watcher = watcher
+        self._module = module
+        self._total = total
+        self._seconds, self._steps = 0.0, 0
+
+    def count(self, begun: float) -> None:
+        """Counts a step that began at `begun`, in seconds of `time.perf_counter`."""
+        self._seconds += time.perf_counter() - begun
+        self._steps += 1
+
+    def show(self, step: int, loss: Tensor) -> None:
+        """Shows a step that is not logged."""
+        self._watcher.step(step, self._total, float(loss), self._steps_per_second(), self._depth())
+
+    def write(self, step: int, loss: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
+        metrics = {"step": step, "loss": float(loss), "lr": rate}
+        if norm is not None:
+            metrics["gradient_norm"] = float(norm)
+        depth, speed, spared = self._depth(), self._steps_per_second(), self._spared_share()
+        if depth is not None:
+            metrics["mean_depth"] = depth
+        timing = {"step": step, "time": time.time(), "steps_per_second": speed}
+        if spared is not None:
+            timing["spared"] = spared
+        self._record.append("metrics.jsonl", metrics)
+        self._record.append("timings.jsonl", timing)
+        self._record.scalars(step, {f"train/{name}": value for name, value in metrics.items() if name != "step"})
+        self._watcher.step(step, self._total, metrics["loss"], speed, depth, spared)
+
+    def restart_clock(self) -> None:
+        """Begins a new interval for the mean speed."""
+        self._seconds, self._steps = 0.0, 0
+
+    def _steps_per_second(self) -> float:
+        return self._steps / max(self._seconds, 1e-9)
+
+    def _depth(self) -> float | None:
+        depth = self._module.mean_depth
+        return None if depth is None else float(depth)
+
+    def _spared_share(self) -> float | None:
+        """Of the steps of halting loops since the last call, the share that samples which had halted did not need; None
+        without such loops."""
+        loops = list(halting_loops(self._module))
+        computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
+        for loop in loops:
+            loop.computed = loop.masked = 0
+        return 1 - computed / masked if masked else None

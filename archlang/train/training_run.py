@@ -1,0 +1,256 @@
+"""The state of one training run: weights, place in the data, progress, record and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.record import mistakes as record_mistakes
+from archlang.record.checkpoint import Checkpoints
+from archlang.record.run_folder import Record
+from archlang.tasks.kit.metrics import rank
+from archlang.train import mistakes
+from archlang.train.data import Sampler
+from archlang.train.generators import random_state, restore_random_state
+from archlang.train.score import Score, evaluate
+from archlang.train.selection import ranking
+from archlang.train.setup import Setup, Workload
+from archlang.train.step_log import StepLog, Watcher
+from archlang.train.stop import Stop
+
+# Splits that are evaluated during training: they tell whether a model fits, and whether it generalizes.
+_VALIDATION = ("iid", "valid")
+
+
+@dataclass
+class Progress:
+    """How far a run is: what a checkpoint holds besides weights, optimizer and generators."""
+
+    step: int = 0
+    evaluated: int = 0
+    """the last step with an evaluation"""
+    best: float | None = None
+    """the best value of the selecting metric"""
+    best_step: int | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)  # Any: JSON
+
+
+class TrainingRun:
+    """One run. A `Loop` advances it, and a `Step` computes its gradients and moves its weights."""
+
+    def __init__(self, setup: Setup, workload: Workload, record: Record, seed: int, watcher: Watcher) -> None:
+        """Moves the model and the data to the device.
+
+        Raises:
+            RunError: a batch has fewer samples than there are processes."""
+        fabric, settings = setup.fabric, workload.settings
+        self.fabric = fabric
+        self.module = setup.module
+        self.workload = workload
+        self.settings = settings
+        self.record = record
+        self._watcher = watcher
+        self.model, self.optimizer = fabric.setup(setup.module, setup.optimizer)
+        self._test_module = setup.test_module
+        if setup.test_module is not setup.module:
+            setup.test_module.to(fabric.device)
+        self._selecting_split, self._selecting_metric = settings.selecting
+        validation = (name for name in _VALIDATION if name in workload.splits and len(workload.splits[name]))
+        self._evaluated_splits = tuple(dict.fromkeys((self._selecting_split, *validation)))
+        self.data = workload.keep("train")
+        for name in self._evaluated_splits:
+            workload.keep(name)
+        self.sampler = self._make_sampler(seed)
+        self.checkpoints = Checkpoints(record.folder / "checkpoints")
+        # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
+        # generators that all of them share.
+        self.random_at_start = random_state(fabric.device)
+        self.progress = Progress()
+        self.total = settings.total_steps(len(self.sampler))
+        # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
+        self.micro = settings.micro or None
+        self._evaluation_interval = settings.evaluated_every(self.total)
+        self._log_interval = settings.logged_every(self.total)
+        self._log = StepLog(record, watcher, setup.module, self.total)
+        # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
+        self._unread_losses: list[Tensor] = []
+        self.weights = [weight for weight in setup.module.parameters() if weight.requires_grad]
+        self._leads = fabric.is_global_zero
+        if fabric.world_size > settings.batch and settings.batch_of == "samples":
+            raise mistakes.batch_too_small(settings.batch, fabric.world_size)
+
+    def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
+        settings = self.settings
+        return Sampler(self.data.lengths, settings.batch, seed, epoch, position, tokens=settings.batch_of == "tokens")
+
+    # Checkpoints
+
+    def resume(self, step: int | None = None) -> bool:
+        """Restores the newest intact checkpoint, or that of `step`, and truncates the record to it. Returns False if
+        there is none; the run then begins at step 0.
+
+        Raises:
+            RunError: there are checkpoints, but all of them are damaged."""
+        checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_whole([step])
+        if checkpoint is None:
+            if self.checkpoints.steps():
+                raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
+            if self._leads:
+                self.record.cut({})
+            return False
+        state = checkpoint.state
+        checkpoint.load_into(self.module)
+        # Only the moments are restored. The optimizer's options are those of this process: it may use other kernels.
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state["optimizer"]["state"]})
+        self.fabric.strategy.precision.load_state_dict(state["precision"])
+        restore_random_state(state["random"], self.fabric.device)
+        self.random_at_start = random_state(self.fabric.device)
+        self.sampler = self._make_sampler(self.sampler.seed, state["epoch"], state["position"])
+        self.micro = state.get("micro", self.micro)
+        self.progress = Progress(
+            checkpoint.step, state["looked"], state["best"], state["best_step"], list(state["history"])
+        )
+        if self._leads:
+            self.checkpoints.forget_after(checkpoint.step)
+            self.record.cut(state["sizes"], checkpoint.step)
+        return True
+
+    def save(self, step_state: Callable[[], Mapping[str, Any]]) -> None:  # Any: torch's states have their own forms
+        """Writes a checkpoint. `step_state` returns the states of the optimizer and of the generators.
+
+        Raises:
+            RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
+        self._check_losses()
+        progress = self.progress
+        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+            raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
+        if not self._leads:
+            return
+        state = {
+            **step_state(),
+            "precision": self.fabric.strategy.precision.state_dict(),
+            "epoch": self.sampler.epoch,
+            "position": self.sampler.position,
+            "micro": self.micro,
+            "looked": progress.evaluated,
+            "best": progress.best,
+            "best_step": progress.best_step,
+            "history": progress.history,
+            "sizes": self.record.sizes(),
+        }
+        self.checkpoints.save(progress.step, self.module, state, progress.best_step)
+
+    def has_checkpoint(self) -> bool:
+        """Whether the current step has one. Only the first process writes checkpoints, and the others return False."""
+        return self._leads and self.progress.step in self.checkpoints.steps()
+
+    def _last_checkpoint(self) -> int | None:
+        return max(self.checkpoints.steps(), default=None)
+
+    # Steps
+
+    def record_step(self, begun: float, loss: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Counts a step that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss, the norm of
+        its gradient if that was clipped, and its learning rate.
+
+        Raises:
+            RunError: a loss is NaN or infinite."""
+        self.progress.step += 1
+        step = self.progress.step
+        self._unread_losses.append(loss)
+        is_logged = step % self._log_interval == 0 or step == self.total
+        if is_logged or self.fabric.device.type == "cpu":
+            self._check_losses()
+        self._log.count(begun)
+        if is_logged:
+            if self._leads:
+                self._log.write(step, loss, norm, rate)
+            self._log.restart_clock()
+        elif self._watcher.due():
+            self._check_losses()
+            self._log.show(step, loss)
+
+    def _check_losses(self) -> None:
+        """Reads the losses of the latest steps.
+
+        Raises:
+            RunError: one of them is NaN or infinite."""
+        if not self._unread_losses:
+            return
+        finite = torch.isfinite(torch.stack(self._unread_losses)).tolist()
+        first_step = self.progress.step - len(finite) + 1
+        self._unread_losses.clear()
+        if not all(finite):
+            raise mistakes.not_finite("loss", first_step + finite.index(False), self._last_checkpoint())
+
+    # Evaluation
+
+    def is_evaluation_due(self) -> bool:
+        """Whether the current step is to be evaluated and has not been."""
+        step = self.progress.step
+        return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
+
+    def evaluate(self, stop: Stop) -> None:
+        """Evaluates the validation splits, and notes the best step; the latest of equal values is the best.
+
+        Raises:
+            Interrupted: the run is asked to stop; nothing is recorded."""
+        progress, scores, seconds = self.progress, [], []
+        if not self._leads:
+            progress.evaluated = progress.step
+            return
+        for split in self._evaluated_splits:
+            begun = time.perf_counter()
+            scores.append(self.score(split, stop))
+            seconds.append(time.perf_counter() - begun)
+        step = progress.evaluated = progress.step
+        for score, split_seconds in zip(scores, seconds, strict=True):
+            values = {"loss": score.loss, **score.metrics}
+            line = {"step": step, "split": score.split, **values}
+            self.record.append("metrics.jsonl", line)
+            self.record.append("timings.jsonl", {"step": step, "split": score.split, "seconds": split_seconds})
+            self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
+            progress.history.append(line)
+        metric = self._selecting_metric
+        value = progress.history[-len(scores)][metric]
+        is_nan = value != value
+        if not is_nan and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
+            progress.best, progress.best_step = value, step
+        self._watcher.scored(step, scores[0])
+
+    def score(self, split: str, stop: Stop) -> Score:
+        """Evaluates a split.
+
+        Raises:
+            Interrupted: the run is asked to stop."""
+        workload = self.workload
+        return evaluate(
+            self.test_module(), workload.load(split), workload.splits[split], split, workload.task,
+            stopping=lambda: stop.asked,
+        )  # fmt: skip
+
+    def test_module(self) -> Architecture:
+        """Returns the module that is evaluated, with the weights of the module that is trained."""
+        if self._test_module is not self.module:
+            self._test_module.load_state_dict(self.module.state_dict())
+        return self._test_module
+
+    def restore_best(self) -> int | None:
+        """Loads the selected weights into the module. Returns their step, or None if no step could be selected.
+
+        Raises:
+            RunError: every checkpoint that was evaluated is damaged."""
+        steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
+        if not steps:
+            return None
+        checkpoint = self.checkpoints.first_whole(steps)
+        if checkpoint is None:
+            raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
+        checkpoint.load_into(self.module)
+        return checkpoint.step
