@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from archlang.plan.from_file import plan_recipe
 from archlang.compile import build, compile_graph
+from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
