@@ -9,7 +9,7 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
-from archlang.elaborate.application import plain
+from archlang.elaborate.static_arguments import plain
 from archlang.names.mistakes import static_given_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread

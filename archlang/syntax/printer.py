@@ -17,6 +17,7 @@ from archlang.syntax.tree import (
     Commented,
     ConditionalType,
     Cost,
+    Cut,
     Definition,
     Emit,
     Expression,
@@ -95,6 +96,7 @@ def unparse(node: Node) -> str:
             | Cost()
             | Maps()
             | Record()
+            | Cut()
         ):
             return part_text(node)
         case MapName(name=name, input=source):
@@ -208,8 +210,9 @@ def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
     """The clauses behind `where` in their order, each on one line and on as many as it needs."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
-    for caveat in item.caveats:
-        yield part_text(caveat), wrapped_part(caveat, STEP, 2 * STEP, 0)
+    alone: tuple[Part, ...] = (*item.caveats, *item.cuts)
+    for clause in alone:
+        yield part_text(clause), wrapped_part(clause, STEP, 2 * STEP, 0)
     for word in ["pure"] * item.pure + ["causal"] * item.causal:
         yield word, word
     yield from _clause("sizes", item.sizes)

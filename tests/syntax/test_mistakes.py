@@ -52,8 +52,8 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
         (
             'extern block b(x: s) -> s pyhton "m:C"',
-            "expected `costs`, `depends`, `maps`, `pure`, `python`, `random`, `reads`, `records`, `sizes`, `stops` "
-            "or `where`",
+            "expected `costs`, `cuts`, `depends`, `maps`, `pure`, `python`, `random`, `reads`, `records`, `sizes`, "
+            "`stops` or `where`",
             "did you mean `python`?",
         ),
         ("block b(h: s) -> s { in = h }", "`in` is a word of the language", "choose another name"),

@@ -10,6 +10,7 @@ from archlang.syntax.builders.parts import Clause, Group, Parts, clause_nodes, n
 from archlang.syntax.tree import (
     Caveat,
     Cost,
+    Cut,
     Definition,
     Extern,
     InputParameter,
@@ -105,6 +106,7 @@ class Items(Section):
             costs=clause_nodes(clauses, "costs", Cost),
             maps=clause_nodes(clauses, "maps", Maps),
             records=clause_nodes(clauses, "records", Record),
+            cuts=clause_nodes(clauses, "cuts", Cut),
             gives=clause_nodes(clauses, "gives", StaticArgument),
             causal="causal" in words,
             includes=clause_nodes(clauses, "with", Name),
