@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from archlang.record.schemas import DepthRecord, JointRecord, SplitResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
@@ -70,37 +70,42 @@ class Score:
         every = {**self._tallies, **tallies}
         return replace(self, metrics=metrics, groups=groups, written=written, _tallies=every)
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
-        """All of it as JSON."""
-        return {
-            "items": self.items,
-            **({"written": self.written} if self.written else {}),
-            "loss": self.loss,
-            "metrics": dict(self.metrics),
-            "groups": {name: dict(values) for name, values in self.groups.items()},
-            **self._depth(),
-            "joint": list(self._joint()),
-        }
+    def result(self) -> SplitResult:
+        """Returns the score as `results.json` has it."""
+        return SplitResult(
+            items=self.items,
+            written=self.written,
+            loss=self.loss,
+            metrics=dict(self.metrics),
+            groups={
+                name: {value: dict(metrics) for value, metrics in values.items()}
+                for name, values in self.groups.items()
+            },
+            depth=self._depth(),
+            joint=tuple(self._joint()),
+        )
 
-    def _depth(self) -> dict[str, Any]:  # Any: JSON
-        """The mean steps of halting loops, over all items and by each group."""
-        if self.depths is None or not self.items:
-            return {}
+    def _depth(self) -> DepthRecord | None:
+        """Returns the mean steps of halting loops; None without such loops."""
         depths = self.depths
+        if depths is None or not self.items:
+            return None
         groups = {
             name: {int(value): float(depths[values == value].mean()) for value in np.unique(values)}
             for name, values in self._members.items()
         }
-        return {"depth": {"mean": float(depths.mean()), "groups": groups}}
+        return DepthRecord(mean=float(depths.mean()), groups=groups)
 
-    def _joint(self) -> Iterator[dict[str, Any]]:  # Any: JSON
-        """Each metric of the items that are in two or more groups at once, where these are few enough to be kept."""
+    def _joint(self) -> Iterator[JointRecord]:
+        """Yields the metrics of the samples that are in two or more groups at once, unless the combinations are too
+        many to store."""
         for size in range(2, len(self._members) + 1):
             for names in combinations(self._members, size):
                 met = np.unique(np.stack([self._members[name] for name in names], axis=1), axis=0)
                 for values in met.tolist() if len(met) <= _MOST_JOINT else ():
                     groups = dict(zip(names, values, strict=True))
-                    yield {"of": groups, "metrics": {metric: self.among(metric, groups) for metric in self._tallies}}
+                    metrics = {metric: self.among(metric, groups) for metric in self._tallies}
+                    yield JointRecord(of=groups, metrics=metrics)
 
 
 def forward(module: Callable[..., Tensor], batch: Batch) -> Tensor:
