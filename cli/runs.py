@@ -78,7 +78,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in score["metrics"].items() if value is not None)
         console.out.print(f"{split}: {score['items']} items, loss {score['loss']:.4f}, {metrics}", markup=False)
     for other in map(Alternative.read, (one.results or {}).get("selection", [])):
-        if other.costs:
+        if other.is_worse:
             console.out.print(cost_of_loss(other), markup=False)
 
 

@@ -199,6 +199,6 @@ def _report(outcome: Outcome) -> None:
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     for other in outcome.alternatives:
-        if other.costs:
+        if other.is_worse:
             console.out.print(cost_of_loss(other), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archlang.plan.from_file import plan_recipe
 from archlang.backend.runtime.loops import Halting
+from archlang.plan.from_file import plan_recipe
 from archlang.runs import training
 from archlang.train.step.eager import EagerStep
 

@@ -23,8 +23,8 @@ from archlang.runs.evaluation import OpenedRun
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task
 from archlang.train.data import Batch, Data
-from archlang.train.generators import always_the_same
-from archlang.train.score import ends, forward, predict
+from archlang.train.generators import fixed_randomness
+from archlang.train.predictions import forward, predict, span_logits
 
 # So many items are looked at to see by which marks every one begins and ends.
 _LOOKED_AT = 100
@@ -182,7 +182,7 @@ def inspect(run: OpenedRun, batch: Batch, title: str) -> Inspection:
         for value, name in zip(inputs, names, strict=True)
         if value.type.lengths
     ]
-    with torch.no_grad(), always_the_same(run.device), recording(module) as found:
+    with torch.no_grad(), fixed_randomness(run.device), recording(module) as found:
         logits = forward(module, batch)
     depth = module.mean_depth
     return Inspection(
@@ -218,7 +218,7 @@ def _answers(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, tupl
     """What was asked for, one by one. The target -1 is not known."""
     chosen, targets = predict(logits, batch)[0], batch.targets[0]
     if batch.form is Form.SPANS:
-        where = ends(logits, batch).softmax(1)[0]
+        where = span_logits(logits, batch).softmax(1)[0]
         pairs = [(int(one), int(other)) for one, other in zip(chosen, targets, strict=True)]
         return [
             Answer(name, str(place), float(where[place, i]), _known(target, str(target)))

@@ -160,7 +160,7 @@ class RunReport:
     def costs(self) -> list[str]:
         """What stopping at the lowest loss would have cost, as sentences."""
         found = map(Alternative.read, self.results.get("selection", []))
-        return [cost_of_loss(other) for other in found if other.costs]
+        return [cost_of_loss(other) for other in found if other.is_worse]
 
     # Formats
 
