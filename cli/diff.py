@@ -10,31 +10,32 @@ import typer
 
 def diff(
     before: Annotated[Path, typer.Argument(help="A program.", show_default=False)],
-    after: Annotated[Path, typer.Argument(help="Another.", show_default=False)],
-    recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the second file.")] = None,
+    after: Annotated[Path, typer.Argument(help="The program to compare it with.", show_default=False)],
+    recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the second program.")] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of the second, as in `model.d=128`.")
+        list[str] | None, typer.Option("--set", help="A static of the second program, such as `model.d=128`.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A picture of both: .html, .svg, .png, .dot or .mmd.")
     ] = None,
 ) -> None:
-    """Say what changed from one architecture to another; with `-o`, in a picture of both.
+    """Print what changed between two architectures. With `--out`, also draw both side by side.
 
-    The first file's first recipe is compared. `--recipe` and `--set` are for the second file.
+    The first recipe of the first program is compared. `--recipe` and `--set` apply to the second program.
 
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.pages.pictures.architecture import read
-    from archlang.pages.pictures.changes import differences
+    from archlang.compile import named_graph
+    from archlang.pages.pictures.changes import describe_changes
 
-    one, other = read(before, None, None, {}), read(after, None, recipe, parse_sets(sets))
-    found = differences(one.graph, other.graph) or ("nothing changed",)
-    print("\n".join(found))
+    old, new = named_graph(before, None, None, {}), named_graph(after, None, recipe, parse_sets(sets))
+    changes = describe_changes(old, new) or ("nothing changed",)
+    print("\n".join(changes))
     if out is not None:
         from archlang.pages.pictures.formats import write_picture
+        from archlang.pages.pictures.picture import draw
         from archlang.pages.pictures.side_by_side import side_by_side
 
-        write_picture(side_by_side(one.picture(), other.picture(), found), out)
+        write_picture(side_by_side(draw(old), draw(new), changes), out)
         print(out)

@@ -55,7 +55,7 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
     on a terminal."""
     from archlang.data.required_files import absent
     from archlang.tasks.kit.make_task import make_task
-    from archlang.tasks.kit.published_files import Reading
+    from archlang.tasks.kit.published_files import ReadsPublishedFiles
 
     reads: dict[tuple[str, str], None] = {}
     known: set[str] = set()
@@ -66,7 +66,7 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
             continue
         known.add(key)
         task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
-        if isinstance(task, Reading):
+        if isinstance(task, ReadsPublishedFiles):
             reads.update(dict.fromkeys(task.reads()))
     missing = absent(reads)
     if not missing:

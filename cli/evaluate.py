@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ def evaluate(
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test
     """
-    from archlang.record.run_folder import json_text
+    from archlang.record.schemas import json_value
     from archlang.runs import evaluation
     from archlang.runs.progress import result_table
     from archlang.train.decoding import DEFAULT_ANSWERS
@@ -41,8 +42,8 @@ def evaluate(
             console=None if as_json else console.out,
         )  # fmt: skip
     if as_json:
-        splits = {score.split: score.described() for score in outcome.scores}
-        print(json_text({"step": outcome.step, "splits": splits}), end="")
+        splits = {score.split: json_value(score.result()) for score in outcome.scores}
+        print(json.dumps({"step": outcome.step, "splits": splits}, indent=2, ensure_ascii=False))
         return
     console.out.print(f"the weights of step {outcome.step}", markup=False)
     console.out.print(

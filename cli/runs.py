@@ -12,7 +12,7 @@ import typer
 from archlang.cli import console
 
 if TYPE_CHECKING:
-    from archlang.record.archive import Known
+    from archlang.record.archive import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -31,11 +31,11 @@ def list_(
     """
     from rich.table import Table
 
-    from archlang.record.archive import runs_below
+    from archlang.record.archive import find_runs
 
-    found = list(runs_below(folder))
+    found = list(find_runs(folder))
     if as_json:
-        print(json.dumps([one.described() for one in found], indent=2, ensure_ascii=False))
+        print(json.dumps([one.json_value() for one in found], indent=2, ensure_ascii=False))
         return
     if not found:
         console.out.print(f"there are no runs in {folder}", markup=False)
@@ -59,13 +59,12 @@ def show(run: Run, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from archlang.record.archive import known
+    from archlang.record.archive import summarize
     from archlang.runs.progress import cost_of_loss
-    from archlang.train.selection import Alternative
 
-    one = known(run)
+    one = summarize(run)
     if as_json:
-        print(json.dumps({**one.described(), "settings": one.settings}, indent=2, ensure_ascii=False))
+        print(json.dumps({**one.json_value(), "settings": one.settings}, indent=2, ensure_ascii=False))
         return
     console.out.print(
         f"{one.model} on {one.task}, seed {one.seed}: {one.state} at step {one.step}, {_size(one.size)}", markup=False
@@ -74,12 +73,15 @@ def show(run: Run, as_json: AsJson = False) -> None:
     for name, value in one.settings.items():
         settings.add_row(name, value)
     console.out.print(settings)
-    for split, score in (one.results or {}).get("splits", {}).items():
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in score["metrics"].items() if value is not None)
-        console.out.print(f"{split}: {score['items']} items, loss {score['loss']:.4f}, {metrics}", markup=False)
-    for other in map(Alternative.read, (one.results or {}).get("selection", [])):
-        if other.is_worse:
-            console.out.print(cost_of_loss(other), markup=False)
+    if one.results is None:
+        return
+    for split, result in one.results.splits.items():
+        measured = {"loss": result.loss, **result.metrics}
+        metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
+        console.out.print(f"{split}: {result.items} items, {metrics}", markup=False)
+    for alternative in one.results.selection:
+        if alternative.is_worse:
+            console.out.print(cost_of_loss(alternative), markup=False)
 
 
 @app.command()
@@ -90,15 +92,16 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from archlang.record.archive import differences, known
+    from archlang.record.archive import differences, summarize
 
-    found = [known(run) for run in runs]
+    found = [summarize(run) for run in runs]
     differing = differences(found)
     measured = {
-        f"{split}.{metric}": tuple(_value(one, split, metric) for one in found)
+        f"{split}.{metric}": tuple(None if run.results is None else run.results.value(split, metric) for run in found)
         for one in found
-        for split, score in (one.results or {}).get("splits", {}).items()
-        for metric in score["metrics"]
+        if one.results is not None
+        for split, result in one.results.splits.items()
+        for metric in result.metrics
     }
     if as_json:
         print(json.dumps({"runs": [str(run) for run in runs], "settings": differing, "metrics": measured}, indent=2))
@@ -118,9 +121,9 @@ def rm(runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.archive import known
+    from archlang.record.archive import summarize
 
-    for one in [known(run) for run in runs]:
+    for one in [summarize(run) for run in runs]:
         if one.state == "running":
             console.fail(f"a process is training in {one.folder}", "stop it first")
         if not yes and not typer.confirm(f"remove {one.folder} ({one.model}, step {one.step}, {_size(one.size)})?"):
@@ -132,17 +135,12 @@ def rm(runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not
         console.out.print(f"removed {one.folder}", markup=False)
 
 
-def _value(one: Known, split: str, metric: str) -> float | None:
-    value = (one.results or {}).get("splits", {}).get(split, {}).get("metrics", {}).get(metric)
-    return None if value is None else float(value)
-
-
-def _measured(one: Known) -> str:
+def _measured(one: RunSummary) -> str:
     """The first metric of each split."""
     found = []
-    for split, score in (one.results or {}).get("splits", {}).items():
-        metric, value = next(iter(score["metrics"].items()), (None, None))
-        if metric is not None and value is not None:
+    for split, result in one.results.splits.items() if one.results is not None else ():
+        value = next(iter(result.metrics.values()), None)
+        if value is not None:
             found.append(f"{split} {value:.3f}")
     return ", ".join(found)
 

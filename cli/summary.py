@@ -10,56 +10,62 @@ import typer
 
 from archlang.cli import console
 
-_BYTES = 4  # of a number
+_FLOAT_BYTES = 4
+_DEFAULT_LENGTH = 64  # positions
 
 
 def summary(
     file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
-    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples of a batch.")] = 1,
-    length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions of a sample.")] = None,
+    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
+    length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
     depth: Annotated[
         list[int] | None,
-        typer.Option("--depth", min=0, help="Steps of loops with shared weights, up to their limits."),
+        typer.Option("--depth", min=0, help="Steps of loops with shared weights, at most their limits."),
     ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
-    sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Count an architecture's parameters, the FLOPs of a batch, and the activations that its blocks give.
+    """Count the parameters of an architecture, and the FLOPs and activations of a batch.
 
-    Loops run to their limits, or as many steps as `--depth` says. FLOPs are those of matrix products, two for each
-    multiplication. Activations are an estimate from below: the float32 values that blocks and arithmetic give. With
-    what blocks keep for themselves, training keeps 1.5 to 3.5 times as much.
+    Loops run to their limits, or `--depth` steps if that is less. FLOPs are those of matrix products, two for each
+    multiplication. Activations are a lower bound: the float32 results of blocks and arithmetic. Training keeps 1.5 to
+    3.5 times as much, because blocks keep intermediate values for backward.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.cli.settings import parse_sets
+    from archlang.compile import named_graph
     from archlang.graph.summary import summarize
-    from archlang.pages.pictures.architecture import read
 
-    graph = read(file, model, recipe, parse_sets(sets)).graph
+    graph = named_graph(file, model, recipe, parse_sets(sets))
     depths: list[int | None] = [*depth] if depth else [None]
-    asked = [(one, steps) for one in length or [64] for steps in depths]
-    found = [(steps, summarize(graph, one, steps)) for one, steps in asked]
+    summaries = [
+        (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
+    ]
     if as_json:
-        told = [
+        facts = [
             {
-                "model": one.model, "length": one.length, "depth": steps, "batch": batch, "unique": one.unique,
-                "executed": one.executed, "flops": one.flops * batch, "activation_bytes": _BYTES * one.values * batch,
-                "unknown": one.unknown, "uncounted": one.uncounted,
+                "model": costs.model, "length": costs.length, "depth": steps, "batch": batch, "unique": costs.unique,
+                "executed": costs.executed, "flops": costs.flops * batch,
+                "activation_bytes": _FLOAT_BYTES * costs.values * batch,
+                "unknown": costs.unknown, "uncounted": costs.uncounted,
             }
-            for steps, one in found
+            for steps, costs in summaries
         ]  # fmt: skip
-        print(json.dumps(told, indent=2))
+        print(json.dumps(facts, indent=2))
         return
-    first = found[0][1]
+    first = summaries[0][1]
     print(f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}")
-    for steps, one in found:
-        deep = "" if steps is None else f", depth {steps}"
-        size = _BYTES * one.values * batch / 1e6
-        print(f"length {one.length}{deep}, batch {batch}: {one.flops * batch:,} FLOPs, {size:,.1f} MB of activations")
+    for steps, costs in summaries:
+        at_depth = "" if steps is None else f", depth {steps}"
+        megabytes = _FLOAT_BYTES * costs.values * batch / 1e6
+        print(
+            f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
+            f"{megabytes:,.1f} MB of activations"
+        )
     if first.unknown:
-        console.say(f"the parameters of {', '.join(first.unknown)} are not known", "they are counted as none")
+        console.say(f"the parameters of {', '.join(first.unknown)} are unknown", "the sums above do not include them")
     if first.uncounted:
-        console.say(f"the FLOPs of {', '.join(first.uncounted)} are not known", "they are counted as none")
+        console.say(f"the FLOPs of {', '.join(first.uncounted)} are unknown", "the sums above do not include them")

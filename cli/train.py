@@ -98,7 +98,7 @@ def train(
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             console.fail("a run is gone on with as it is", "give `--resume` and `--device` alone", code=2)
-        from archlang.record.run_folder import read_plan
+        from archlang.record.reading import read_plan
 
         plan, precision = read_plan(resume)
         folder = resume
@@ -184,9 +184,12 @@ def warnings_said() -> Iterator[None]:
 
 
 def _described(outcome: Outcome) -> dict[str, object]:
+    from archlang.record.reading import read_record
+    from archlang.record.schemas import RESULTS, Results, json_value
+
     facts: dict[str, object] = {"folder": str(outcome.folder), "step": outcome.step, "stopped": outcome.stopped}
     if not outcome.stopped:
-        facts |= json.loads((outcome.folder / "results.json").read_text(encoding="utf-8"))
+        facts |= json_value(read_record(outcome.folder, RESULTS, Results))
     return facts
 
 
@@ -198,7 +201,7 @@ def _report(outcome: Outcome) -> None:
     )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
-    for other in outcome.alternatives:
-        if other.is_worse:
-            console.out.print(cost_of_loss(other), markup=False)
+    for alternative in outcome.alternatives:
+        if alternative.is_worse:
+            console.out.print(cost_of_loss(alternative), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

@@ -9,34 +9,33 @@ import typer
 
 from archlang.cli import console
 
-KINDS = (".html", ".svg", ".png", ".dot", ".mmd")
-
 
 def viz(
     file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to: .html, .svg, .png, .dot or .mmd.", show_default=False)
+        Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
     ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
-    sets: Annotated[list[str] | None, typer.Option("--set", help="A static, as in `model.d=128`.")] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
 ) -> None:
-    """Draw an architecture as it is written: blocks open, loops are one box, shared weights carry one badge.
+    """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
 
-    Without `--out` it is printed as a tree.
+    Without `--out`, print a tree.
 
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.pages.pictures.architecture import read
-    from archlang.pages.pictures.formats import write_picture
+    from archlang.compile import named_graph
+    from archlang.pages.pictures.formats import FORMATS, write_picture
+    from archlang.pages.pictures.picture import draw
     from archlang.pages.pictures.text_tree import print_tree
 
-    if out is not None and out.suffix not in KINDS:
-        console.fail(f"`{out}` does not say what kind of picture it is", f"end it in one of {', '.join(KINDS)}", code=2)
-    drawn = read(file, model, recipe, parse_sets(sets)).picture()
+    if out is not None and out.suffix not in FORMATS:
+        console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
+    picture = draw(named_graph(file, model, recipe, parse_sets(sets)))
     if out is None:
-        print(print_tree(drawn), end="")
+        print(print_tree(picture), end="")
         return
-    write_picture(drawn, out)
+    write_picture(picture, out)
     print(out)

@@ -12,11 +12,10 @@ import pytest
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
-from archlang.elaborate.calls import _DEEPEST as DEEPEST_CALL
+from archlang.elaborate.binding import LARGEST_SIZE
+from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
-from archlang.elaborate.regions import LARGEST as MOST_OPERATIONS
-from archlang.elaborate.regions import MOST_LOOP_STEPS
-from archlang.elaborate.signature import LARGEST_SIZE
+from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.names.resolve import MOST_USES
 from archlang.plan import check as check_module
 from archlang.plan import grid as points

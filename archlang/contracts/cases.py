@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 
 from archlang.diagnostics import Diagnostic
-from archlang.elaborate.application import Applied
-from archlang.elaborate.frame import Builder, Flow
-from archlang.elaborate.signature import Binding, parameter_kind
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.bound_call import BoundCall
+from archlang.elaborate.model_size import ModelSize
+from archlang.elaborate.region_builder import Flow, RegionBuilder
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
@@ -197,8 +199,9 @@ class _Search:
                 continue
             for axis in (Axis.LENGTH, Axis.FEATURE):
                 for name in binding.sizes_by_axis(parameter, axis):
-                    size = Dim.of(name) if axis is Axis.LENGTH else Dim.of(features[name])
-                    binding.sizes.setdefault(name, Bound(size, span))
+                    if name not in binding.sizes:
+                        size = Dim.of(name) if axis is Axis.LENGTH else Dim.of(features[name])
+                        binding.bind_size(name, Bound(size, span), axis)
             if parameter.variadic and parameter.type.name == "data":
                 family, dims = binding.family
                 kinds |= {f"{parameter.name}{i}": Type(family, (*dims, Dim.of(_WIDTHS[i]))) for i in range(2)}
@@ -212,8 +215,9 @@ class _Search:
         binding.finish()
         if problems:
             return None
-        flows = [Flow(Builder(), name, kinds[name], span) for name in arguments]
-        result, instance = Applied(problems.append, binding, flows).result(BLOCK, item.python_span)
+        builder = RegionBuilder(ModelSize())
+        flows = [Flow(builder, name, kinds[name], span) for name in arguments]
+        result, instance = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
         if problems or result is None or instance is None:
             return None
         order = {name: index for index, name in enumerate(kinds)}

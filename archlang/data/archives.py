@@ -38,7 +38,7 @@ def contents(place: Path) -> Iterator[tuple[str, bytes]]:
     Raises:
         DataError: it cannot be unpacked, or names a file outside of itself."""
     for name, stream in _files(place):
-        with _telling(place):
+        with _unpacking(place):
             content = stream.read()
         yield name, content
 
@@ -98,7 +98,7 @@ def _unpack(place: Path, holds: Sequence[Held], unpacked: Path) -> None:
 
 
 def _read(place: Path, stream: BinaryIO) -> bytes:
-    with _telling(place):
+    with _unpacking(place):
         return stream.read(_CHUNK)
 
 
@@ -124,11 +124,11 @@ def _manifest(unpacked: Path) -> Mapping[str, str]:
 
 def _files(place: Path) -> Iterator[tuple[str, BinaryIO]]:
     """The plain files of an archive, each with a stream that must be read before the next one is asked for."""
-    with _telling(place):
+    with _unpacking(place):
         archive = tarfile.open(place, mode="r|*")  # noqa: SIM115 - closed below, outside of what tells of its mistakes
     with archive:
         while True:
-            with _telling(place):
+            with _unpacking(place):
                 entry = archive.next()
             if entry is None:
                 return
@@ -136,7 +136,7 @@ def _files(place: Path) -> Iterator[tuple[str, BinaryIO]]:
                 raise mistakes.unsafe_name(place, entry.name)
             # Links, devices and folders are nothing to read.
             if entry.isreg():
-                with _telling(place):
+                with _unpacking(place):
                     stream = archive.extractfile(entry)
                 assert isinstance(stream, io.BufferedReader), "a plain file has content"
                 yield entry.name, stream
@@ -149,8 +149,9 @@ def safe(name: str) -> bool:
 
 
 @contextmanager
-def _telling(place: Path) -> Iterator[None]:
+def _unpacking(path: Path) -> Iterator[None]:
+    """Raises a DataError that names the archive if it cannot be unpacked."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise mistakes.not_unpacked(place, error) from error
+        raise mistakes.not_unpacked(path, error) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from archlang.data import mistakes
+from archlang.files.os_errors import os_errors_as
 
 _OPENERS: Mapping[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open}
 ENDINGS = ("", *_OPENERS)
@@ -31,7 +32,7 @@ class Stored:
 
         Raises:
             DataError: it cannot be opened."""
-        with telling(self.place):
+        with reading(self.place):
             return cast(BinaryIO, _OPENERS[self.ending](self.place)) if self.ending else self.place.open("rb")
 
     def size(self) -> int:
@@ -39,7 +40,7 @@ class Stored:
 
         Raises:
             DataError: it cannot be read or unpacked."""
-        with telling(self.place):
+        with reading(self.place):
             if not self.ending:
                 return self.place.stat().st_size
             with self.open() as stream:
@@ -47,11 +48,10 @@ class Stored:
 
 
 @contextmanager
-def telling(place: Path) -> Iterator[None]:
-    """Says which file it is that cannot be read or unpacked."""
-    try:
-        yield
-    except _BROKEN as error:
-        raise mistakes.not_unpacked(place, error) from error
-    except OSError as error:
-        raise mistakes.unreadable(place, error.strerror or error) from error
+def reading(path: Path) -> Iterator[None]:
+    """Raises a DataError that names the file if it cannot be read or decompressed."""
+    with os_errors_as(mistakes.unreadable, path):
+        try:
+            yield
+        except _BROKEN as error:
+            raise mistakes.not_unpacked(path, error) from error

@@ -9,7 +9,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from archlang.data.compression import Stored, telling
+from archlang.data.compression import Stored, reading
 from archlang.data.digests import Digest, Rule, take
 from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
@@ -23,14 +23,14 @@ def digest_of(stored: Stored, rule: Rule = Rule.SHA256, *, anew: bool = False) -
 
     Raises:
         DataError: it cannot be read or unpacked."""
-    with telling(stored.place):
+    with reading(stored.place):
         state = _state(stored.place)
     large = state[0] >= _SMALL
     known = _remembered(stored, rule, state) if large and not anew else None
     if known is not None:
         return known
     size = stored.size() if rule is Rule.GITBLOB else 0
-    with stored.open() as stream, telling(stored.place):
+    with stored.open() as stream, reading(stored.place):
         found = take(rule, stream, size)
     if large:
         _remember(stored, rule, state, found)

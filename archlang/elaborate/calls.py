@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from archlang.elaborate import mistakes
-from archlang.elaborate.application import Applied
-from archlang.elaborate.frame import Builder, Flow, Frame, Place
-from archlang.elaborate.regions import Regions
+from archlang.elaborate.bound_call import BoundCall
+from archlang.elaborate.context import Context
+from archlang.elaborate.frame import Frame, InstancePaths
+from archlang.elaborate.region_builder import Flow
 from archlang.graph import operations
-from archlang.graph.graph import Instance, Region
+from archlang.graph.graph import Instance
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
@@ -27,45 +28,53 @@ from archlang.syntax.tree import (
     StaticArgument,
 )
 
-_DEEPEST = 40
+DEEPEST_CALL = 40
+"""The most calls of composed blocks inside one another."""
 
 
-class Calls(Regions):
-    """Applies blocks and instances to values."""
+class Calls:
+    """Applies blocks and instances to values. `elaborate_body` elaborates the body of a composed block in a frame."""
 
-    def _callee(self, callee: Name, frame: Frame) -> BlockValue | InstanceValue | None:
-        """What is applied: a block, a static that is a block, or an instance named by `let`."""
+    def __init__(self, context: Context, elaborate_body: Callable[[Declaration, Frame], Flow | None]) -> None:
+        self._context = context
+        self._report = context.report
+        self._elaborate_body = elaborate_body
+
+    def target(self, callee: Name, frame: Frame) -> BlockValue | InstanceValue | None:
+        """Returns what a callee names: a block, a static that is a block, or an instance bound by `let`. Reports any
+        other name, and returns None for it."""
         known, value = frame.find(callee.text)
         if isinstance(value, InstanceValue):
             return value
         if known:
             if value is not None:
-                self.report(name_mistakes.not_a_block(callee.span, callee.text, f"a value of type `{value.type}`"))
+                self._report(name_mistakes.not_a_block(callee.span, callee.text, f"a value of type `{value.type}`"))
             return None
         static = frame.binding.lookup(callee.text) if len(callee.parts) == 1 else None
         if isinstance(static, Bound):
             if isinstance(static.value, BlockValue | InstanceValue):
                 return static.value
             if static.value is not None and not isinstance(static.value, Unknown):
-                self.report(name_mistakes.not_a_block(callee.span, callee.text, describe(static.value)))
+                self._report(name_mistakes.not_a_block(callee.span, callee.text, describe(static.value)))
             return None
-        declaration = self._module(frame).find(callee.text)
+        declaration = frame.file.find(callee.text)
         if declaration is None:
-            possible = self._module(frame).names() | set(frame.visible())
-            self.report(name_mistakes.unknown_block(callee.span, callee.text, possible))
+            possible = frame.file.names() | set(frame.visible())
+            self._report(name_mistakes.unknown_block(callee.span, callee.text, possible))
             return None
         return BlockValue(declaration)
 
-    def _settled(
+    def settled(
         self, target: BlockValue | InstanceValue, statics: Sequence[StaticArgument], callee: Name, frame: Frame
     ) -> BlockValue:
+        """Returns the block of a target with the statics of the call settled."""
         if isinstance(target, InstanceValue):
             if statics:
-                self.report(mistakes.instance_configured(callee.span, target.name, target.span))
+                self._report(mistakes.instance_configured(callee.span, target.name, target.span))
             return target.block
-        return self._configure(target, statics, self._evaluator(frame))
+        return self._context.configure(target, statics, self._context.evaluator(frame))
 
-    def _apply(
+    def apply(
         self,
         callee: Name,
         statics: Sequence[StaticArgument],
@@ -73,66 +82,62 @@ class Calls(Regions):
         span: Span,
         frame: Frame,
     ) -> Flow | None:
-        target = self._callee(callee, frame)
+        """Applies what `callee` names to values with their places. Returns the result, None after a mistake."""
+        target = self.target(callee, frame)
         if target is None:
             return None
         shared = target if isinstance(target, InstanceValue) else None
-        block = self._settled(target, statics, callee, frame)
-        path = shared.path if shared else frame.place.path(callee.parts[-1])
+        block = self.settled(target, statics, callee, frame)
+        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
         if len(arguments) != len(values):
             return None
-        call = self._bind(block, arguments, span)
+        call = self.bind(block, arguments, span)
         if call is None:
             return None
         if isinstance(block.declaration.item, Extern):
             if gives_probabilities(block.declaration.item):
-                self.report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
                 return None
             kind, instance = call.result(path, span)
-            if kind is None or instance is None or not self._register(instance, shared):
+            if kind is None or instance is None or not self.register(instance, shared):
                 return None
-            return self._node(frame.builder, operations.Call(path), call.arguments, [kind], span)[0]
-        return self._inside(block.declaration, call, path, span, frame)
+            return frame.builder.add_node(operations.Call(path), call.arguments, [kind], span)[0]
+        return self._apply_composed(block.declaration, call, path, span, frame)
 
-    def _inside(self, declaration: Declaration, call: Applied, path: str, span: Span, frame: Frame) -> Flow | None:
-        """Applies a composed block: its body becomes a region of its own."""
-        if len(self._calls) >= _DEEPEST:
-            self.report(name_mistakes.too_deep(span, _DEEPEST))
+    def _apply_composed(
+        self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
+    ) -> Flow | None:
+        """Applies a composed block: its body becomes a region."""
+        if len(self._context.calls) >= DEEPEST_CALL:
+            self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
-        builder = Builder()
-        inner = Frame(call.binding, builder, Place(f"{path}."))
+        builder = self._context.new_region()
+        inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):
-            self._declare(inner, parameter.name, parameter.span)
-            inner.names[parameter.name] = self._input(builder, value.type, parameter.name, parameter.span)
-        self._calls.append(span)
+            self._context.declare(inner, parameter.name, parameter.span)
+            inner.names[parameter.name] = builder.add_input(value.type, parameter.name, parameter.span)
+        self._context.calls.append(span)
         try:
-            result = self._body_of(declaration, inner)
+            result = self._elaborate_body(declaration, inner)
         finally:
-            self._calls.pop()
+            self._context.calls.pop()
         if result is None:
             return None
-        region = Region(tuple(builder.inputs), tuple(builder.nodes), (result.id,))
-        return self._node(
-            frame.builder,
-            operations.Apply(declaration.name, path),
-            call.arguments,
-            [result.type],
-            span,
-            [region],
-        )[0]
+        operation = operations.Apply(declaration.name, path)
+        return frame.builder.add_node(operation, call.arguments, [result.type], span, [builder.finish([result.id])])[0]
 
-    def _bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> Applied | None:
-        """Binds arguments to the inputs of a block; None after a mistake."""
+    def bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> BoundCall | None:
+        """Binds arguments with their places to the inputs of a block. Returns None after a mistake."""
         declaration = block.declaration
         item = declaration.item
         inputs = item.signature.inputs
-        binding = self._binding(declaration, dict(block.settled), span, {}, False)
+        binding = self._context.binding(declaration, dict(block.settled), span, {})
         required = sum(1 for parameter in inputs if parameter.default is None)
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            self.report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
+            self._report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
             return None
         paired: list[tuple[Flow, Span]] = list(arguments)
         places = {parameter.name: place for place, parameter in reversed(list(enumerate(inputs)))}
@@ -148,16 +153,17 @@ class Calls(Regions):
         if not fine:
             return None
         binding.finish()
-        return Applied(self.report, binding, [value for value, _ in paired])
+        return BoundCall(self._report, binding, [value for value, _ in paired])
 
-    def _register(self, instance: Instance, shared: InstanceValue | None) -> bool:
-        """Notes an instance; a shared one must be used with one set of sizes."""
-        known = self.instances.get(instance.path)
+    def register(self, instance: Instance, shared: InstanceValue | None) -> bool:
+        """Adds an instance to the model. Reports a `shared` instance that is used with other sizes than before, and
+        returns False for it."""
+        known = self._context.instances.get(instance.path)
         if shared is not None:
             shared.features.update(instance.features)
         if known is None:
-            self.instances[instance.path] = instance
-            self._count_modules(instance.path, 1, instance.span or self._calls[-1])
+            self._context.instances[instance.path] = instance
+            self._context.size.add_modules(instance.path, instance.span or self._context.calls[-1])
             return True
         if known == instance:
             return True
@@ -170,12 +176,8 @@ class Calls(Regions):
         where = instance.span or known.span
         if where is not None:
             reason = "; ".join(differences) or "its statics differ"
-            self.report(mistakes.shared_with_other_sizes(where, name, reason, known.span))
+            self._report(mistakes.shared_with_other_sizes(where, name, reason, known.span))
         return False
-
-    def _body_of(self, declaration: Declaration, frame: Frame) -> Flow | None:
-        """Runs a definition's body; statements do."""
-        raise NotImplementedError
 
 
 def gives_probabilities(item: Extern) -> bool:

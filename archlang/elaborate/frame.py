@@ -1,73 +1,52 @@
-"""The names in sight while a body is elaborated, and the region that it fills."""
+"""The names in sight while a body is elaborated, and the paths that its instances get."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from archlang.elaborate.signature import Binding
-from archlang.graph.graph import Input, Node
-from archlang.names.values import (
-    Bound,
-    Data,
-    InstanceValue,
-    Length,
-)
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.region_builder import Flow, RegionBuilder
+from archlang.names.resolve import ResolvedFile
+from archlang.names.values import Bound, Data, InstanceValue, Length
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Body, Halting, If, Let, Move, Repeat, Scan, Stack, Statement
-from archlang.types import Type
 
 
 @dataclass
-class Builder:
-    """A region that is being filled; an inner one captures what it uses of the outer."""
-
-    parent: Builder | None = None
-    inputs: list[Input] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    captured: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Flow:
-    """A value that flows: where it was made, and what it is."""
-
-    builder: Builder
-    id: str
-    type: Type
-    span: Span
-
-
-@dataclass
-class Place:
-    """Where instances get their names: after their blocks, numbered from the second on. No two are equal."""
+class InstancePaths:
+    """Gives paths to instances: a prefix and the name of the block, numbered from the second on."""
 
     prefix: str
-    counts: dict[str, int] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
 
-    def path(self, name: str) -> str:
+    def unused(self, name: str) -> str:
+        """Returns a path for a block of this name that was not returned before."""
         while True:
-            count = self.counts[name] = self.counts.get(name, 0) + 1
+            count = self._counts[name] = self._counts.get(name, 0) + 1
             word = name if count == 1 else f"{name}_{count}"
-            if word not in self.taken:
-                self.taken.add(word)
+            if word not in self._used:
+                self._used.add(word)
                 return self.prefix + word
 
 
 @dataclass
 class Frame:
-    """The names in sight while a body is elaborated; a loop's frame looks on into its outer one."""
+    """The names in sight while a body is elaborated. In a loop, `outer` is the frame around it, and `word` the kind of
+    the loop.
+
+    `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
+    names that the loop may move, `mixture` the name of a halting loop's mixture. `returned` and `emitted` are the
+    values of `return` and `emit` with their places. `misplaced` says that a `return` stands in a loop."""
 
     binding: Binding
-    builder: Builder
-    place: Place
+    builder: RegionBuilder
+    paths: InstancePaths
     outer: Frame | None = None
     word: str = ""
     span: Span | None = None
     names: dict[str, Flow | InstanceValue | None] = field(default_factory=dict)
     bound: dict[str, Span] = field(default_factory=dict)
-    moved: dict[str, Span] = field(default_factory=dict)
     states: frozenset[str] = frozenset()
     mixture: str | None = None
     returned: tuple[Flow | None, Span] | None = None
@@ -75,67 +54,42 @@ class Frame:
     misplaced: bool = False
 
     @property
+    def file(self) -> ResolvedFile:
+        """The file of the definition that is elaborated."""
+        return self.binding.declaration.file
+
+    @property
     def root(self) -> Frame:
-        """The frame of the definition that this loop stands in."""
+        """The frame of the definition, outside of its loops."""
         return self if self.outer is None else self.outer.root
 
-    def find(self, name: str) -> tuple[bool, Flow | InstanceValue | None]:
+    def _inside_out(self) -> Iterator[Frame]:
         frame: Frame | None = self
         while frame is not None:
+            yield frame
+            frame = frame.outer
+
+    def find(self, name: str) -> tuple[bool, Flow | InstanceValue | None]:
+        """Returns whether a name is in sight, and its value."""
+        for frame in self._inside_out():
             if name in frame.names:
                 return True, frame.names[name]
-            frame = frame.outer
         return False, None
 
-    def place_of(self, name: str) -> Span | None:
-        frame: Frame | None = self
-        while frame is not None:
-            if name in frame.bound:
-                return frame.bound[name]
-            frame = frame.outer
-        return None
+    def binding_span(self, name: str) -> Span | None:
+        """Returns the place that binds a name; None for a name that no statement binds."""
+        return next((frame.bound[name] for frame in self._inside_out() if name in frame.bound), None)
 
     def visible(self) -> Iterator[str]:
-        frame: Frame | None = self
-        while frame is not None:
+        """Yields the names in sight, inner before outer."""
+        for frame in self._inside_out():
             yield from frame.names
-            frame = frame.outer
 
     def lookup(self, name: str) -> Bound | Data | Length | None:
+        """Returns a name as a static expression sees it; None for an unknown name."""
         known, value = self.find(name)
         if known:
             if isinstance(value, InstanceValue):
                 return Bound(value, value.span)
-            return Data(self.place_of(name) or self.binding.call) if value is not None else Bound(None, None)
+            return Data(self.binding_span(name) or self.binding.call) if value is not None else Bound(None, None)
         return self.binding.lookup(name)
-
-
-def moved_names(body: Body) -> dict[str, Span]:
-    """The names that a loop's body moves and does not bind itself, each with its first `<-`."""
-    moved: dict[str, Span] = {}
-    own: set[str] = set()
-
-    def visit(statements: Sequence[Statement], top: bool) -> None:
-        for statement in statements:
-            match statement:
-                case Move(name=name, name_span=span):
-                    moved.setdefault(name, span)
-                case Assign(name=name) | Let(name=name):
-                    own.add(name)
-                case If(then=then, otherwise=otherwise):
-                    visit(then.statements, top)
-                    if otherwise is not None:
-                        visit(otherwise.statements, top)
-                case Repeat(body=inner) | Stack(body=inner) | Halting(body=inner):
-                    moved.update({n: s for n, s in moved_names(inner).items() if n not in moved})
-                case Scan():
-                    if statement.target:
-                        own.add(statement.target)
-                    inner_moves = moved_names(statement.body)
-                    inner_moves.pop(statement.variable, None)
-                    moved.update({n: s for n, s in inner_moves.items() if n not in moved})
-                case _:
-                    pass
-
-    visit(body.statements, True)
-    return {name: span for name, span in moved.items() if name not in own}

@@ -1,169 +1,103 @@
-"""The four loops: their states, their bodies as regions, and what holds after them."""
+"""The four loops: their states, their bodies as regions, and the values of their states afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from archlang.elaborate import mistakes
-from archlang.elaborate.calls import gives_probabilities
+from archlang.elaborate.calls import Calls, gives_probabilities
+from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
-from archlang.elaborate.frame import Builder, Flow, Frame, Place, moved_names
+from archlang.elaborate.frame import Frame, InstancePaths
+from archlang.elaborate.moved_names import moved_names
+from archlang.elaborate.region_builder import Flow, RegionBuilder, named
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
-from archlang.names.values import (
-    InstanceValue,
-    Unknown,
-    describe,
-)
+from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Call,
-    Definition,
-    Expression,
-    Halting,
-    Repeat,
-    Scan,
-    Stack,
-    Statement,
-)
+from archlang.syntax.tree import Call, Definition, Expression, Halting, Repeat, Scan, Stack, Statement
 from archlang.types import Dim, Type
 
 MOST_STEPS_OF_A_LOOP = 10_000
 
 
-class Loops(Expressions):
-    """Turns loops into nodes with a region."""
+class Loops:
+    """Turns loops into nodes with a region. `run` elaborates the statements of a body in a frame."""
 
-    def _count(self, expression: Expression, word: str, frame: Frame) -> int | None:
-        value = self._evaluator(frame).value(expression, "int")
-        if isinstance(value, Unknown):
-            self._require_known(expression, frame)
-        if value is None or isinstance(value, Unknown):
-            return None
-        if isinstance(value, Dim):
-            number = value.constant
-            if number is None:
-                self._require_known(expression, frame)
-            if number is None or 0 <= number <= MOST_STEPS_OF_A_LOOP:
-                return number
-        self.report(name_mistakes.bad_count(expression.span, word, describe(value)))
-        return None
+    def __init__(
+        self,
+        context: Context,
+        calls: Calls,
+        expressions: Expressions,
+        run: Callable[[Sequence[Statement], Frame], None],
+    ) -> None:
+        self._context = context
+        self._report = context.report
+        self._calls = calls
+        self._expressions = expressions
+        self._run = run
+        self._chunk_lengths: dict[str, int] = {}
 
-    def _enter(
-        self, frame: Frame, word: str, span: Span, states: Mapping[str, Span], place: Place
-    ) -> tuple[Frame, list[Flow]]:
-        """A loop's frame, in which each state is an input of the body; and the states' values before the loop."""
-        inner = Frame(frame.binding, Builder(frame.builder), place, frame, word, span)
-        initial = []
-        usable = []
-        for name, moved in states.items():
-            known, value = frame.find(name)
-            if isinstance(value, Flow) and not self._may_be_state(value, word):
-                self.report(mistakes.no_state(moved, name, value.type, word))
-            elif isinstance(value, Flow):
-                initial.append(value)
-                usable.append(name)
-            elif known and value is not None:
-                self.report(name_mistakes.move_unbound(moved, name, ()))
-            elif not known:
-                self.report(name_mistakes.move_unbound(moved, name, frame.visible()))
-            inner.names[name] = None
-        for name, value in zip(usable, initial, strict=True):
-            inner.names[name] = self._input(inner.builder, value.type, name, value.span)
-        inner.states = frozenset(states)
-        return inner, initial
+    # repeat and stack
 
-    def _may_be_state(self, value: Flow, word: str) -> bool:
-        """Whether a loop can move a value. Where samples or chunks move by themselves, it is a tensor."""
-        return value.type.name != "chunks" and (value.type != NUMBER or word in ("repeat", "stack"))
-
-    def _close(self, inner: Frame, results: Sequence[str]) -> Region | None:
-        """The region of a loop's body; None after a mistake in it."""
-        ids = []
-        for name in results:
-            value = inner.names.get(name)
-            if not isinstance(value, Flow):
-                return None
-            ids.append(self._local(value, inner.builder))
-        return Region(tuple(inner.builder.inputs), tuple(inner.builder.nodes), tuple(ids))
-
-    def _leave(self, frame: Frame, names: Sequence[str], flows: Sequence[Flow] | None) -> None:
-        """After a loop, each state has its last value."""
-        for index, name in enumerate(names):
-            known, before = frame.find(name)
-            if flows is None:
-                # The body has a mistake that is reported: the state keeps its type, so that the rest is checked.
-                if known and isinstance(before, Flow):
-                    frame.names[name] = before
-                continue
-            frame.names[name] = self._named(flows[index], name)
-
-    def _captures(self, inner: Frame) -> list[Flow]:
-        """The outer values that a body captured, in the order of its inputs."""
-        assert inner.builder.parent is not None
-        types = {value.id: value.type for value in inner.builder.inputs}
-        order = {identifier: place for place, identifier in enumerate(types)}
-        captured = sorted(inner.builder.captured.items(), key=lambda pair: order[pair[1]])
-        parent = inner.builder.parent
-        return [
-            Flow(parent, self._outer_id(outer, parent), types[made], inner.span or inner.binding.call)
-            for outer, made in captured
-        ]
-
-    def _outer_id(self, value: str, builder: Builder) -> str:
-        return builder.captured.get(value, value)
-
-    def _plain_loop(self, statement: Repeat | Stack, frame: Frame) -> None:
+    def repeat(self, statement: Repeat | Stack, frame: Frame) -> None:
+        """Elaborates `repeat` and `stack`."""
         word = "repeat" if isinstance(statement, Repeat) else "stack"
         count = self._count(statement.count, word, frame)
         states = moved_names(statement.body)
-        path = frame.place.path("stack") if word == "stack" else ""
-        if path:
-            self._count_modules(path, count or 0, _head(statement))
-            self._stack_counts[path] = 1 if count is None else count
-        place = Place(f"{path}.*.") if word == "stack" else frame.place
-        inner, initial = self._enter(frame, word, statement.span, states, place)
-        with self._steps(count, _head(statement)):
+        paths, stack_path = frame.paths, ""
+        if isinstance(statement, Stack):
+            stack_path = frame.paths.unused("stack")
+            paths = InstancePaths(f"{stack_path}.*.")
+            self._context.size.add_stack(stack_path, _head(statement), count)
+        inner, initial = self._enter(frame, word, statement.span, states, paths)
+        with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
         if not states:
-            self.report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
+            self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             return
         region = self._close(inner, tuple(states)) if len(initial) == len(states) else None
         flows = None
         if region is not None:
             steps = 1 if count is None else count
-            operation = operations.Stack(steps, path) if path else operations.Repeat(steps)
-            flows = self._node(
-                frame.builder, operation, [*initial, *self._captures(inner)], [f.type for f in initial],
-                statement.span, [region],
-            )  # fmt: skip
+            operation = operations.Stack(steps, stack_path) if stack_path else operations.Repeat(steps)
+            flows = self._add(operation, initial, [flow.type for flow in initial], statement.span, inner, region)
         self._leave(frame, tuple(states), flows)
 
-    def _halting(self, statement: Halting, frame: Frame) -> None:
+    def _count(self, expression: Expression, word: str, frame: Frame) -> int | None:
+        value = self._context.evaluator(frame).value(expression, "int")
+        if isinstance(value, Unknown):
+            self._context.require_known(expression, frame)
+        if value is None or isinstance(value, Unknown):
+            return None
+        if isinstance(value, Dim):
+            number = value.constant
+            if number is None:
+                self._context.require_known(expression, frame)
+            if number is None or 0 <= number <= MOST_STEPS_OF_A_LOOP:
+                return number
+        self._report(name_mistakes.bad_count(expression.span, word, describe(value)))
+        return None
+
+    # repeat halting
+
+    def halting(self, statement: Halting, frame: Frame) -> None:
+        """Elaborates `repeat … halting`."""
         limit = self._count(statement.count, "repeat", frame)
         states = moved_names(statement.body)
         halted, mixture = statement.state, statement.mixture
         if mixture in states:
             bound = statement.mixture_span or statement.span
-            self.report(name_mistakes.mixture_moved(states.pop(mixture), mixture, halted, bound))
+            self._report(name_mistakes.mixture_moved(states.pop(mixture), mixture, halted, bound))
         if halted not in states:
             if frame.find(halted)[0]:
-                self.report(name_mistakes.state_not_moved(statement.state_span, halted, "halting state"))
+                self._report(name_mistakes.state_not_moved(statement.state_span, halted, "halting state"))
             else:
-                self.report(name_mistakes.move_unbound(statement.state_span, halted, frame.visible()))
-        inner, initial = self._enter(frame, "halting", statement.span, states, frame.place)
-        inner.mixture = mixture
-        if statement.mixture is not None and self._declare(
-            inner, statement.mixture, statement.mixture_span or statement.span
-        ):
-            state = inner.names.get(halted)
-            inner.names[statement.mixture] = (
-                self._input(inner.builder, state.type, statement.mixture, statement.state_span)
-                if isinstance(state, Flow)
-                else None
-            )
-        with self._steps(limit, _head(statement)):
+                self._report(name_mistakes.move_unbound(statement.state_span, halted, frame.visible()))
+        inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)
+        self._declare_mixture(statement, inner)
+        with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
         _, before = frame.find(halted)
         path = self._halting_instance(statement, before if isinstance(before, Flow) else None, frame)
@@ -172,127 +106,206 @@ class Loops(Expressions):
         flows = None
         if region is not None and path is not None:
             operation = operations.Halting(
-                1 if limit is None else limit, path, tuple(states).index(halted), statement.mixture is not None
+                1 if limit is None else limit, path, tuple(states).index(halted), mixture is not None
             )
-            flows = self._node(
-                frame.builder, operation, [*initial, *self._captures(inner)], [f.type for f in initial],
-                statement.span, [region],
-            )  # fmt: skip
+            flows = self._add(operation, initial, [flow.type for flow in initial], statement.span, inner, region)
         self._leave(frame, tuple(states), flows)
 
+    def _declare_mixture(self, statement: Halting, inner: Frame) -> None:
+        """Binds the name of the mixture in the body, if the statement has one."""
+        inner.mixture = statement.mixture
+        if statement.mixture is None:
+            return
+        if self._context.declare(inner, statement.mixture, statement.mixture_span or statement.span):
+            state = inner.names.get(statement.state)
+            inner.names[statement.mixture] = (
+                inner.builder.add_input(state.type, statement.mixture, statement.state_span)
+                if isinstance(state, Flow)
+                else None
+            )
+
     def _halting_instance(self, statement: Halting, state: Flow | None, frame: Frame) -> str | None:
-        """The instance that a loop halts by; its result must be halting probabilities of the state."""
+        """Returns the path of the instance that a loop halts by: its result must be halting probabilities of the
+        state. Returns None after a mistake."""
         callee = statement.by.callee if isinstance(statement.by, Call) else statement.by
-        target = self._callee(callee, frame)
+        target = self._calls.target(callee, frame)
         if target is None:
             return None
         statics = statement.by.statics if isinstance(statement.by, Call) else ()
         shared = target if isinstance(target, InstanceValue) else None
-        block = self._settled(target, statics, callee, frame)
+        block = self._calls.settled(target, statics, callee, frame)
         item = block.declaration.item
         if isinstance(item, Definition) or not gives_probabilities(item):
-            self.report(mistakes.not_halting(statement.by.span, item.name))
+            self._report(mistakes.not_halting(statement.by.span, item.name))
             return None
         if state is None:
             return None
-        path = shared.path if shared else frame.place.path(callee.parts[-1])
-        call = self._bind(block, [(state, statement.state_span)], statement.by.span)
+        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
+        call = self._calls.bind(block, [(state, statement.state_span)], statement.by.span)
         if call is None:
             return None
         kind, instance = call.result(path, statement.by.span)
         if kind is None or instance is None:
             return None
         if kind.name not in ("prob", "probs"):
-            self.report(mistakes.not_halting(statement.by.span, item.name))
+            self._report(mistakes.not_halting(statement.by.span, item.name))
             return None
-        return path if self._register(instance, shared) else None
+        return path if self._calls.register(instance, shared) else None
 
-    def _scan(self, statement: Scan, frame: Frame) -> None:
-        over = self._value(statement.over, frame)
-        if over is not None and over.type.name != "chunks":
-            self.report(mistakes.not_chunks(statement.over.span, over.type))
-            over = None
-        inner = Frame(frame.binding, Builder(frame.builder), frame.place, frame, "scan", statement.span)
+    # scan
+
+    def scan(self, statement: Scan, frame: Frame) -> None:
+        """Elaborates `scan`."""
+        chunks = self._expressions.value(statement.over, frame)
+        if chunks is not None and chunks.type.name != "chunks":
+            self._report(mistakes.not_chunks(statement.over.span, chunks.type))
+            chunks = None
+        inner = self._loop_frame(frame, "scan", statement.span, frame.paths)
         chunk: Type | None = None
-        if over is not None:
-            chunk = Type("seq", (Dim.of(self._length(statement.variable)), over.type.dims[1]))
-        first: dict[str, Span] = {}
+        if chunks is not None:
+            chunk = Type("seq", (Dim.of(self._chunk_length(statement.variable)), chunks.type.dims[1]))
+        carried: dict[str, Span] = {}
         for name in statement.carry:
-            if first.setdefault(name.text, name.span) is not name.span:
-                self.report(name_mistakes.carried_twice(name.span, name.text, first[name.text]))
-        carried = list(first)
+            if carried.setdefault(name.text, name.span) is not name.span:
+                self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
         moves = moved_names(statement.body)
         moves.pop(statement.variable, None)
         for moved, span in moves.items():
             if moved not in carried:
-                self.report(name_mistakes.not_carried(span, moved, _head(statement)))
-        if self._declare(inner, statement.variable, statement.variable_span):
+                self._report(name_mistakes.not_carried(span, moved, _head(statement)))
+        if self._context.declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
-                None
-                if chunk is None
-                else self._input(inner.builder, chunk, statement.variable, statement.variable_span)
+                None if chunk is None else inner.builder.add_input(chunk, statement.variable, statement.variable_span)
             )
-        initial: list[Flow] = []
-        for carry, span in first.items():
-            known, value = frame.find(carry)
-            inner.names[carry] = None
-            if not known:
-                self.report(name_mistakes.unknown_value(span, carry, frame.visible(), False))
-            elif carry not in moves:
-                self.report(name_mistakes.state_not_moved(span, carry, "carried state"))
-            if isinstance(value, Flow) and not self._may_be_state(value, "scan"):
-                self.report(mistakes.no_state(span, carry, value.type, "scan"))
-            elif isinstance(value, Flow):
-                initial.append(value)
-                inner.names[carry] = self._input(inner.builder, value.type, carry, span)
+        initial = self._carry(carried, moves, frame, inner)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(moves)
         self._run(statement.body.statements, inner)
         result = self._emission(statement, inner, chunk)
         flows: tuple[Flow, ...] | None = None
-        region = self._close(inner, carried) if over is not None and len(initial) == len(carried) else None
-        wants = statement.target is not None
-        if region is not None and over is not None and (result is not None or not wants):
+        region = self._close(inner, tuple(carried)) if chunks is not None and len(initial) == len(carried) else None
+        emits = statement.target is not None
+        if region is not None and chunks is not None and (result is not None or not emits):
             types = [flow.type for flow in initial]
             results = region.results
-            if wants and result is not None:
-                results = (*results, self._local(result, inner.builder))
+            if emits and result is not None:
+                results = (*results, inner.builder.local_id(result))
                 assert result.type.feature is not None
-                types.append(Type("seq", (over.type.dims[0], result.type.feature)))
-            region = Region(tuple(inner.builder.inputs), tuple(inner.builder.nodes), results)
-            operation = operations.Scan(len(carried), wants)
-            flows = self._node(
-                frame.builder, operation, [over, *initial, *self._captures(inner)], types, statement.span, [region]
-            )
-        self._leave(frame, carried, None if flows is None else flows[: len(carried)])
-        if statement.target is not None and self._declare(
+                types.append(Type("seq", (chunks.type.dims[0], result.type.feature)))
+            region = inner.builder.finish(results)
+            operation = operations.Scan(len(carried), emits)
+            flows = self._add(operation, [chunks, *initial], types, statement.span, inner, region)
+        self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
+        if statement.target is not None and self._context.declare(
             frame, statement.target, statement.target_span or statement.span
         ):
-            frame.names[statement.target] = None if flows is None else self._named(flows[-1], statement.target)
+            frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+
+    def _chunk_length(self, variable: str) -> str:
+        """Returns a name for the length of a scan's chunk that no other scan has."""
+        count = self._chunk_lengths[variable] = self._chunk_lengths.get(variable, 0) + 1
+        return f"{variable}.length" if count == 1 else f"{variable}.length_{count}"
+
+    def _carry(self, carried: Mapping[str, Span], moves: Mapping[str, Span], frame: Frame, inner: Frame) -> list[Flow]:
+        """Makes each carried name an input of the body, and returns the values before the scan."""
+        initial: list[Flow] = []
+        for name, span in carried.items():
+            known, value = frame.find(name)
+            inner.names[name] = None
+            if not known:
+                self._report(name_mistakes.unknown_value(span, name, frame.visible(), False))
+            elif name not in moves:
+                self._report(name_mistakes.state_not_moved(span, name, "carried state"))
+            if isinstance(value, Flow) and not _may_be_state(value, "scan"):
+                self._report(mistakes.no_state(span, name, value.type, "scan"))
+            elif isinstance(value, Flow):
+                initial.append(value)
+                inner.names[name] = inner.builder.add_input(value.type, name, span)
+        return initial
 
     def _emission(self, statement: Scan, inner: Frame, chunk: Type | None) -> Flow | None:
         if inner.emitted is None:
             if statement.target is not None:
-                self.report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
+                self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
             return None
         result, span = inner.emitted
         if result is None or chunk is None:
             return None
         if result.type.name != "seq" or result.type.dims[0] != chunk.dims[0]:
-            self.report(mistakes.emitted_off_axis(span, result.type, chunk))
+            self._report(mistakes.emitted_off_axis(span, result.type, chunk))
             return None
         return result
 
-    def _length(self, variable: str) -> str:
-        count = self._lengths[variable] = self._lengths.get(variable, 0) + 1
-        return f"{variable}.length" if count == 1 else f"{variable}.length_{count}"
+    # Every loop
 
-    def _run(self, statements: Sequence[Statement], frame: Frame) -> None:
-        """Runs the statements of a body; statements do."""
-        raise NotImplementedError
+    def _loop_frame(self, frame: Frame, word: str, span: Span, paths: InstancePaths) -> Frame:
+        return Frame(frame.binding, RegionBuilder(self._context.size, frame.builder), paths, frame, word, span)
+
+    def _enter(
+        self, frame: Frame, word: str, span: Span, states: Mapping[str, Span], paths: InstancePaths
+    ) -> tuple[Frame, list[Flow]]:
+        """Returns a loop's frame, in which each state is an input of the body, and the states' values before the
+        loop."""
+        inner = self._loop_frame(frame, word, span, paths)
+        initial: dict[str, Flow] = {}
+        for name, moved in states.items():
+            known, value = frame.find(name)
+            if isinstance(value, Flow) and not _may_be_state(value, word):
+                self._report(mistakes.no_state(moved, name, value.type, word))
+            elif isinstance(value, Flow):
+                initial[name] = value
+            elif known and value is not None:
+                self._report(name_mistakes.move_unbound(moved, name, ()))
+            elif not known:
+                self._report(name_mistakes.move_unbound(moved, name, frame.visible()))
+            inner.names[name] = None
+        for name, value in initial.items():
+            inner.names[name] = inner.builder.add_input(value.type, name, value.span)
+        inner.states = frozenset(states)
+        return inner, list(initial.values())
+
+    def _close(self, inner: Frame, states: Sequence[str]) -> Region | None:
+        """Returns the region of a loop's body, whose results are the states; None after a mistake in it."""
+        ids = []
+        for name in states:
+            value = inner.names.get(name)
+            if not isinstance(value, Flow):
+                return None
+            ids.append(inner.builder.local_id(value))
+        return inner.builder.finish(ids)
+
+    def _add(
+        self,
+        operation: operations.Loop,
+        inputs: Sequence[Flow],
+        types: Sequence[Type],
+        span: Span,
+        inner: Frame,
+        region: Region,
+    ) -> tuple[Flow, ...]:
+        """Adds the node of a loop around the region of its body, and returns its results."""
+        builder = inner.builder.parent
+        assert builder is not None
+        captured = inner.builder.captured_flows(inner.span or inner.binding.call)
+        return builder.add_node(operation, [*inputs, *captured], types, span, [region])
+
+    def _leave(self, frame: Frame, states: Sequence[str], flows: Sequence[Flow] | None) -> None:
+        """Gives each state its last value. `flows` is None after a mistake in the body."""
+        for index, name in enumerate(states):
+            known, before = frame.find(name)
+            if flows is not None:
+                frame.names[name] = named(flows[index], name)
+            elif known and isinstance(before, Flow):
+                # The state keeps its type, so that the rest is checked.
+                frame.names[name] = before
+
+
+def _may_be_state(value: Flow, word: str) -> bool:
+    """Whether a loop can move a value. Where samples or chunks move one by one, the value must be a tensor."""
+    return value.type.name != "chunks" and (value.type != NUMBER or word in ("repeat", "stack"))
 
 
 def _head(statement: Statement) -> Span:
-    """The first word of a statement: loops are long."""
+    """The first line of a statement, up to its `{`: loops are long."""
     text = statement.span.text
     length = next((index for index, character in enumerate(text) if character in "{\n"), len(text))
     return Span(statement.span.source, statement.span.start, statement.span.start + len(text[:length].rstrip()))

@@ -384,6 +384,28 @@ def unknown_caveat(span: Span, name: str) -> Diagnostic:
     )
 
 
+def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0507",
+        f"a block has no cost called `{name}`",
+        span,
+        "unknown cost",
+        remedy=suggest(name, possible, f"the costs are {listed(possible)}"),
+    )
+
+
+def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    return Diagnostic(
+        "E0508",
+        f"a recording has nothing called `{name}`",
+        span,
+        "unknown kind of record",
+        remedy=suggest(name, possible, f"the kinds are {listed(possible)}"),
+    )
+
+
 def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
     return Diagnostic(
         "E0505",

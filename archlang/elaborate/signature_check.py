@@ -6,7 +6,9 @@ import re
 
 from archlang.diagnostics import Report
 from archlang.elaborate import mistakes
-from archlang.elaborate.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
+from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
+from archlang.elaborate.facts import Facts
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
@@ -32,7 +34,10 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     signature = item.signature
     first: dict[str, Span] = {}
     named = [(static.name, static.span) for static in signature.statics]
-    for name, span in [*named, *((one.name, one.span) for one in signature.inputs)]:
+    named += [(one.name, one.span) for one in signature.inputs]
+    if isinstance(item, Extern):
+        named += [(size.name or "", size.span) for size in item.sizes]
+    for name, span in named:
         if name in first:
             report(name_mistakes.bound_twice(span, name, first[name]))
         first.setdefault(name, span)
@@ -99,6 +104,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         conditions += [node.test for node in walk(reads.mode) if isinstance(node, Conditional)]
     for condition in conditions:
         binding.evaluator.truth(condition)
+    Facts(binding, item, report).check()
     result = item.signature.result
     if result is not None and item.word == "block":
         for written in _types(result):

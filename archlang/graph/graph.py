@@ -98,7 +98,9 @@ class Instance:
     the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
     the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
     keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
-    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names."""
+    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names.
+    `even` is the number of the equally long parts that the block cuts a sequence into, 0 for as few as the size of a
+    part allows; None if all parts but the last have the size that the type says."""
 
     path: str
     block: str
@@ -117,6 +119,7 @@ class Instance:
     costs: Costs = UNKNOWN
     maps: tuple[LinearMap, ...] = ()
     records: tuple[Record, ...] = ()
+    even: int | None = None
 
 
 @dataclass(frozen=True)

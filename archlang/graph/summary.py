@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from archlang.graph.costs import flops, parameters
+from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Arithmetic, Call, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
@@ -101,9 +101,9 @@ class _Counter:
             cost = Cost(values=_count(node.type, lengths))
         match node.operation:
             case Call(instance=path):
-                cost += self.call(path, given, lengths, node.type.feature)
-            case Halting(instance=path):
-                cost += self.call(path, given[:1], lengths, None).times(times)
+                cost += self.call(path, given, lengths)
+            case Halting(instance=path, state=state):
+                cost += self.call(path, [given[state]], lengths).times(times)
         if not node.regions:
             return cost
         (body,) = node.regions
@@ -115,7 +115,7 @@ class _Counter:
             self.stacked, self.around = before
             return cost + inner.times(times)
         whole = _size(given[0].dims[0], lengths)
-        size = self.chunk(made.get(node.inputs[0]), whole)
+        size = self.chunk(made.get(node.inputs[0]), given[0].part, whole)
         name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(whole, size)
         once = self.around
@@ -124,24 +124,23 @@ class _Counter:
         self.around = once
         return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
 
-    def chunk(self, cut: Node | None, whole: int) -> int:
-        """How many positions a chunk has."""
-        if cut is None or not isinstance(cut.operation, Call):
-            return max(1, whole)
-        statics = self.graph.instances[cut.operation.instance].statics
-        size, count = statics.get("size"), statics.get("count")
-        if isinstance(size, int) and size:
-            return size if statics.get("balanced") is not True else -(-whole // max(1, -(-whole // size)))
-        return max(1, -(-whole // count)) if isinstance(count, int) and count else max(1, whole)
+    def chunk(self, cut: Node | None, part: Dim | None, whole: int) -> int:
+        """How many positions a chunk has, where `part` is the largest size that its type allows."""
+        size = (part and part.constant) or 0
+        even = self.graph.instances[cut.instance].even if cut is not None and cut.instance is not None else None
+        if even is not None:
+            parts = even or (-(-whole // size) if size else 1)
+            size = -(-whole // max(1, parts))
+        return max(1, size or whole)
 
-    def call(self, path: str, given: list[Type], lengths: Mapping[str, int], feature: Dim | None) -> Cost:
+    def call(self, path: str, given: list[Type], lengths: Mapping[str, int]) -> Cost:
         instance = self.graph.instances[path]
         self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
-        rows = [prod(_size(dim, lengths) for dim in kind.lengths) for kind in given]
-        rows = [*rows, *[1, 1]][: max(2, len(rows))] if len(rows) != 1 else [rows[0], rows[0]]
-        result = None if feature is None else feature.constant
-        count = parameters(instance, result)
-        work = flops(instance, rows[0], rows[1], result)
+        sizes = {POSITIONS: prod(_size(dim, lengths) for dim in given[0].lengths) if given else 1}
+        for axes, kind in zip(instance.axes, given, strict=False):
+            sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
+        count = instance.costs.parameters
+        work = None if instance.costs.flops is None else _size(instance.costs.flops, sizes)
         self.weights[instance.path] = count or 0
         if count is None:
             self.unknown.add(instance.block)

@@ -70,6 +70,8 @@ def _instance(instance: Instance) -> str:
         text += f" maps ({', '.join(f'{one.name}({one.input}) = {one.width}' for one in instance.maps)})"
     if instance.records:
         text += f" records ({', '.join(map(_record, instance.records))})"
+    if instance.even is not None:
+        text += f" even {instance.even}"
     text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
     return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
 
@@ -218,6 +220,11 @@ class _Records:
     records: tuple[Record, ...]
 
 
+@dataclass(frozen=True)
+class _Even:
+    parts: int
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Graph]):
     """Makes the values bottom up, one method for each rule of the grammar."""
@@ -246,7 +253,7 @@ class _Build(Transformer[Token, Graph]):
         block: Token,
         statics: Mapping[str, StaticValue] | None,
         features: Mapping[str, Dim] | None,
-        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | Token,
+        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | _Even | Token,
     ) -> Instance:
         python = rest[-1]
         assert isinstance(python, Token)
@@ -267,6 +274,7 @@ class _Build(Transformer[Token, Graph]):
             costs=next((clause for clause in rest if isinstance(clause, Costs)), UNKNOWN),
             maps=next((clause.maps for clause in rest if isinstance(clause, _Maps)), ()),
             records=next((clause.records for clause in rest if isinstance(clause, _Records)), ()),
+            even=next((clause.parts for clause in rest if isinstance(clause, _Even)), None),
         )
 
     def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
@@ -302,6 +310,9 @@ class _Build(Transformer[Token, Graph]):
 
     def record(self, kind: Token, place: Token | None) -> Record:
         return Record(str(kind), None if place is None else int(place))
+
+    def even(self, parts: Token) -> _Even:
+        return _Even(int(parts))
 
     def names(self, *names: Token | None) -> tuple[str, ...]:
         return tuple("" if name == "-" else str(name) for name in names if name)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.operations import Arithmetic, Call, Literal, Part
 from archlang.graph.rename import rename, rename_inputs
-from archlang.passes.steady import is_steady
+from archlang.passes.determinism import is_deterministic
 
 
 def share_common(graph: Graph) -> Graph:
@@ -51,6 +51,6 @@ def _what(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
             instance = instances[path]
             if instance.pure:
                 return instance.python, tuple(sorted(instance.statics.items())), node.inputs
-            if is_steady(node, node.operation, instances):
+            if is_deterministic(node, node.operation, instances):
                 return node.operation, node.inputs
     return None

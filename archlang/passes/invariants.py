@@ -21,8 +21,8 @@ from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.layout import layout
 from archlang.graph.operations import Arithmetic, Call, Join, Literal, Part, SharedLoop
 from archlang.graph.rename import rename, rename_inputs
+from archlang.passes.determinism import is_deterministic
 from archlang.passes.fresh import fresh_numbers
-from archlang.passes.steady import is_steady
 
 
 def leave_loops(graph: Graph) -> Graph:
@@ -81,5 +81,5 @@ def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> 
 def _is_steady(node: Node, instances: Mapping[str, Instance]) -> bool:
     """Whether a node gives the same each time that it is given the same."""
     if isinstance(node.operation, Call):
-        return is_steady(node, node.operation, instances)
+        return is_deterministic(node, node.operation, instances)
     return isinstance(node.operation, Arithmetic | Join | Part)

@@ -18,17 +18,15 @@ it spares, so that other maps are left alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
+from archlang.graph.facts import LinearMap
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.operations import Call, Join, MapPath, Part, SharedLoop
 from archlang.passes.fresh import fresh_numbers
 from archlang.types import Dim, Type
-from archlang.types.statics import Symbol
-
-_LIBRARY = "archlang.blocks."
 
 
 def join_maps(graph: Graph) -> Graph:
@@ -51,23 +49,23 @@ def _join(region: Region, instances: Mapping[str, Instance], fresh: count[int], 
     # For each value, the maps that read it with their widths.
     readers: dict[str, dict[MapPath, int]] = {}
     for node in nodes:
-        for name, argument, width in _maps(node, instances):
-            readers.setdefault(node.inputs[argument], {})[MapPath(node.instance or "", name)] = width
+        for linear in _maps(node, instances):
+            readers.setdefault(node.inputs[linear.input], {})[MapPath(node.instance or "", linear.name)] = linear.width
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in nodes if len(node.types) == 1}
     products: dict[tuple[str, MapPath], str] = {}
     made: list[Node] = []
     for node in nodes:
         given: dict[str, str] = {}
-        for name, argument, _ in _maps(node, instances):
-            source, path = node.inputs[argument], MapPath(node.instance or "", name)
+        for linear in _maps(node, instances):
+            source, path = node.inputs[linear.input], MapPath(node.instance or "", linear.name)
             if len(readers[source]) == 1:
                 continue
             if (source, path) not in products:
                 whole, *parts = _products(source, types[source], readers[source], node, fresh)
                 made += [whole, *parts]
                 products.update(((source, one), part.id) for one, part in zip(readers[source], parts, strict=True))
-            given[name] = products[source, path]
+            given[linear.name] = products[source, path]
         if given and isinstance(node.operation, Call):
             operation = replace(node.operation, products=tuple(given))
             node = replace(node, operation=operation, inputs=(*node.inputs, *given.values()))
@@ -83,38 +81,9 @@ def _products(source: str, kind: Type, maps: Mapping[MapPath, int], first: Node,
     return [whole, *parts]
 
 
-def _maps(node: Node, instances: Mapping[str, Instance]) -> Iterator[tuple[str, int, int]]:
-    """The linear maps that a call begins with: the name of each, the argument that it reads, and its width. Blocks from
-    outside of the library have none, and a call that is given its products has none any more."""
-    if not isinstance(node.operation, Call) or node.operation.products:
-        return
-    instance = instances[node.operation.instance]
-    if not instance.python.startswith(_LIBRARY):
-        return
-    statics = instance.statics
-    match instance.python.removeprefix(_LIBRARY):
-        case "feedforward:Feedforward" | "gate:Gate":
-            yield "hidden", 0, _int(statics["ff"])
-        case "mlp:Mlp":
-            yield "hidden", 0, _int(statics["hidden"])
-        case (
-            "attention:Attention"
-            | "geometric_attention:GeometricAttention"
-            | "relative_attention:RelativeAttention"
-            | "absrel_attention:AbsrelAttention"
-        ) as block:
-            heads, d = _int(statics["heads"]), instance.features["d"].constant
-            # Sinusoids are added before the maps.
-            if d is None or statics.get("position") == Symbol("absolute"):
-                return
-            width = heads * (_int(statics["head_dim"]) or d // heads)
-            yield from (("query", 0, width), ("key", 1, width), ("value", 1, width))
-            if block == "geometric_attention:GeometricAttention":
-                yield "direction", 0, 2 * heads
-            elif block == "absrel_attention:AbsrelAttention":
-                yield "relative_gate", 0, heads if statics["gates"] == Symbol("per_head") else 1
-
-
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+def _maps(node: Node, instances: Mapping[str, Instance]) -> tuple[LinearMap, ...]:
+    """The linear maps that a call begins with. A call that is given its products has none left."""
+    match node.operation:
+        case Call(instance=path, products=()):
+            return instances[path].maps
+    return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from archlang.elaborate.signature import Binding
+from archlang.elaborate.binding import Binding
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
     Bound,

@@ -1,27 +1,27 @@
-"""Checkpoints: written whole or not at all, checked by digest when read, the last two and the best kept."""
+"""Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from archlang.files.atomic import atomic_folder, remove_unfinished
 from archlang.files.os_errors import os_errors_as
 from archlang.record import mistakes
+from archlang.record.reading import explain
+from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
-_KEEP = 2
-_WEIGHTS, _STATE, _MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
+_KEPT = 2
 
 
 class CheckpointWarning(UserWarning):
@@ -29,19 +29,19 @@ class CheckpointWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A checkpoint in hand: the weights by name, and everything else that a run goes on from."""
+class Checkpoint:
+    """A checkpoint in memory: the weights by name, and the state that resuming needs."""
 
     step: int
     folder: Path
     weights: Mapping[str, Tensor]
-    state: Mapping[str, Any]  # Any: what torch's optimizers keep is theirs
+    state: CheckpointState
 
     def load_into(self, module: nn.Module) -> None:
-        """Puts the weights into a module.
+        """Loads the weights into a module.
 
         Raises:
-            RunError: they are those of another one."""
+            RunError: The module has other weights."""
         try:
             module.load_state_dict(dict(self.weights))
         except RuntimeError as error:
@@ -54,34 +54,35 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def save(self, step: int, module: nn.Module, state: Mapping[str, Any], best: int | None) -> None:
-        """Writes the checkpoint of a step, whole or not at all, and forgets older ones but for the best.
+    def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
+        """Writes the checkpoint of a step atomically, and removes all but the last two and that of the step `best`.
 
         Raises:
-            RunError: it cannot be written; those that were there are as they were."""
-        place = self._place(step)
-        with os_errors_as(mistakes.not_written, place):
+            RunError: It cannot be written; existing checkpoints are unchanged."""
+        path = self._path(step)
+        with os_errors_as(mistakes.not_written, path):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic_folder(place) as unfinished:
+            with atomic_folder(path) as unfinished:
                 _write(unfinished, module, state)
-        for old in self.steps()[:-_KEEP]:
+        for old in self.steps()[:-_KEPT]:
             if old != best:
-                shutil.rmtree(self._place(old), ignore_errors=True)
+                shutil.rmtree(self._path(old), ignore_errors=True)
 
     def steps(self) -> list[int]:
-        """The steps that have a checkpoint, in order."""
+        """Returns the steps that have a checkpoint, in order."""
         names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
         return sorted(int(name) for name in names if name.isdecimal())
 
-    def latest(self) -> Saved | None:
-        """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
-        return self.first_whole(reversed(self.steps()))
+    def latest(self) -> Checkpoint | None:
+        """Returns the newest intact checkpoint; None if there is none. Warns about damaged ones."""
+        return self.first_intact(reversed(self.steps()))
 
-    def first_whole(self, steps: Iterable[int]) -> Saved | None:
-        """The first of these steps whose checkpoint is there and whole; a damaged one is passed over with a warning."""
-        there = set(self.steps())
+    def first_intact(self, steps: Iterable[int]) -> Checkpoint | None:
+        """Returns the checkpoint of the first of `steps` that has an intact one; None if there is none. Warns about
+        damaged ones."""
+        existing = set(self.steps())
         for step in steps:
-            if step not in there:
+            if step not in existing:
                 continue
             try:
                 return self.read(step)
@@ -89,44 +90,47 @@ class Checkpoints:
                 warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
         return None
 
-    def read(self, step: int) -> Saved:
-        """The checkpoint of a step.
+    def read(self, step: int) -> Checkpoint:
+        """Returns the checkpoint of a step, on the CPU.
 
         Raises:
-            RunError: it is damaged."""
-        place = self._place(step)
+            RunError: It is damaged."""
+        folder = self._path(step)
         try:
-            digests = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
-            for name in (_WEIGHTS, _STATE):
-                if _sha256(place / name) != digests[name]:
-                    raise mistakes.damaged(place, f"{name} is not what was written")
-            weights = safetensors.torch.load_file(place / _WEIGHTS)
-            state = torch.load(place / _STATE, weights_only=True, map_location="cpu")
+            manifest = ManifestRecord.model_validate_json((folder / MANIFEST).read_bytes())
+            for name, digest in ((WEIGHTS, manifest.weights), (STATE, manifest.state)):
+                if _sha256(folder / name) != digest:
+                    raise mistakes.damaged(folder, f"{name} is not what was written")
+            weights = safetensors.torch.load_file(folder / WEIGHTS)
+            state = torch.load(folder / STATE, weights_only=True, map_location="cpu")
+            return Checkpoint(step, folder, weights, CheckpointState.model_validate(state))
+        except ValidationError as error:
+            raise mistakes.damaged(folder, explain(error)) from error
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
-            raise mistakes.damaged(place, str(error)) from error
-        return Saved(step, place, weights, state)
+            raise mistakes.damaged(folder, str(error)) from error
 
-    def forget_after(self, step: int) -> None:
-        """Forgets what a run that goes on from `step` will write again, and what a killed one left unfinished."""
+    def remove_after(self, step: int) -> None:
+        """Removes the checkpoints after `step`, which a resumed run writes again, and those that a killed process left
+        unfinished."""
         remove_unfinished(self.folder, "step-*")
         for later in self.steps():
             if later > step:
-                shutil.rmtree(self._place(later), ignore_errors=True)
+                shutil.rmtree(self._path(later), ignore_errors=True)
 
-    def _place(self, step: int) -> Path:
+    def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}"
 
 
-def _write(folder: Path, module: nn.Module, state: Mapping[str, Any]) -> None:
+def _write(folder: Path, module: nn.Module, state: CheckpointState) -> None:
     try:
         weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
-        (folder / _WEIGHTS).write_bytes(safetensors.torch.save(weights))
-        with (folder / _STATE).open("wb") as file:
-            torch.save(dict(state), file)
-        digests = {name: _sha256(folder / name) for name in (_WEIGHTS, _STATE)}
-        (folder / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
+        (folder / WEIGHTS).write_bytes(safetensors.torch.save(weights))
+        with (folder / STATE).open("wb") as file:
+            torch.save(state.stored(), file)
+        manifest = ManifestRecord(weights=_sha256(folder / WEIGHTS), state=_sha256(folder / STATE))
+        (folder / MANIFEST).write_text(json_text(manifest), encoding="utf-8")
     except RuntimeError as error:
-        # Of a full disk, torch.save tells in its own way; what Python said of it stands behind.
+        # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):
             raise error.__context__ from error
         raise

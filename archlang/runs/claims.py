@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from archlang.plan.plan import Plan, PublishedResult
+from archlang.record.schemas import ClaimResult
 from archlang.train.score import Score
 from archlang.types.statics import StaticValue
 
@@ -29,15 +29,12 @@ class Comparison:
     def conditions(self) -> Mapping[str, str]:
         return {name: str(value) for name, value in self.claim.at.items()}
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
-        return {
-            "metric": self.metric,
-            "value": self.claim.value,
-            "deviation": self.claim.deviation,
-            "at": self.conditions,
-            "from": self.claim.origin,
-            "measured": self.measured,
-        }
+    def result(self) -> ClaimResult:
+        """Returns the comparison as `results.json` has it."""
+        return ClaimResult(
+            metric=self.metric, value=self.claim.value, deviation=self.claim.deviation, at=dict(self.conditions),
+            origin=self.claim.origin, measured=self.measured,
+        )  # fmt: skip
 
 
 def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[Comparison, ...]:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.console import Console
@@ -15,9 +14,11 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import build
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
-from archlang.record.checkpoint import Checkpoints, Saved
+from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.run_folder import RecordWarning, decode, read_graph, read_json
+from archlang.record.reading import read_graph, read_record
+from archlang.record.run_folder import RecordWarning
+from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results, RunRecord
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.progress import measuring
@@ -30,7 +31,7 @@ from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import make_fabric
 from archlang.train.loop import Trained
 from archlang.train.score import Interrupted, Score, evaluate
-from archlang.train.selection import Alternative, alternatives, ranking
+from archlang.train.selection import alternatives, ranking
 from archlang.train.stop import Stop
 from archlang.train.training_run import TrainingRun
 from archlang.types.statics import StaticValue
@@ -57,7 +58,7 @@ def conclude(
     plan: Plan,
     run: TrainingRun,
     end: Trained | RunError,
-    data: Mapping[str, Any],  # Any: JSON
+    data: DataRecord,
     stop: Stop,
     console: Console | None = None,
 ) -> Outcome:
@@ -77,7 +78,7 @@ def conclude(
 def _evaluate_every_split(
     plan: Plan,
     run: TrainingRun,
-    data: Mapping[str, Any],  # Any: JSON
+    data: DataRecord,
     stop: Stop,
     console: Console | None,
 ) -> Outcome | None:
@@ -102,19 +103,19 @@ def _evaluate_every_split(
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
     others = alternatives(run.progress.history, metric)
     run.record.write_json(
-        "results.json",
-        {
-            "best_step": best_step,
-            "breakdown": task.breakdown,
-            "in_distribution": list(task.in_distribution),
-            "splits": {score.split: score.described() for score in scores},
-            "selection": [alternative.described() for alternative in others],
-            "claims": [claim.described() for claim in claims],
-        },
+        RESULTS,
+        Results(
+            best_step=best_step,
+            breakdown=task.breakdown,
+            in_distribution=tuple(task.in_distribution),
+            splits={score.split: score.result() for score in scores},
+            selection=others,
+            claims=tuple(claim.result() for claim in claims),
+        ),
     )
     return Outcome(
         run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data["train"]["groups"], others,
+        data.trained, others,
     )  # fmt: skip
 
 
@@ -137,7 +138,7 @@ class OpenedRun:
     task: Task
     module: Architecture
     step: int
-    data: Mapping[str, Any]  # Any: JSON
+    data: DataRecord
     device: torch.device
 
     def load(self, splits: Sequence[str] | None, console: Console | None) -> dict[str, Split]:
@@ -151,7 +152,7 @@ class OpenedRun:
                 raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
         loaded = load_splits(self.task_name, self.statics, self.task, names, console)
         for name, split in loaded.items():
-            if describe_split(split) != self.data.get(name):
+            if describe_split(split) != self.data.root.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
@@ -162,24 +163,22 @@ def open_run(folder: Path, *, device: str = "auto", plugin: str = "") -> OpenedR
 
     Raises:
         RunError: the folder is no run folder, or has no checkpoint."""
-    run, data = read_json(folder, "run.json"), read_json(folder, "data.json")
-    try:
-        recipe, name, python = str(run["recipe"]), run["task"]["name"], run["task"]["python"]
-        statics = {key: decode(value) for key, value in run["task"]["statics"].items()}
-        selecting_split, _, metric = run["settings"]["train.select"]["symbol"].partition(".")
-        dict(data["train"]["groups"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise record_mistakes.damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
-    task = make_task(name, python, statics, plugin)
+    run, data = read_record(folder, RUN, RunRecord), read_record(folder, DATA, DataRecord)
+    if "train.select" not in run.settings:
+        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+    selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
+    task = make_task(run.task.name, run.task.python, run.task.statics, plugin)
     fabric = make_fabric(device)
     checkpoint = _selected_checkpoint(folder, selecting_split, metric)
     module = build(read_graph(folder))
     checkpoint.load_into(module)
     module.to(fabric.device)
-    return OpenedRun(folder, recipe, name, statics, task, module, checkpoint.step, data, fabric.device)
+    return OpenedRun(
+        folder, run.recipe, run.task.name, run.task.statics, task, module, checkpoint.step, data, fabric.device
+    )
 
 
-def _selected_checkpoint(folder: Path, split: str, metric: str) -> Saved:
+def _selected_checkpoint(folder: Path, split: str, metric: str) -> Checkpoint:
     """The best checkpoint of a run so far; before its first evaluation, the latest."""
     checkpoints = Checkpoints(folder / "checkpoints")
     latest = checkpoints.latest()
@@ -187,7 +186,7 @@ def _selected_checkpoint(folder: Path, split: str, metric: str) -> Saved:
         if checkpoints.steps():
             raise record_mistakes.no_whole_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
-    return checkpoints.first_whole(ranking(latest.state["history"], split, metric)) or latest
+    return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
 
 def evaluate_run(
@@ -216,5 +215,5 @@ def evaluate_run(
             for name, split in loaded.items()
             if len(split)
         )  # fmt: skip
-    groups = run.data["train"]["groups"]
+    groups = run.data.trained
     return Outcome(folder, run.step, False, scores, (), task.breakdown, _metrics(task, scores), groups)

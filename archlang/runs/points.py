@@ -14,18 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from archlang.diagnostics import ArchlangError
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
-from archlang.record.run_folder import describe
+from archlang.record.schemas import RESULTS, RunRecord, json_value
 from archlang.runs.evaluation import Outcome
 from archlang.runs.training import train
 from archlang.runs.training_together import train_together
 from archlang.train.stop import Stop
-
-_RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -67,34 +64,25 @@ class Done:
 
 def folder_name(plan: Plan, precision: str) -> str:
     """A name for a run's folder: the same for the same run, another for every other."""
-    whole = json.dumps(describe(plan, precision), sort_keys=True)
+    described = json.dumps(json_value(RunRecord.of(plan, precision)), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
-    return f"{word}-seed{plan.seed}-{hashlib.sha256(whole.encode()).hexdigest()[:10]}"
+    return f"{word}-seed{plan.seed}-{hashlib.sha256(described.encode()).hexdigest()[:10]}"
 
 
 def is_done(folder: Path) -> bool:
     """Whether the run of a folder has been measured."""
-    return (folder / _RESULTS).is_file()
-
-
-def results(folder: Path) -> dict[str, Any] | None:  # Any: JSON
-    """What was measured of a run; None if it was not."""
-    try:
-        found: dict[str, Any] = json.loads((folder / _RESULTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found
+    return (folder / RESULTS).is_file()
 
 
 def grouped(points: Iterable[Point]) -> tuple[Point, ...]:
     """The same runs, with those in one point that differ by their seeds alone."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        whole = describe(point.plan, point.precision)
-        del whole["seed"]
-        whole["settings"].pop("seed", None)
+        run = RunRecord.of(point.plan, point.precision)
+        settings = {name: value for name, value in run.settings.items() if name != "seed"}
+        described = json_value(run.model_copy(update={"seed": 0, "settings": settings}))
         graphs = [print_graph(graph) for graph in (point.plan.graph, point.plan.at_test)]
-        key = json.dumps([whole, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
+        key = json.dumps([described, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
         groups.setdefault(key, []).append(point)
     return tuple(replace(first, others=tuple(others)) for first, *others in groups.values())
 

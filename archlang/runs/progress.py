@@ -19,10 +19,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from archlang.record.schemas import Alternative
 from archlang.runs.claims import Comparison
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.score import Score
-from archlang.train.selection import Alternative
 
 # On a terminal that cannot be redrawn, a line every so many seconds is enough.
 _SECONDS = 10.0

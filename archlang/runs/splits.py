@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from archlang.record.schemas import DataRecord, SplitRecord
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task
@@ -23,7 +23,12 @@ def load_splits(
         return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
 
 
-def describe_split(split: Split) -> dict[str, Any]:  # Any: JSON
+def describe_data(splits: Mapping[str, Split]) -> DataRecord:
+    """Returns what a run folder holds about its splits."""
+    return DataRecord({name: describe_split(split) for name, split in splits.items()})
+
+
+def describe_split(split: Split) -> SplitRecord:
     """Returns what a run folder holds about a split: enough to notice that it has changed."""
     groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
-    return {"items": len(split), "groups": groups, "sha256": digest(split)}
+    return SplitRecord(items=len(split), groups=groups, sha256=digest(split))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from archlang.plan.plan import Plan
 from archlang.plan.table import TableCell, TableColumn, TablePlan
-from archlang.runs.points import Point, folder_name, is_done, results
+from archlang.record.reading import read_results
+from archlang.record.schemas import Results
+from archlang.runs.points import Point, folder_name, is_done
 from archlang.types.statics import StaticValue
 
 
@@ -49,13 +50,13 @@ class TableRuns:
 
     def measured(self) -> tuple[Measured, ...]:
         """Every cell, row by row, with what is done."""
-        known: dict[int, dict[str, Any] | None] = {}
+        known: dict[int, Results | None] = {}
         found = []
         for cell in self.plan.cells:
             values, missing = {}, []
             for plan in cell.plans:
                 if id(plan) not in known:
-                    known[id(plan)] = results(self.place(plan))
+                    known[id(plan)] = read_results(self.place(plan))
                 measured = known[id(plan)]
                 if measured is None:
                     missing.append(plan.seed)
@@ -65,24 +66,21 @@ class TableRuns:
         return tuple(found)
 
 
-def look_up(measured: Mapping[str, Any], column: TableColumn) -> float | None:
-    """A column's number in `results.json`; None if it was not measured."""
+def look_up(results: Results, column: TableColumn) -> float | None:
+    """Returns a column's number from the results of a run; None if it was not measured."""
     split, _, metric = column.metric.partition(".")
-    found = measured.get("splits", {}).get(split)
-    if found is None:
+    result = results.splits.get(split)
+    if result is None:
         return None
-    wanted = {name: _number(value) for name, value in column.groups.items()}
+    groups = {name: _number(value) for name, value in column.groups.items()}
     if column.index is not None:
-        wanted[measured["breakdown"]] = column.index
-    if not wanted:
-        metrics = found["metrics"]
-    elif len(wanted) == 1:
-        ((group, number),) = wanted.items()
-        metrics = found["groups"].get(group, {}).get(str(number), {})
-    else:
-        metrics = next((one["metrics"] for one in found["joint"] if one["of"] == wanted), {})
-    value = metrics.get(metric)
-    return None if value is None else float(value)
+        groups[results.breakdown] = column.index
+    if not groups:
+        return result.metrics.get(metric)
+    if len(groups) == 1:
+        ((group, value),) = groups.items()
+        return result.groups.get(group, {}).get(value, {}).get(metric)
+    return next((joint.metrics.get(metric) for joint in result.joint if joint.of == groups), None)
 
 
 def _number(value: StaticValue) -> int:

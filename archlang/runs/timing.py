@@ -6,7 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from archlang.record.run_folder import read_json
+from archlang.record.reading import read_record
+from archlang.record.schemas import DATA, DataRecord
 from archlang.runs.points import Point
 from archlang.runs.training import train
 from archlang.train.settings import Settings
@@ -41,7 +42,7 @@ def time_run(point: Point) -> float:
     with tempfile.TemporaryDirectory() as place:
         folder, stop = Path(place) / "run", _After()
         train(point.plan, folder, device=point.device, precision=point.precision, stop=stop)
-        items = int(read_json(folder, "data.json")["train"]["items"])
+        items = read_record(folder, DATA, DataRecord).root["train"].items
     settings = Settings.of(point.plan.train.statics)
     steps = settings.total_steps(max(items // settings.batch, 1))
     if len(stop.times) <= _WARM + _TIMED:  # a run of fewer steps has shown all of them

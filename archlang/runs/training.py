@@ -16,7 +16,7 @@ from archlang.record.trackers import open_trackers
 from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import Display, Silent
-from archlang.runs.splits import describe_split
+from archlang.runs.splits import describe_data
 from archlang.train.devices import explaining_compiler_errors, explaining_out_of_memory, make_fabric
 from archlang.train.loop import Loop
 from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
@@ -58,11 +58,11 @@ def train(
         record = Record(Path(fabric.broadcast(str(folder))))
     workload = load_workload(plan, settings, task, fabric, console)
     test_module = build_test_module(plan)
-    setup = make_setup(plan, settings, fabric, test_module, precision)
+    setup = make_setup(plan, fabric, test_module, precision)
     if compiled:
         compile_bodies(setup.module)
     capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
-    data = {name: describe_split(split) for name, split in workload.splits.items()}
+    data = describe_data(workload.splits)
     display = Display(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
     try:

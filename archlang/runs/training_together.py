@@ -14,7 +14,7 @@ from archlang.record.run_folder import Record
 from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import Silent
-from archlang.runs.splits import describe_split
+from archlang.runs.splits import describe_data
 from archlang.runs.training import train
 from archlang.train.devices import explaining_out_of_memory, make_fabric
 from archlang.train.loop import Loop
@@ -62,7 +62,7 @@ def _train_stacked(
     settings, task = make_settings(first)
     fabric = make_fabric(device, precision)
     workload = load_workload(first, settings, task, fabric, None)
-    data = {name: describe_split(split) for name, split in workload.splits.items()}
+    data = describe_data(workload.splits)
     test_module = build_test_module(first)
     ends: dict[int, Outcome | ArchlangError] = {}
     runs: dict[int, TrainingRun] = {}
@@ -72,7 +72,7 @@ def _train_stacked(
             records.callback(record.close)
             try:
                 make_settings(plan)
-                setup = make_setup(plan, settings, fabric, test_module, precision)
+                setup = make_setup(plan, fabric, test_module, precision)
                 record.begin(plan, precision, data, fabric.device)
                 runs[index] = TrainingRun(setup, workload, record, plan.seed, Silent())
             except ArchlangError as error:
@@ -80,7 +80,7 @@ def _train_stacked(
         for step, indices in common_steps(runs):
             group = [runs[index] for index in indices]
             try:
-                stacked = StackedStep(group, partial(make_optimizer, first.train, settings, precision=precision))
+                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
                 stacked.resume(step)
                 group_ends = Loop(group, stacked).run(stop)
             except CannotStack as error:
@@ -103,7 +103,7 @@ def common_steps(runs: Mapping[int, TrainingRun]) -> list[tuple[int, list[int]]]
     checkpoints = {index: run.checkpoints for index, run in runs.items()}
     steps = {index: set(of_run.steps()) or {0} for index, of_run in checkpoints.items()}
     for step in sorted(set.intersection(*steps.values()) if steps else (), reverse=True):
-        if all(not of_run.steps() or of_run.first_whole([step]) for of_run in checkpoints.values()):
+        if all(not of_run.steps() or of_run.first_intact([step]) for of_run in checkpoints.values()):
             return [(step, list(runs))] if len(runs) > 1 else []
     by_newest: dict[int, list[int]] = {}
     for index, of_run in checkpoints.items():

@@ -10,8 +10,9 @@ from typing import Any
 
 from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
+from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
-from archlang.runs.points import Done, Point, folder_name, results
+from archlang.runs.points import Done, Point, folder_name
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.settings import Settings
 
@@ -81,9 +82,8 @@ class Tuning:
             asked = self._running.pop(done.point.folder)
             if done.stopped:
                 continue  # still running as far as the study knows: it is taken up the next time
-            found = results(done.point.folder)
-            split, metric = self._selecting
-            value = None if found is None else found["splits"].get(split, {}).get("metrics", {}).get(metric)
+            results = read_results(done.point.folder)
+            value = None if results is None else results.value(*self._selecting)
             if value is None:
                 self._fail(asked)
             else:

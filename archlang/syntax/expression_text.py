@@ -12,6 +12,7 @@ from archlang.syntax.tree import (
     Conditional,
     ConditionalType,
     Cost,
+    Cut,
     Expression,
     InputParameter,
     ListOf,
@@ -129,6 +130,7 @@ Part = (
     | Cost
     | Maps
     | Record
+    | Cut
 )
 
 
@@ -159,6 +161,8 @@ def part_text(part: Part) -> str:
             return f"{map_names(part)} = {expression_text(width, OR if test else CONDITIONAL)}{_condition(test)}"
         case Record(kind=kind, input=source, test=test):
             return kind + (f" = {source}" if source else "") + _condition(test)
+        case Cut(parts=parts, test=test):
+            return "cuts evenly" + (f" into {expression_text(parts, OR)}" if parts else "") + _condition(test)
 
 
 def map_names(maps: Maps) -> str:

@@ -17,6 +17,7 @@ from archlang.syntax.tree import (
     Commented,
     ConditionalType,
     Cost,
+    Cut,
     Definition,
     Emit,
     Expression,
@@ -95,6 +96,7 @@ def unparse(node: Node) -> str:
             | Cost()
             | Maps()
             | Record()
+            | Cut()
         ):
             return part_text(node)
         case MapName(name=name, input=source):
@@ -193,7 +195,7 @@ def _lay_where(signature: Signature, room: int) -> str:
 def _extern(item: Extern) -> str:
     head = f"extern {item.word} {item.name}"
     signature = item.signature
-    has_inputs = item.word != "optimizer"
+    has_inputs = item.word in ("block", "task")
     clauses = [_where(signature)[1:]] if signature.where else []
     lines = [_lay_where(signature, 0)] if signature.where else []
     clauses += [clause for clause, _ in _clauses(item)]
@@ -208,15 +210,19 @@ def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
     """The clauses behind `where` in their order, each on one line and on as many as it needs."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
-    for caveat in item.caveats:
-        yield part_text(caveat), wrapped_part(caveat, STEP, 2 * STEP, 0)
+    alone: tuple[Part, ...] = (*item.caveats, *item.cuts)
+    for clause in alone:
+        yield part_text(clause), wrapped_part(clause, STEP, 2 * STEP, 0)
     for word in ["pure"] * item.pure + ["causal"] * item.causal:
         yield word, word
     yield from _clause("sizes", item.sizes)
     yield from _clause("costs", item.costs)
     yield from _clause("maps", item.maps)
     yield from _clause("records", item.records)
-    yield (f'python "{item.python}"',) * 2
+    for settings in item.includes:
+        yield (f"with {settings.text}",) * 2
+    if item.word != "settings":
+        yield (f'python "{item.python}"',) * 2
 
 
 def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:

@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
+from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
+from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
@@ -41,18 +42,6 @@ _DEEPEST, _LONGEST = 10, 1_024
 _BATCH = 1 << 13
 _WINDOW = 100
 _ABSENT = -1
-
-
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """Expressions as tokens, with their values and depths."""
-
-    x: Ragged
-    values: Integers
-    depths: Integers
-
-    def select(self, chosen: Truths | Integers) -> _Written:
-        return _Written(self.x.select(chosen), self.values[chosen], self.depths[chosen])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +94,13 @@ class Arithmetic:
                 wanted -= SINGLES
         if depths.low <= depths.high:
             parts.append(self._draw(rng, split, depths, wanted))
-        items = _join(parts)
-        items = items.select(rng.order(len(items.x)))
+        items = join_expressions(parts)
+        items = items.select(rng.order(len(items)))
         end = len(VOCABULARY)
         x = enclose(items.x, begin=end + 1, end=end) if self.begin_end else items.x
         return Split({"x": x}, items.values, groups={"depth": items.depths})
 
-    def _draw(self, rng: RandomStream, split: str, depths: Interval, wanted: int) -> _Written:
+    def _draw(self, rng: RandomStream, split: str, depths: Interval, wanted: int) -> Expressions:
         """Distinct expressions: as many of each depth, or of all depths as they come."""
         room = np.zeros(depths.high + 1, dtype=np.int64)
         bins = depths.high - depths.low + 1
@@ -120,25 +109,21 @@ class Arithmetic:
             room[depths.low : depths.low + wanted % bins] += 1
         else:
             room[depths.low :] = wanted
-        seen, found, patience = Seen(), list[_Written](), Patience(wanted, _WINDOW)
+        seen, found, patience = Seen(), list[Expressions](), Patience(wanted, _WINDOW)
         missing = wanted
         while missing:
             items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
             prints = fingerprints(items.x)
             items = items.select(in_share(prints, *SHARES[split]) & seen.fresh(prints))
-            places = np.zeros(len(items.depths), dtype=np.int64)
-            for depth in np.unique(items.depths):
-                same = items.depths == depth
-                places[same] = np.arange(same.sum())
-            items = items.select(np.flatnonzero(places < room[items.depths])[:missing])
+            items = items.select(np.flatnonzero(items.within(room))[:missing])
             room -= np.bincount(items.depths, minlength=len(room)) if self.balanced else 0
-            missing -= len(items.x)
+            missing -= len(items)
             found.append(items)
-            if patience.is_over(len(items.x)) and missing:
+            if patience.is_over(len(items)) and missing:
                 static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("arithmetic", static, wanted, got, "raise `max_length`")
-        return _join(found)
+        return join_expressions(found)
 
 
 # An expression is a complete binary tree, level by level from its root, and many of them are a matrix for each level:
@@ -178,7 +163,7 @@ def _heights(trees: _Trees) -> Integers:
     return np.asarray(sum((level >= _PRODUCT).any(axis=1).astype(np.int64) for level in trees))
 
 
-def _write(trees: _Trees, longest: int) -> _Written:
+def _write(trees: _Trees, longest: int) -> Expressions:
     """The trees that are short enough as tokens, with their values."""
     sizes: list[Integers] = []
     value = size = np.zeros((len(trees[0]), 2 * trees[-1].shape[1]), dtype=np.int64)
@@ -203,20 +188,11 @@ def _write(trees: _Trees, longest: int) -> _Written:
         between = starts + 1 + sizes[-1][short][:, 0::2]
         tokens[between[operations]] = np.where(rows[operations] == _PRODUCT, TIMES, PLUS)
         starts = np.stack([starts + 1, between + 1], axis=2).reshape(len(short), -1)
-    return _Written(Ragged(tokens, offsets), value[short, 0], _heights(trees)[short])
+    return Expressions(Ragged(tokens, offsets), value[short, 0], _heights(trees)[short])
 
 
-def _singles() -> _Written:
+def _singles() -> Expressions:
     """Every operation on two digits."""
     kind, left, right = np.indices((2, 10, 10)).reshape(3, -1)
     roots, sides = (_PRODUCT + kind)[:, None], np.stack([left, right], axis=1)
     return _write([roots.astype(np.int8), sides.astype(np.int8)], 5)
-
-
-def _join(parts: list[_Written]) -> _Written:
-    nothing = np.zeros(0, dtype=np.int64)
-    return _Written(
-        join([part.x for part in parts]),
-        np.concatenate([nothing, *(part.values for part in parts)]),
-        np.concatenate([nothing, *(part.depths for part in parts)]),
-    )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_choice, check_range, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.sequence_pairs import SequencePairs
@@ -157,5 +157,5 @@ def _questions(number: int, part: str) -> list[Asked]:
         # An unknown word shows here, where the file has a name.
         LEXICON.encode([words for one in found for words in (one.source, one.answer)])
     except (ValueError, KeyError) as error:
-        raise published_files.damaged("babi", member, error) from error
+        raise mistakes.damaged_file("babi", member, error) from error
     return found

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
@@ -116,7 +116,7 @@ class Cfq:
             try:
                 pairs, words = collect(objects(stream))
             except (JsonArrayError, KeyError) as error:
-                raise published_files.damaged("cfq", DATA, error) from error
+                raise mistakes.damaged_file("cfq", DATA, error) from error
         if len(words) > self.word_limit:
             raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
         return pairs, words
@@ -144,7 +144,7 @@ class Cfq:
         pairs, _ = self._all
         chosen = self._indices(split)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):
-            raise published_files.damaged(
+            raise mistakes.damaged_file(
                 "cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}"
             )
         pairs = pairs.select(chosen)
@@ -160,4 +160,4 @@ class Cfq:
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:
-                raise published_files.damaged("cfq", self._member, error) from error
+                raise mistakes.damaged_file("cfq", self._member, error) from error

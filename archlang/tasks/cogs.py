@@ -67,7 +67,7 @@ class Cogs:
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
-        return {split: published_files.parsed("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
+        return {split: published_files.parse_lines("cogs", f"{file}.tsv", read) for split, file in FILES.items()}
 
     @cached_property
     def _lexicon(self) -> Lexicon:

@@ -1,12 +1,12 @@
-"""A user's own file of texts and their classes.
+"""Classify the texts of a user's own file.
 
 >>> from pathlib import Path
 >>> from tempfile import TemporaryDirectory
 >>> folder = TemporaryDirectory()
->>> place = Path(folder.name) / "moods.tsv"
+>>> path = Path(folder.name) / "moods.tsv"
 >>> rows = ["text\\tlabel\\tsplit", "what a fine day\\tgood\\ttrain", "what a mess\\tbad\\ttrain", "storm\\tbad\\ttest"]
->>> _ = place.write_text("\\n".join(rows))
->>> task = File(path=str(place), words=4)
+>>> _ = path.write_text("\\n".join(rows))
+>>> task = File(path=str(path), words=4)
 >>> train, test = (task.generate(split, seed=0) for split in task.split_names())
 >>> spell(task, train.inputs["x"][0]), int(train.targets[0]), spell(task, train.inputs["x"][1]), int(train.targets[1])
 ('what a fine day', 1, 'what a <unk>', 0)
@@ -17,60 +17,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_files import WAYS, OwnFile, labels, lexicon, numbered, whole
+from archlang.tasks.kit.user_file_task import Labels, UserFileTask
+from archlang.tasks.kit.user_files import CUTS, Cut, one_label
 
 __all__ = ["File", "spell"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
+class File(UserFileTask):
     """The task."""
 
-    path: str = ""
-    valid: str = ""
-    test: str = ""
     text: str = "text"
     label: str = "label"
-    words: int = 1_000
     labels: int = 2
-    by: str = "words"
 
+    name = "file"
     kind = Kind.CLASSIFICATION
-    breakdown = "length"
-    in_distribution = ("train", "valid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_choice("file", "by", self.by, WAYS)
-
-    @property
-    def _own(self) -> OwnFile:
-        columns = {self.text: WAYS[self.by], self.label: whole}
-        return OwnFile("file", self.path, {"valid": self.valid, "test": self.test}, columns)
-
-    def files(self) -> tuple[str, ...]:
-        return tuple(path for path in (self.path, self.valid, self.test) if path)
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        return lexicon(self._own, self.words, [0]).texts
-
-    def split_names(self) -> tuple[str, ...]:
-        return self._own.split_names()
+    def columns(self) -> Mapping[str, Cut]:
+        return {self.text: CUTS[self.by], self.label: one_label}
 
     def generate(self, split: str, seed: int) -> Split:
-        """The lines of the file; they do not depend on the seed."""
-        own = self._own
-        lines, known = own.lines(split), labels(own, 1, self.labels)
-        x = lexicon(own, self.words, [0]).encode(line.cells[0] for line in lines)
-        found = [label for line in lines for label in numbered(own, split, line, 1, known)]
-        return Split({"x": x}, np.asarray(found, dtype=np.int64), groups={"length": x.lengths})
+        lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
+        x = self.lexicon.encode(line.cells[0] for line in lines)
+        targets = [label for line in lines for label in labels.encode(split, line)]
+        return Split({"x": x}, np.asarray(targets, dtype=np.int64), groups={"length": x.lengths})

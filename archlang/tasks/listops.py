@@ -29,10 +29,11 @@ from archlang.tasks.kit.checks import (
     check_sizes,
     check_split,
 )
+from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join
+from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
@@ -69,18 +70,6 @@ ORIGINAL_SHARES = {
 }
 # Larger than the published ones: of what falls to another split nothing is kept, so that small ones would take long.
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """Trees as tokens, with their values and dependency depths."""
-
-    x: Ragged
-    values: Integers
-    depths: Integers
-
-    def select(self, chosen: Truths | Integers) -> _Written:
-        return _Written(self.x.select(chosen), self.values[chosen], self.depths[chosen])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +170,7 @@ class ListOps:
             return self._published(split)
         return self._by_arguments(seed) if split == "arguments" else self._from_pool(split, seed)
 
-    def _split(self, trees: _Written, lengths: Integers, arguments: Integers) -> Split:
+    def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
         end = len(VOCABULARY)
         x = enclose(trees.x, begin=end + 1, end=end) if self.begin_end else trees.x
         return Split({"x": x}, trees.values, groups={"depth": trees.depths, "length": lengths, "arguments": arguments})
@@ -204,15 +193,15 @@ class ListOps:
             before = missing
             for forest in self._trees_of_depths(rng, depths):
                 trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
-                trees = trees.select(np.arange(min(missing, len(trees.x))))
+                trees = trees.select(np.arange(min(missing, len(trees))))
                 if self.balanced:
                     room -= np.bincount(trees.depths, minlength=len(room))
-                missing -= len(trees.x)
+                missing -= len(trees)
                 found.append(trees)
             if patience.is_over(before - missing) and missing:
                 static, got = f"{split}_size", wanted - missing
                 raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
-        trees = _join(found).select(rng.order(wanted))
+        trees = join_expressions(found).select(rng.order(wanted))
         return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
 
     def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[Forest]:
@@ -231,21 +220,17 @@ class ListOps:
             yield forest.select(high)
             forest = graft(rng, forest.select(~high), growth)
 
-    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> _Written:
+    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> Expressions:
         """The new trees of the forest that belong to the share, as many of each depth as there is room for."""
         # A tree is at least as high as its dependency depth: most trees are too low once the low depths are full.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = evaluate(forest)
         open_to = room[depths] > 0
         forest, values, depths = forest.select(open_to), values[open_to], depths[open_to]
-        trees = _Written(write(forest), values, depths)
+        trees = Expressions(write(forest), values, depths)
         prints = fingerprints(trees.x)
         trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
-        places = np.zeros(len(trees.depths), dtype=np.int64)
-        for depth in np.unique(trees.depths):
-            same = trees.depths == depth
-            places[same] = np.arange(same.sum())
-        return trees.select(places < room[trees.depths])
+        return trees.select(trees.within(room))
 
     # Source `original`.
 
@@ -263,12 +248,12 @@ class ListOps:
             found.append(trees.select(fresh))
             if patience.is_over(len(fresh)):
                 raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
-        trees = _join(found)
+        trees = join_expressions(found)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
-        available, wanted = len(trees.x), getattr(self, f"{split}_size")
+        available, wanted = len(trees), getattr(self, f"{split}_size")
         if wanted > available:
             raise mistakes.too_many_items("listops", f"{split}_size", wanted, available, "draw a larger `pool`")
         trees = trees.select(rng.order(available)[: wanted or available])
@@ -279,7 +264,7 @@ class ListOps:
         """The trees of the published files, of which `depth` is that of their nesting."""
         found = published_listops.items(split, self.max_length)
         values, depths, arguments = published_listops.columns(found)
-        trees = _Written(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
+        trees = Expressions(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
         return self._split(trees, trees.x.lengths // 100 * 100, arguments)
 
     def _by_length(self, seed: int) -> Split:
@@ -296,7 +281,7 @@ class ListOps:
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["test"], "test_size", seen))
         labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
-        return self._split(_join(parts), labels, np.full(len(labels), self.arguments))
+        return self._split(join_expressions(parts), labels, np.full(len(labels), self.arguments))
 
     def _by_arguments(self, seed: int) -> Split:
         """For each bound on the number of arguments as many trees."""
@@ -313,24 +298,24 @@ class ListOps:
 
             parts.append(self._until(wanted, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
         labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), wanted)
-        joined = _join(parts)
+        joined = join_expressions(parts)
         return self._split(joined, joined.x.lengths // 100 * 100, labels)
 
     def _until(
         self, wanted: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
-    ) -> _Written:
+    ) -> Expressions:
         """`wanted` distinct trees of a share."""
-        found: list[_Written] = []
+        found: list[Expressions] = []
         missing, patience = wanted, Patience(wanted, _WINDOW)
         while missing:
             some = _written(trees())
             prints = fingerprints(some.x)
             some = some.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
             found.append(some)
-            missing -= len(some.x)
-            if patience.is_over(len(some.x)) and missing:
+            missing -= len(some)
+            if patience.is_over(len(some)) and missing:
                 raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "allow other lengths")
-        return _join(found)
+        return join_expressions(found)
 
     # Source `lra`.
 
@@ -353,13 +338,5 @@ class ListOps:
         return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
 
 
-def _written(forest: Forest) -> _Written:
-    return _Written(write(forest), *evaluate(forest))
-
-
-def _join(parts: list[_Written]) -> _Written:
-    return _Written(
-        join([part.x for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.depths for part in parts]),
-    )
+def _written(forest: Forest) -> Expressions:
+    return Expressions(write(forest), *evaluate(forest))

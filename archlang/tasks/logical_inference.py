@@ -168,7 +168,7 @@ class LogicalInference:
         wanted = self.test if split == "test" else self.train
         part = "train" if split in ("train", "valid") else "test"
         files = [
-            published_files.parsed("logical_inference", f"{part}{count}", _read_words)
+            published_files.parse_lines("logical_inference", f"{part}{count}", _read_words)
             for count in range(wanted.low, wanted.high + 1)
         ]
         relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Split
@@ -111,11 +111,11 @@ class LraImage:
         try:
             parts = [batch(found[name]) for name in wanted]
         except (KeyError, ValueError) as error:
-            raise published_files.damaged("cifar10", ARCHIVE, error) from error
+            raise mistakes.damaged_file("cifar10", ARCHIVE, error) from error
         pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
         shown = np.concatenate([answers for _, answers in parts])
         if len(shown) != PUBLISHED_BATCH * len(wanted):
-            raise published_files.damaged("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
+            raise mistakes.damaged_file("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
         whole = Split({"x": Ragged.table(pixels)}, shown, groups={"shown": shown})
         if split == "test":
             return whole

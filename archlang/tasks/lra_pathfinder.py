@@ -31,7 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, pathfinder_pictures, published_files
+from archlang.tasks.kit import mistakes, pathfinder_pictures
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.grey_png import PictureError, Pixels, grey_pixels
@@ -117,11 +117,11 @@ class LraPathfinder:
             try:
                 names += listed(store.lines("lra", member))
             except ValueError as error:
-                raise published_files.damaged("lra", member, error) from error
+                raise mistakes.damaged_file("lra", member, error) from error
         try:
             return pictures(names, _content)
         except PictureError as error:
-            raise published_files.damaged("lra", FOLDER, error) from error
+            raise mistakes.damaged_file("lra", FOLDER, error) from error
 
     def _published(self, split: str) -> tuple[Pixels, Integers]:
         pixels, joined = self._files

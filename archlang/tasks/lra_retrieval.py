@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.split import Split
@@ -78,7 +78,7 @@ class LraRetrieval:
         try:
             fields, together = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
-            raise published_files.damaged("lra", member, error) from error
+            raise mistakes.damaged_file("lra", member, error) from error
         return Split(fields, together, groups={"together": together})
 
 

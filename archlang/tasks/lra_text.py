@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_split
-from archlang.tasks.kit.ragged import Ragged, offsets_of
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 
-__all__ = ["LraText", "as_bytes", "reviews"]
+__all__ = ["LraText", "reviews"]
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 PUBLISHED_SIZE = 25_000
@@ -40,13 +40,6 @@ def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tupl
             found.append((parts[2] == "pos", int(parts[3]), content[:length]))
     found.sort(key=lambda one: one[:2])
     return [content for _, _, content in found], [int(good) for good, _, _ in found]
-
-
-def as_bytes(texts: Iterable[bytes]) -> Ragged:
-    """Texts as rows of their bytes."""
-    rows = list(texts)
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    return Ragged(np.frombuffer(b"".join(rows), dtype=np.uint8), offsets_of(lengths))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +69,8 @@ class LraText:
         check_split("lra_text", split, SPLITS)
         texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
-            raise published_files.damaged(
+            raise mistakes.damaged_file(
                 "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"
             )
         favour = np.asarray(answers, dtype=np.int64)
-        return Split({"x": as_bytes(texts)}, favour, groups={"favour": favour})
+        return Split({"x": Ragged.of_bytes(texts)}, favour, groups={"favour": favour})

@@ -27,8 +27,8 @@ from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
-from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.ragged import Integers, Ragged
+from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
@@ -161,10 +161,10 @@ class Mathematics:
         return found[: self.test_size]
 
     def _questions(self, rng: RandomStream, low: float, high: float) -> Iterator[Question]:
-        draw = _Draw(rng)
-        ask = draw.add_or_sub if self.module == "add_or_sub" else draw.place_value
+        stream = _QuestionStream(rng)
+        ask = stream.add_or_sub if self.module == "add_or_sub" else stream.place_value
         while True:
-            yield ask(low + (high - low) * draw.real())
+            yield ask(low + (high - low) * stream.real())
 
     # Published questions.
 
@@ -206,11 +206,11 @@ def read(member: str, lines: Iterable[str]) -> Iterator[Question]:
 
     Raises:
         TaskError: a question has no answer, or holds a character that no question has."""
-    texts = published_files.understood("dm_math", member, lines, _known)
+    texts = published_files.parse_each("dm_math", member, lines, _known)
     for number, asked in enumerate(texts):
         answer = next(texts, None)
         if answer is None:
-            raise published_files.unreadable("dm_math", member, 2 * number + 1, asked)
+            raise mistakes.damaged_line("dm_math", member, 2 * number + 1, asked)
         yield asked, answer
 
 
@@ -222,25 +222,8 @@ def question(task: Mathematics, split: Split, index: int) -> tuple[str, str]:
     return "".join(task.vocabulary[token] for token in asked), "".join(task.vocabulary[token] for token in answer)
 
 
-class _Draw:
-    """Questions, one after another, from a stream of random numbers."""
-
-    def __init__(self, rng: RandomStream) -> None:
-        self._rng = rng
-        self._words: list[int] = []
-
-    def word(self) -> int:
-        if not self._words:
-            self._words = self._rng.words(1 << 16).tolist()
-        return self._words.pop()
-
-    def real(self) -> float:
-        """A number in [0, 1)."""
-        return (self.word() >> 11) * 2.0**-53
-
-    def below(self, bound: int) -> int:
-        """A whole number below a bound, which may be as large as 10^20."""
-        return (self.word() << 64 | self.word()) * bound >> 128 if bound >> 32 else (self.word() >> 32) * bound >> 32
+class _QuestionStream(ScalarStream):
+    """Random questions, one after another."""
 
     def add_or_sub(self, digits: float) -> Question:
         first = max(1.0, digits * self.real())
@@ -308,8 +291,8 @@ def _unseen(found: Iterable[Question], seen: set[str]) -> Iterator[Question]:
 
 
 def _encoded(texts: Sequence[str]) -> Ragged:
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    return Ragged(_NUMBERS[np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8)], offsets_of(lengths))
+    characters = Ragged.of_bytes(text.encode("ascii") for text in texts)
+    return Ragged(_NUMBERS[characters.values], characters.offsets)
 
 
 def _known(line: str) -> str:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent
 from archlang.tasks.kit.sequence_pairs import SequencePairs
@@ -136,5 +136,5 @@ class Multi30k:
 def _pairs(file: str) -> Sentences:
     source, target = ([words(line) for line in store.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET))
     if len(source) != len(target):
-        raise published_files.uneven("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
+        raise mistakes.uneven_files("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
     return source, target

@@ -24,7 +24,7 @@ from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.checks import check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
-from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
@@ -163,9 +163,11 @@ class Pcfg:
 
     def _files(self, split: str) -> tuple[list[Row], list[Row]]:
         path = self._path(split)
-        expressions, values = (published_files.parsed("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt"))
+        expressions, values = (
+            published_files.parse_lines("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt")
+        )
         if len(expressions) != len(values):
-            raise published_files.uneven("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
+            raise mistakes.uneven_files("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
         return expressions, values
 
     def _path(self, split: str) -> str:
@@ -173,14 +175,18 @@ class Pcfg:
 
     def _generated(self, split: str, seed: int) -> tuple[list[Row], list[Row]]:
         wanted = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
-        draw, seen, patience = _Draw(RandomStream("pcfg", self.split, split, seed)), Seen(), Patience(wanted, _WINDOW)
+        stream, seen, patience = (
+            _ExpressionStream(RandomStream("pcfg", self.split, split, seed)),
+            Seen(),
+            Patience(wanted, _WINDOW),
+        )
         found: list[Row] = []
         low, high = 1, MOST_FUNCTIONS
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
         while len(found) < wanted:
-            batch = [draw.short_expression(draw.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
+            batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":
                 batch = [expression for expression in batch if bool(_pair(expression)) == (split == "test")]
             prints = fingerprints(LEXICON.encode(batch))
@@ -191,17 +197,8 @@ class Pcfg:
         return found, [evaluate(expression) for expression in found]
 
 
-class _Draw:
-    """Expressions, one after another, from a stream of random numbers."""
-
-    def __init__(self, rng: RandomStream) -> None:
-        self._rng = rng
-        self._words: list[int] = []
-
-    def below(self, bound: int) -> int:
-        if not self._words:
-            self._words = (self._rng.words(1 << 16) >> np.uint64(32)).tolist()
-        return self._words.pop() * bound >> 32
+class _ExpressionStream(ScalarStream):
+    """Random expressions, one after another."""
 
     def weighted(self, weights: Sequence[int]) -> int:
         left = self.below(sum(weights))

@@ -157,8 +157,8 @@ class Scan:
 
     def _files(self, split: str) -> tuple[Ragged, Ragged]:
         if self.split == "simple":
-            return _encoded(published_files.parsed("scan", f"tasks_{split}_simple.txt", read))
-        every = published_files.parsed("scan", "tasks.txt", read)
+            return _encoded(published_files.parse_lines("scan", f"tasks_{split}_simple.txt", read))
+        every = published_files.parse_lines("scan", "tasks.txt", read)
         words, actions = _encoded(every)
         if self.split in PRIMITIVES:
             chosen = self._with_primitive(split, every, np.arange(len(every)))

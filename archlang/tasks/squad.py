@@ -14,7 +14,7 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import published_files
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
@@ -180,8 +180,8 @@ class Squad:
             dtype=np.int64,
         ).reshape(-1, 2)
         notes = {
-            "paragraph": _texts(one.paragraph for one in asked),
-            "answers": _texts(_BREAK.join(one.answers) for one in asked),
+            "paragraph": Ragged.of_bytes(one.paragraph.encode() for one in asked),
+            "answers": Ragged.of_bytes(_BREAK.join(one.answers).encode() for one in asked),
             "starts": _joined([paragraph.starts for paragraph in paragraphs]),
             "stops": _joined([paragraph.stops for paragraph in paragraphs]),
             "first": Ragged.table(firsts[:, None]),
@@ -217,7 +217,7 @@ def _asked(member: str) -> list[Asked]:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise published_files.damaged("squad", member, error) from error
+            raise mistakes.damaged_file("squad", member, error) from error
 
 
 def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
@@ -225,13 +225,6 @@ def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
     places = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
     first = np.repeat(firsts, x.lengths)
     return Ragged((places >= first) & (places < first + np.repeat(lengths, x.lengths)), x.offsets)
-
-
-def _texts(texts: Iterable[str]) -> Ragged:
-    """Texts as rows of the bytes of UTF-8."""
-    parts = [text.encode() for text in texts]
-    lengths = np.asarray([len(part) for part in parts], dtype=np.int64)
-    return Ragged(np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(lengths))
 
 
 def _joined(rows: Sequence[np.ndarray]) -> Ragged:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from archlang.record.schemas import DepthRecord, JointRecord, SplitResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
@@ -72,38 +72,41 @@ class Score:
         metrics = {**self.metrics, **{name: tally.share for name, tally in tallies.items()}}
         return replace(self, metrics=metrics, groups=groups, written=written, _tallies={**self._tallies, **tallies})
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
-        """Returns the score as JSON."""
-        return {
-            "items": self.items,
-            **({"written": self.written} if self.written else {}),
-            "loss": self.loss,
-            "metrics": dict(self.metrics),
-            "groups": {name: dict(values) for name, values in self.groups.items()},
-            **self._depth(),
-            "joint": list(self._joint()),
-        }
+    def result(self) -> SplitResult:
+        """Returns the score as `results.json` has it."""
+        return SplitResult(
+            items=self.items,
+            written=self.written,
+            loss=self.loss,
+            metrics=dict(self.metrics),
+            groups={
+                name: {value: dict(metrics) for value, metrics in values.items()}
+                for name, values in self.groups.items()
+            },
+            depth=self._depth(),
+            joint=tuple(self._joint()),
+        )
 
-    def _depth(self) -> dict[str, Any]:  # Any: JSON
-        """The mean steps of halting loops, over all items and by group; empty without such loops."""
-        if self.depths is None or not self.items:
-            return {}
+    def _depth(self) -> DepthRecord | None:
+        """Returns the mean steps of halting loops; None without such loops."""
         depths = self.depths
+        if depths is None or not self.items:
+            return None
         groups = {
             name: {int(value): float(depths[values == value].mean()) for value in np.unique(values)}
             for name, values in self._group_values.items()
         }
-        return {"depth": {"mean": float(depths.mean()), "groups": groups}}
+        return DepthRecord(mean=float(depths.mean()), groups=groups)
 
-    def _joint(self) -> Iterator[dict[str, Any]]:  # Any: JSON
-        """Each metric by the values of two or more groups, where there are few combinations."""
+    def _joint(self) -> Iterator[JointRecord]:
+        """Yields each metric by the values of two or more groups, unless there are too many combinations to store."""
         for size in range(2, len(self._group_values) + 1):
             for names in combinations(self._group_values, size):
                 rows = np.unique(np.stack([self._group_values[name] for name in names], axis=1), axis=0)
                 for values in rows.tolist() if len(rows) <= _MOST_JOINT else ():
                     groups = dict(zip(names, values, strict=True))
                     metrics = {metric: self.within_groups(metric, groups) for metric in self._tallies}
-                    yield {"of": groups, "metrics": metrics}
+                    yield JointRecord(of=groups, metrics=metrics)
 
 
 class Answers:

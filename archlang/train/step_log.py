@@ -10,6 +10,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import halting_loops
 from archlang.record.run_folder import Record
+from archlang.record.schemas import METRICS, TIMINGS, StepMetrics, StepTiming
 from archlang.train.score import Score
 
 
@@ -44,19 +45,13 @@ class StepLog:
 
     def write(self, step: int, loss: Tensor, norm: Tensor | None, rate: float) -> None:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
-        metrics = {"step": step, "loss": float(loss), "lr": rate}
-        if norm is not None:
-            metrics["gradient_norm"] = float(norm)
-        depth, speed, spared = self._depth(), self._steps_per_second(), self._spared_share()
-        if depth is not None:
-            metrics["mean_depth"] = depth
-        timing = {"step": step, "time": time.time(), "steps_per_second": speed}
-        if spared is not None:
-            timing["spared"] = spared
-        self._record.append("metrics.jsonl", metrics)
-        self._record.append("timings.jsonl", timing)
-        self._record.scalars(step, {f"train/{name}": value for name, value in metrics.items() if name != "step"})
-        self._watcher.step(step, self._total, metrics["loss"], speed, depth, spared)
+        value, depth, speed, spared = float(loss), self._depth(), self._steps_per_second(), self._spared_share()
+        gradient_norm = None if norm is None else float(norm)
+        metrics = StepMetrics(step=step, loss=value, lr=rate, gradient_norm=gradient_norm, mean_depth=depth)
+        self._record.append(METRICS, metrics)
+        self._record.append(TIMINGS, StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared))
+        self._record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
+        self._watcher.step(step, self._total, value, speed, depth, spared)
 
     def restart_clock(self) -> None:
         """Begins a new interval for the mean speed."""

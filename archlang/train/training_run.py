@@ -14,6 +14,7 @@ from archlang.backend.architecture import Architecture
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.run_folder import Record
+from archlang.record.schemas import METRICS, TIMINGS, CheckpointState, EvaluationMetrics, EvaluationTiming
 from archlang.tasks.kit.metrics import rank
 from archlang.train import mistakes
 from archlang.train.data import Sampler
@@ -38,7 +39,7 @@ class Progress:
     best: float | None = None
     """the best value of the selecting metric"""
     best_step: int | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)  # Any: JSON
+    history: list[EvaluationMetrics] = field(default_factory=list)
 
 
 class TrainingRun:
@@ -97,28 +98,26 @@ class TrainingRun:
 
         Raises:
             RunError: there are checkpoints, but all of them are damaged."""
-        checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_whole([step])
+        checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
         if checkpoint is None:
             if self.checkpoints.steps():
                 raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
             if self._leads:
-                self.record.cut({})
+                self.record.truncate({})
             return False
         state = checkpoint.state
         checkpoint.load_into(self.module)
         # Only the moments are restored. The optimizer's options are those of this process: it may use other kernels.
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state["optimizer"]["state"]})
-        self.fabric.strategy.precision.load_state_dict(state["precision"])
-        restore_random_state(state["random"], self.fabric.device)
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state.optimizer["state"]})
+        self.fabric.strategy.precision.load_state_dict(state.precision)
+        restore_random_state(state.random, self.fabric.device)
         self.random_at_start = random_state(self.fabric.device)
-        self.sampler = self._make_sampler(self.sampler.seed, state["epoch"], state["position"])
-        self.micro = state.get("micro", self.micro)
-        self.progress = Progress(
-            checkpoint.step, state["looked"], state["best"], state["best_step"], list(state["history"])
-        )
+        self.sampler = self._make_sampler(self.sampler.seed, state.epoch, state.position)
+        self.micro = state.micro
+        self.progress = Progress(checkpoint.step, state.evaluated, state.best, state.best_step, list(state.history))
         if self._leads:
-            self.checkpoints.forget_after(checkpoint.step)
-            self.record.cut(state["sizes"], checkpoint.step)
+            self.checkpoints.remove_after(checkpoint.step)
+            self.record.truncate(state.sizes, checkpoint.step)
         return True
 
     def save(self, step_state: Callable[[], Mapping[str, Any]]) -> None:  # Any: torch's states have their own forms
@@ -132,18 +131,18 @@ class TrainingRun:
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         if not self._leads:
             return
-        state = {
+        state = CheckpointState(
             **step_state(),
-            "precision": self.fabric.strategy.precision.state_dict(),
-            "epoch": self.sampler.epoch,
-            "position": self.sampler.position,
-            "micro": self.micro,
-            "looked": progress.evaluated,
-            "best": progress.best,
-            "best_step": progress.best_step,
-            "history": progress.history,
-            "sizes": self.record.sizes(),
-        }
+            precision=self.fabric.strategy.precision.state_dict(),
+            epoch=self.sampler.epoch,
+            position=self.sampler.position,
+            micro=self.micro,
+            evaluated=progress.evaluated,
+            best=progress.best,
+            best_step=progress.best_step,
+            history=tuple(progress.history),
+            sizes=self.record.sizes(),
+        )
         self.checkpoints.save(progress.step, self.module, state, progress.best_step)
 
     def has_checkpoint(self) -> bool:
@@ -212,15 +211,14 @@ class TrainingRun:
         step = progress.evaluated = progress.step
         for score, split_seconds in zip(scores, seconds, strict=True):
             values = {"loss": score.loss, **score.metrics}
-            line = {"step": step, "split": score.split, **values}
-            self.record.append("metrics.jsonl", line)
-            self.record.append("timings.jsonl", {"step": step, "split": score.split, "seconds": split_seconds})
+            line = EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
+            self.record.append(METRICS, line)
+            self.record.append(TIMINGS, EvaluationTiming(step=step, split=score.split, seconds=split_seconds))
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
             progress.history.append(line)
         metric = self._selecting_metric
-        value = progress.history[-len(scores)][metric]
-        is_nan = value != value
-        if not is_nan and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
+        value = progress.history[-len(scores)].value(metric)
+        if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
             progress.best, progress.best_step = value, step
         self._watcher.scored(step, scores[0])
 
@@ -249,7 +247,7 @@ class TrainingRun:
         steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
         if not steps:
             return None
-        checkpoint = self.checkpoints.first_whole(steps)
+        checkpoint = self.checkpoints.first_intact(steps)
         if checkpoint is None:
             raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
         checkpoint.load_into(self.module)

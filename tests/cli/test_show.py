@@ -50,7 +50,7 @@ def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path
     ("arguments", "code", "words"),
     [
         (("model.arch", "--tree", "--torch"), 2, "different stages"),
-        (("model.arch", "--model", "other"), 1, "no model is called `other`"),
+        (("model.arch", "--model", "other"), 1, "unknown model `other`"),
         (("model.arch", "--recipe", "other"), 1, "no recipe is called `other`"),
         (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
         (("model.arch", "--set", "model.d"), 2, "path=value"),
@@ -75,7 +75,7 @@ def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Comma
     names = [line.split()[0] for line in lines]
     assert names == ["inline", "prune", "fold", "common", "join", "invariants", "dead", "ahead"]
     assert "3 nodes to 3" in lines[0]
-    assert lines[6].endswith("left out")
+    assert lines[6].endswith("skipped")
     assert lines[7].endswith("see `--torch`")
 
 
@@ -83,4 +83,4 @@ def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, fol
     for name in ("inline", "speed"):
         said = archlang("show", "model.arch", "--without", name)
         assert said.code == 2
-        assert f"no pass that can be left out is called `{name}`" in said.err
+        assert f"no optional pass is called `{name}`" in said.err

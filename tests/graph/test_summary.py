@@ -12,7 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archlang
 from archlang.compile import build, compile_graph
-from archlang.graph import costs
+from archlang.contracts.cases import cases
+from archlang.contracts.tables import tables
+from archlang.contracts.targets import library_blocks
 from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe, recipe_names
 
@@ -23,15 +25,18 @@ MODELS = [
     for file in sorted((ROOT / "blocks" / "models").glob("*.arch"))
     for model in re.findall(r"^model (\w+)", file.read_text(), re.M)
 ]
-LIBRARY = re.findall(
-    r"^extern block (\w+)", "\n".join(file.read_text() for file in sorted((ROOT / "blocks").glob("*.arch"))), re.M
-)
 
 
 def test_the_cost_of_every_block_is_known() -> None:
-    assert LIBRARY
-    assert set(LIBRARY) <= set(costs._PARAMETERS)
-    assert set(LIBRARY) <= set(costs._FLOPS)
+    blocks = library_blocks()
+    assert blocks
+    for declaration in blocks:
+        instances = tables(declaration)
+        assert not isinstance(instances, str)
+        for case in cases(declaration, instances):
+            costs = case.instance.costs
+            assert costs.parameters is not None, case.instance
+            assert costs.flops is not None, case.instance
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)

@@ -21,7 +21,7 @@ graph loops
 instance @embed: embed[d = 64, init = normal](vocab = 21) lengths (n) axes (n) reads (pointwise) caveats (batch) "m:E"
 instance @ends: start_end(d = 64) lengths (n) axes (n) reads (causal) grows "archlang.blocks.positions:StartEnd"
 instance @stack.*.attention: attention[heads = 4](d = 64, e = 2*k - 1) lengths (n, m) axes (n) (m, -) "mine:Attention"
-instance @costly: mine costs (parameters = 0, flops = 2*m*n + 4) maps (key(1) = 8) records (gate(0), pointer) "m:C"
+instance @costly: c costs (parameters = 0, flops = 4*m) maps (key(1) = 8) records (gate(0), pointer) even 3 pure "m:C"
 instance @relu: relu axes () pure "archlang.blocks.activations:Relu"
 instance @unembed: unembed[e = @embed, order = (1, (a.b, 'true'), ()), name = "a \\"b\\"", r = -1..5] "mine:Unembed"
 

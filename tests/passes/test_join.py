@@ -23,10 +23,10 @@ from tests.test_causality_probe import SHIPPED, SMALL, field
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
-FEEDFORWARD = 'feedforward[ff = 6] axes () "archlang.blocks.feedforward:Feedforward"'
-GATE = 'gate[ff = 8] axes () "archlang.blocks.gate:Gate"'
-STATICS = "heads = 2, head_dim = 0, position = none"
-ATTENTION = f'attention[{STATICS}](d = 4, e = 4) lengths (n, m) axes (n) (m) "archlang.blocks.attention:Attention"'
+FEEDFORWARD = 'feedforward[ff = 6] axes () maps (hidden(0) = 6) "archlang.blocks.feedforward:Feedforward"'
+GATE = 'gate[ff = 8] axes () maps (hidden(0) = 8) "archlang.blocks.gate:Gate"'
+MAPS = "query(0) = 4, key(1) = 4, value(1) = 4"
+ATTENTION = f'attention lengths (n, m) axes (n) (m) maps ({MAPS}) "archlang.blocks.attention:Attention"'
 
 PROGRAMS = {
     "attention to oneself": "repeat 3 { h <- norm(h + attention[2](h)) }",
@@ -162,22 +162,20 @@ def test_weights_that_are_used_once_are_left_alone(body: str) -> None:
     assert join_maps(graph) == graph
 
 
-def test_attention_that_adds_places_first_and_sizes_that_are_not_known_are_left_alone() -> None:
-    for attention in (ATTENTION.replace("= none", "= absolute"), ATTENTION.replace("d = 4", "d = classes")):
-        graph = parse_graph(
-            f"""
-            graph g
-            instance @a: {attention}
-            input %1: seq[n, 4]
-            %2: seq[n, 4] = repeat[count = 2](%1) {{
-                input %3: seq[n, 4]
-                %4: seq[n, 4] = call @a(%3, %3)
-                return %4
-            }}
-            return %2
-            """
-        )
-        assert join_maps(graph) == graph
+@pytest.mark.parametrize("attention", ["2, position = absolute", "2, head_dim = 4, position = absolute"])
+def test_attention_that_adds_places_first_is_left_alone(tmp_path: Path, attention: str) -> None:
+    graph = load(tmp_path, f"repeat 2 {{ h <- attention[{attention}](h) }}").program.graph
+    assert not any(isinstance(node.operation, Join) for node in graph.region.walk())
+
+
+def test_maps_whose_width_is_not_known_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "m.arch"
+    path.write_text("model m(h: seq[n, k]) -> logits[n, k] { repeat 2 { h <- h + attention[1](h) }\n return h }")
+    graph = compile_graph(path, "m")
+    assert graph.unknown_sizes() == ["k"]
+    assert not graph.instances["attention"].maps
+    assert graph.instances["attention"].costs.parameters is None
+    assert join_maps(graph) == graph
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,5 +1,6 @@
 """Checkpoints are whole or not there, and damage is noticed."""
 
+import math
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from torch import nn
 
 from archlang.record.checkpoint import Checkpoints, CheckpointWarning
 from archlang.record.mistakes import RunError
+from archlang.record.schemas import CheckpointState, EvaluationMetrics
 
 
 @pytest.fixture
@@ -24,9 +26,16 @@ def layer(fill: float) -> nn.Linear:
     return made
 
 
+def state(step: int) -> CheckpointState:
+    return CheckpointState(
+        optimizer={"tensor": torch.ones(2)}, precision={}, random={}, epoch=step, position=0, evaluated=step, best=0.5,
+        best_step=step, history=(EvaluationMetrics.of(step, "valid", math.nan, {"accuracy": 0.5}),), sizes={},
+    )  # fmt: skip
+
+
 def save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:
     for step in steps:
-        checkpoints.save(step, layer(step), {"epoch": step, "tensor": torch.ones(2)}, best)
+        checkpoints.save(step, layer(step), state(step), best)
 
 
 def damage(checkpoints: Checkpoints, step: int, name: str = "weights.safetensors") -> None:
@@ -39,7 +48,9 @@ def test_what_was_saved_is_read_back(checkpoints: Checkpoints) -> None:
     save(checkpoints, 5)
     saved = checkpoints.latest()
     assert saved is not None
-    assert (saved.step, saved.state["epoch"]) == (5, 5)
+    assert (saved.step, saved.state.epoch) == (5, 5)
+    assert saved.state.optimizer["tensor"].equal(torch.ones(2))
+    assert [(line.loss, line.metrics) for line in saved.state.history] == [(None, {"accuracy": 0.5})]
     into = layer(0)
     saved.load_into(into)
     assert (into.weight == 5).all()
@@ -81,7 +92,7 @@ def test_a_missing_part_is_damage(checkpoints: Checkpoints, name: str) -> None:
 def test_what_lies_ahead_is_forgotten_with_what_was_left_unfinished(checkpoints: Checkpoints) -> None:
     save(checkpoints, 1, 2)
     (checkpoints.folder / ".step-00000003.1234").mkdir()
-    checkpoints.forget_after(1)
+    checkpoints.remove_after(1)
     assert [path.name for path in checkpoints.folder.iterdir()] == ["step-00000001"]
 
 

@@ -2,46 +2,29 @@
 
 import errno
 import json
-import math
 import os
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.mistakes import RunError
-from archlang.record.run_folder import Record, RecordWarning, decode, encode, json_text
+from archlang.record.run_folder import Record, RecordWarning
+from archlang.record.schemas import DataRecord, EvaluationTiming, StepMetrics
 from archlang.record.tensorboard import Curves, CurvesWarning
-from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 CPU = torch.device("cpu")
-DATA = {"train": {"items": 3, "groups": {"length": [1, 2]}, "sha256": "00"}}
-
-STATICS: st.SearchStrategy[StaticValue] = st.recursive(
-    st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text()
-    | st.builds(Symbol, st.text())
-    | st.builds(Interval, st.integers(), st.integers())
-    | st.builds(InstanceOf, st.text()),
-    lambda inner: st.lists(inner).map(tuple),
-)
+DATA_JSON = {"train": {"items": 3, "groups": {"length": [1, 2]}, "sha256": "00"}}
+DATA = DataRecord.model_validate(DATA_JSON)
 
 
-@given(STATICS)
-def test_a_static_survives_as_json(value: StaticValue) -> None:
-    again = decode(json.loads(json.dumps(encode(value))))
-    assert again == value
-    assert type(again) is type(value)
+def step(number: int) -> StepMetrics:
+    return StepMetrics(step=number, loss=0.5, lr=0.1, gradient_norm=None, mean_depth=None)
 
 
-def test_what_was_not_measured_is_null() -> None:
-    assert json.loads(json_text({"a": [math.nan, math.inf, 1.0]})) == {"a": [None, None, 1.0]}
+LINE = '{"step": 1, "loss": 0.5, "lr": 0.1}\n'
 
 
 @pytest.fixture
@@ -70,7 +53,7 @@ def test_the_folder_says_what_the_run_is(point: Plan, tmp_path: Path) -> None:
     versions = json.loads((folder / "versions.json").read_text())
     assert versions["torch"] == torch.__version__
     assert versions["device"] == "cpu"
-    assert json.loads((folder / "data.json").read_text()) == DATA
+    assert json.loads((folder / "data.json").read_text()) == DATA_JSON
 
 
 def test_the_same_run_is_taken_up(point: Plan, tmp_path: Path) -> None:
@@ -115,8 +98,9 @@ def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: 
     begin(tmp_path / "run", point).close()
     with pytest.raises(RunError, match="its precision is `32`, not `bf16`"):
         begin(tmp_path / "run", point, "bf16")
+    other = DataRecord.model_validate({"train": {**DATA_JSON["train"], "items": 4}})
     with pytest.raises(RunError, match="its train split held other items"):
-        Record(tmp_path / "run").begin(point, "32", {"train": {"items": 4}}, CPU)
+        Record(tmp_path / "run").begin(point, "32", other, CPU)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])
@@ -197,30 +181,30 @@ def test_files_that_the_program_uses_come_along(program: Path, tmp_path: Path) -
 
 def test_lines_after_a_checkpoint_are_taken_back(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
-    record.append("metrics.jsonl", {"step": 1})
+    record.append("metrics.jsonl", step(1))
     sizes = record.sizes()
-    record.append("metrics.jsonl", {"step": 2})
-    record.append("timings.jsonl", {"step": 2})
-    record.cut(sizes)
+    record.append("metrics.jsonl", step(2))
+    record.append("timings.jsonl", EvaluationTiming(step=2, split="valid", seconds=1.0))
+    record.truncate(sizes)
     record.close()
-    assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == LINE
     assert (tmp_path / "run" / "timings.jsonl").read_text() == ""
 
 
 def test_lost_lines_are_told_of_and_not_made_up(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
-    record.append("metrics.jsonl", {"step": 1})
+    record.append("metrics.jsonl", step(1))
     with pytest.warns(RecordWarning, match="has lost lines"):
-        record.cut({"metrics.jsonl": 1000})
+        record.truncate({"metrics.jsonl": 1000})
     record.close()
-    assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == LINE
 
 
 def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
     (tmp_path / "run" / "metrics.jsonl").mkdir()
     with pytest.raises(RunError, match="metrics.jsonl cannot be written"):
-        record.append("metrics.jsonl", {"step": 1})
+        record.append("metrics.jsonl", step(1))
     record.close()
 
 

@@ -39,10 +39,10 @@ def test_a_claim_finds_its_measurement(claim: str, measured: float | None, progr
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
     (found,) = compare(plan_recipe(program), [SCORE], "length")
     assert found.measured == measured
-    assert found.described()["measured"] == measured
+    assert found.result().measured == measured
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
     whole, part = compare(plan_recipe(program), [SCORE], "length")
     assert (whole.metric, part.metric) == ("test.accuracy", "test.accuracy[5]")
-    assert whole.described()["deviation"] == 0.02
+    assert whole.result().deviation == 0.02

@@ -10,19 +10,23 @@ import pytest
 
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
+from archlang.record.schemas import JointRecord, Results, SplitResult
 from archlang.runs.points import folder_name, is_done, run_point
 from archlang.runs.table import TableRuns, look_up
 
-RESULTS = {
-    "breakdown": "length",
-    "splits": {
-        "test": {
-            "metrics": {"accuracy": 0.5},
-            "groups": {"length": {"8": {"accuracy": 0.25}}, "ignore": {"80": {"accuracy": 0.75}}},
-            "joint": [{"of": {"length": 8, "ignore": 80}, "metrics": {"accuracy": 0.125}}],
-        }
+RESULTS = Results(
+    best_step=1,
+    breakdown="length",
+    splits={
+        "test": SplitResult(
+            items=4,
+            loss=1.0,
+            metrics={"accuracy": 0.5},
+            groups={"length": {8: {"accuracy": 0.25}}, "ignore": {80: {"accuracy": 0.75}}},
+            joint=(JointRecord(of={"length": 8, "ignore": 80}, metrics={"accuracy": 0.125}),),
+        )
     },
-}
+)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
+from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit.mistakes import TaskError
@@ -448,7 +449,7 @@ def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypa
 
 def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
     values = ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))
-    history = [{"step": step, "split": "valid", "perplexity": value} for step, value in values]
-    history += [{"step": 9, "split": "iid", "perplexity": 1.0}]
+    history = [EvaluationMetrics.of(step, "valid", value, {"perplexity": value}) for step, value in values]
+    history.append(EvaluationMetrics.of(9, "iid", 1.0, {"perplexity": 1.0}))
     assert ranking(history, "valid", "perplexity") == [4, 2, 1]
-    assert ranking([{**line, "loss": line["perplexity"]} for line in history], "valid", "loss") == [4, 2, 1]
+    assert ranking(history, "valid", "loss") == [4, 2, 1]

@@ -218,12 +218,17 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "stops",
         "gradients",
         "optimizer",
+        "settings",
+        "with",
         "halting",
         "carry",
         "sizes",
         "costs",
         "maps",
         "records",
+        "cuts",
+        "evenly",
+        "into",
     ]
     found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in found if isinstance(statement, Assign)] == soft

@@ -74,11 +74,11 @@ def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
 @pytest.mark.parametrize(
     ("items", "indices", "reason"),
     [
-        ({"a": 1}, INDICES, "dataset.json of cfq cannot be understood"),
+        ({"a": 1}, INDICES, "dataset.json of cfq is malformed"),
         ([{QUESTION: "Did M0?"}], INDICES, "sparqlPatternModEntities"),
         (ITEMS, {"trainIdxs": [6]}, "names an item that is none of the 6"),
-        (ITEMS, {"devIdxs": []}, "mcd1.json of cfq cannot be understood"),
-        (ITEMS, [], "mcd1.json of cfq cannot be understood"),
+        (ITEMS, {"devIdxs": []}, "mcd1.json of cfq is malformed"),
+        (ITEMS, [], "mcd1.json of cfq is malformed"),
     ],
 )
 def test_files_that_are_something_else_are_refused(items: object, indices: object, reason: str, offer: Offer) -> None:

@@ -98,7 +98,7 @@ def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.Monke
 def test_an_archive_that_is_not_whole_is_refused(files: dict[str, bytes], offer: Offer) -> None:
     offer({"cifar10/cifar-10-python.tar.gz": archive(files)})
     for split in ("train", "test"):
-        with pytest.raises(TaskError, match="cifar-10-python.tar.gz of cifar10 cannot be understood"):
+        with pytest.raises(TaskError, match="cifar-10-python.tar.gz of cifar10 is malformed"):
             LraImage().generate(split, 0)
 
 

@@ -36,7 +36,7 @@ def test_a_text_may_be_longer_than_csv_takes_a_field_to_be() -> None:
 )
 def test_a_row_that_is_wrong_is_counted(line: str, offer: Offer) -> None:
     offer({"lra/tsv_data/new_aan_pairs.train.tsv": f"{LINES[0]}\n{line}\n"})
-    with pytest.raises(TaskError, match=r"new_aan_pairs.train.tsv of lra cannot be understood \(row 2 is not"):
+    with pytest.raises(TaskError, match=r"new_aan_pairs.train.tsv of lra is malformed \(row 2 is not"):
         LraRetrieval().generate("train", 0)
 
 

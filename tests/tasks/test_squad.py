@@ -140,7 +140,7 @@ def test_measures_of_literal_answers() -> None:
 )
 def test_files_that_are_something_else_are_refused(text: str, offer: Offer) -> None:
     offer({f"squad/{name}": text for name in FILES})
-    with pytest.raises(TaskError, match="train-v1.1.json of squad cannot be understood"):
+    with pytest.raises(TaskError, match="train-v1.1.json of squad is malformed"):
         Squad().generate("train", 0)
 
 

@@ -18,7 +18,8 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.run_folder import json_text, read_graph
+from archlang.record.reading import read_graph
+from archlang.record.schemas import json_value
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
@@ -226,7 +227,7 @@ def test_a_run_keeps_what_was_written_and_compares_claims_with_it(run: Path) -> 
 def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
     kept = json.loads((run / "results.json").read_text())
     again = evaluation.evaluate_run(run, device="cpu")
-    assert json.loads(json_text({score.split: score.described() for score in again.scores})) == kept["splits"]
+    assert json.loads(json.dumps({score.split: json_value(score.result()) for score in again.scores})) == kept["splits"]
     assert again.metrics == ("accuracy", "sequence_accuracy", "exact_match", "oracle_match")
     (fewer,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=3).scores
     assert fewer.written == 3

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from archlang.record.schemas import EvaluationMetrics
 from archlang.train.selection import alternatives
 
 
-def line(step: int, split: str, loss: float, accuracy: float) -> dict[str, Any]:
-    return {"step": step, "split": split, "loss": loss, "accuracy": accuracy}
+def line(step: int, split: str, loss: float, accuracy: float) -> EvaluationMetrics:
+    return EvaluationMetrics.of(step, split, loss, {"accuracy": accuracy})
 
 
 def test_the_lowest_loss_of_each_split_is_set_beside_its_best_accuracy() -> None:
@@ -25,3 +24,9 @@ def test_the_lowest_loss_of_each_split_is_set_beside_its_best_accuracy() -> None
 def test_a_run_that_was_never_looked_at_has_no_alternatives() -> None:
     assert alternatives([], "accuracy") == ()
     assert alternatives([line(1, "valid", float("nan"), 0.5)], "accuracy") == ()
+
+
+def test_an_alternative_without_a_finite_metric_costs_nothing() -> None:
+    (alternative,) = alternatives([line(1, "valid", 0.1, float("nan")), line(2, "valid", 0.2, 0.5)], "accuracy")
+    assert (alternative.step, alternative.value, alternative.best_step) == (1, None, 2)
+    assert not alternative.is_worse

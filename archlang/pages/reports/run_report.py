@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -14,12 +12,11 @@ from rich.text import Text
 from archlang.pages.html import render
 from archlang.pages.reports.charts import Chart, Line, chart_svg
 from archlang.pages.reports.text_table import TextTable
-from archlang.record.archive import Known, known
-from archlang.record.mistakes import damaged
-from archlang.record.run_folder import read_json, read_text
+from archlang.record.archive import RunSummary, summarize
+from archlang.record.reading import read_metrics, read_record
+from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.runs.progress import cost_of_loss, shown
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
-from archlang.train.selection import Alternative
 
 _BAR = 40
 _BLOCK = "█"
@@ -27,11 +24,11 @@ _BLOCK = "█"
 
 @dataclass(frozen=True, eq=False)
 class RunReport:
-    """What a run folder says. `lines` are those of metrics.jsonl; `results` is empty while the run goes on."""
+    """A run folder: `lines` are those of metrics.jsonl; `results` is None until the run has finished."""
 
-    run: Known
-    lines: tuple[Mapping[str, Any], ...]  # Any: JSON
-    results: Mapping[str, Any]
+    run: RunSummary
+    lines: tuple[StepMetrics | EvaluationMetrics, ...]
+    results: Results | None
     trained: Mapping[str, Sequence[int]]
     """by group, the values that training has seen"""
 
@@ -41,21 +38,17 @@ class RunReport:
 
         Raises:
             RunError: it is no run folder, or is damaged."""
-        run = known(folder)
-        data = read_json(folder, "data.json")
-        lines = []
-        for number, text in enumerate(_text_of(folder).splitlines(), 1):
-            try:
-                lines.append(json.loads(text))
-            except ValueError as error:
-                raise damaged(folder / "metrics.jsonl", f"line {number}: {error}") from error
-        report = RunReport(run, tuple(lines), run.results or {}, {})
-        try:
-            report = replace(report, trained=dict(data["train"]["groups"]))
-            list(report.charts()), report.measured(), report.claimed(), report.costs()
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(folder, f"what it says of the run cannot be understood ({error!r})") from error
-        return report
+        run, data = summarize(folder), read_record(folder, DATA, DataRecord)
+        return RunReport(run, read_metrics(folder), run.results, data.trained)
+
+    @property
+    def evaluations(self) -> list[EvaluationMetrics]:
+        return [line for line in self.lines if isinstance(line, EvaluationMetrics)]
+
+    @property
+    def splits(self) -> Mapping[str, SplitResult]:
+        """The final measurements of each split; empty until the run has finished."""
+        return {} if self.results is None else self.results.splits
 
     @property
     def title(self) -> str:
@@ -64,18 +57,16 @@ class RunReport:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The task's metrics, the most important first."""
-        for split in self.results.get("splits", {}).values():
-            return tuple(split["metrics"])
-        skipped = ("step", "split", "loss")
-        return tuple(name for line in self.lines if "split" in line for name in line if name not in skipped)[:1]
+        for split in self.splits.values():
+            return tuple(split.metrics)
+        return tuple(name for line in self.evaluations for name in line.metrics)[:1]
 
     @property
     def groups(self) -> tuple[str, ...]:
         """By what splits are broken down, the most important first; only what has several values."""
-        splits = self.results.get("splits", {}).values()
-        found: dict[str, set[str]] = {self.results.get("breakdown", ""): set()}
-        for score in splits:
-            for name, values in score["groups"].items():
+        found: dict[str, set[int]] = {} if self.results is None else {self.results.breakdown: set()}
+        for result in self.splits.values():
+            for name, values in result.groups.items():
                 found.setdefault(name, set()).update(values)
         return tuple(name for name, values in found.items() if len(values) > 1)
 
@@ -83,13 +74,14 @@ class RunReport:
 
     def charts(self) -> Iterator[Chart]:
         """Every chart that there are numbers for."""
-        splits = list(dict.fromkeys(line["split"] for line in self.lines if "split" in line))
-        like_train = self.results.get("in_distribution", ("train", "iid"))
-        loss = [self._curve("train", None, "loss")]
-        loss += [self._curve(split, split, "loss", split not in like_train) for split in splits]
+        splits = list(dict.fromkeys(line.split for line in self.evaluations))
+        like_train = ("train", "iid") if self.results is None else self.results.in_distribution
+        steps = [line for line in self.lines if isinstance(line, StepMetrics)]
+        loss = [_curve("train", [(line.step, line.loss) for line in steps])]
+        loss += [self._curve(split, "loss", split not in like_train) for split in splits]
         yield Chart("Loss", "step", "loss", _drawn(loss), logarithmic=True)
         for metric in self.metrics[:1]:
-            curves = [self._curve(split, split, metric, split not in like_train) for split in splits]
+            curves = [self._curve(split, metric, split not in like_train) for split in splits]
             yield Chart(
                 f"{_words(metric)} in training", "step", _words(metric), _drawn(curves), percent=_is_share(metric)
             )
@@ -97,33 +89,28 @@ class RunReport:
             for metric in self.metrics[:1]:
                 yield from self._by_group(group, metric)
             yield from self._depth_by_group(group)
-        depth = [(line["step"], line["mean_depth"]) for line in self.lines if "mean_depth" in line]
-        if depth:
-            steps, values = zip(*depth, strict=True)
-            yield Chart("Depth in training", "step", "mean steps of halting loops", (Line("depth", steps, values),))
+        depth = _curve("depth", [(line.step, line.mean_depth) for line in steps])
+        if depth.x:
+            yield Chart("Depth in training", "step", "mean steps of halting loops", (depth,))
 
-    def _curve(self, name: str, split: str | None, value: str, dashed: bool = False) -> Line:
-        points = [(line["step"], line[value]) for line in self.lines if line.get("split") == split and value in line]
-        # What is no number is written as a text.
-        points = [point for point in points if isinstance(point[1], int | float)]
-        return Line(name, [x for x, _ in points], [y for _, y in points], dashed)
+    def _curve(self, split: str, metric: str, dashed: bool) -> Line:
+        points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]
+        return _curve(split, points, dashed)
 
     def _by_group(self, group: str, metric: str) -> Iterator[Chart]:
         lines = []
-        for split, score in self.results["splits"].items():
-            values = score["groups"].get(group, {})
-            points = sorted((int(value), one[metric]) for value, one in values.items() if one.get(metric) is not None)
-            lines.append(Line(split, [x for x, _ in points], [y for _, y in points]))
+        for split, result in self.splits.items():
+            values = result.groups.get(group, {})
+            lines.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
         title, words = f"{_words(metric)} by {group}", _words(metric)
         seen, percent = self._seen(group), _is_share(metric)
         yield Chart(title, group, words, _drawn(lines), seen, percent=percent, marked=True)
 
     def _depth_by_group(self, group: str) -> Iterator[Chart]:
         lines = []
-        for split, score in self.results["splits"].items():
-            values = score.get("depth", {}).get("groups", {}).get(group, {})
-            points = sorted((int(value), depth) for value, depth in values.items())
-            lines.append(Line(split, [x for x, _ in points], [y for _, y in points]))
+        for split, result in self.splits.items():
+            depths = {} if result.depth is None else result.depth.groups.get(group, {})
+            lines.append(_curve(split, sorted(depths.items())))
         if drawn := _drawn(lines):
             title = f"Mean steps by {group}"
             yield Chart(title, group, "mean steps of halting loops", drawn, self._seen(group), marked=True)
@@ -136,31 +123,30 @@ class RunReport:
 
     def measured(self) -> TextTable:
         """Returns the loss and the metrics of each split."""
-        splits = self.results.get("splits", {})
-        has_depth = any("depth" in score for score in splits.values())
+        has_depth = any(result.depth is not None for result in self.splits.values())
         headers = ["split", "items", "loss", *map(_words, self.metrics), *(["mean steps"] if has_depth else [])]
         rows = [
-            [split, f"{score['items']:,}", f"{score['loss']:.4f}",
-             *(shown(metric, score["metrics"].get(metric)) for metric in self.metrics),
-             *([f"{score['depth']['mean']:.2f}"] if "depth" in score else [])]
-            for split, score in splits.items()
+            [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
+             *(shown(metric, result.metrics.get(metric)) for metric in self.metrics),
+             *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
+            for split, result in self.splits.items()
         ]  # fmt: skip
         return TextTable("Measured", headers, rows)
 
     def claimed(self) -> TextTable:
         """Returns what papers claim beside what was measured."""
         rows = []
-        for claim in self.results.get("claims", []):
-            deviation = "" if claim["deviation"] is None else f" ± {claim['deviation']:.2g}"
-            at = "".join(f", {name} = {value}" for name, value in claim["at"].items())
-            measured = "not run" if claim["measured"] is None else f"{claim['measured']:.3f}"
-            rows.append([claim["metric"] + at, f"{claim['value']:.3g}{deviation}", measured, claim["from"]])
+        for claim in () if self.results is None else self.results.claims:
+            deviation = "" if claim.deviation is None else f" ± {claim.deviation:.2g}"
+            at = "".join(f", {name} = {value}" for name, value in claim.at.items())
+            measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
+            rows.append([claim.metric + at, f"{claim.value:.3g}{deviation}", measured, claim.origin])
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def costs(self) -> list[str]:
         """What stopping at the lowest loss would have cost, as sentences."""
-        found = map(Alternative.read, self.results.get("selection", []))
-        return [cost_of_loss(other) for other in found if other.is_worse]
+        selection = () if self.results is None else self.results.selection
+        return [cost_of_loss(alternative) for alternative in selection if alternative.is_worse]
 
     # Formats
 
@@ -170,11 +156,13 @@ class RunReport:
         Raises:
             PageError: matplotlib is not installed."""
         run = self.run
-        weights = f"{run.state} at step {run.step}; the weights are those of step {self.results.get('best_step', '?')}"
+        subtitle = run.state
+        if self.results is not None:
+            subtitle += f" at step {run.step}; the weights are those of step {self.results.best_step}"
         return render(
             "report.html",
             title=self.title,
-            subtitle=weights if self.results else run.state,
+            subtitle=subtitle,
             measured=self.measured(),
             sentences=self.costs(),
             claimed=self.claimed(),
@@ -205,6 +193,12 @@ def _bars(chart: Chart) -> Iterator[Text]:
             yield Text.assemble(f"  {line.name:>8} {x:>6g} ", (f"{filled:<{_BAR}}", "cyan"), f" {number}{mark}")
 
 
+def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Line:
+    """Returns the points that were measured as a line."""
+    measured = [(x, y) for x, y in points if y is not None]
+    return Line(name, [x for x, _ in measured], [y for _, y in measured], dashed)
+
+
 def _drawn(lines: Sequence[Line]) -> tuple[Line, ...]:
     return tuple(line for line in lines if line.x)
 
@@ -215,11 +209,3 @@ def _is_share(metric: str) -> bool:
 
 def _words(metric: str) -> str:
     return metric.replace("_", " ")
-
-
-def _text_of(folder: Path) -> str:
-    """The lines so far. The last one may be half written, if the run goes on or was killed."""
-    if not (folder / "metrics.jsonl").exists():
-        return ""
-    text = read_text(folder, "metrics.jsonl")
-    return text[: text.rfind("\n") + 1]

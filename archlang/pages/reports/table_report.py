@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -16,8 +15,8 @@ from archlang.pages.reports.charts import Chart, Line, chart_svg
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TablePlan
-from archlang.record.run_folder import read_json
-from archlang.runs.points import results
+from archlang.record.reading import read_record, read_results
+from archlang.record.schemas import DATA, DataRecord, Results
 from archlang.runs.table import TableRuns
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
@@ -27,7 +26,7 @@ class TableReport:
     """A table with the results of its runs, by row: those that are done."""
 
     table: ResultTable
-    done: Mapping[str, tuple[Mapping[str, Any], ...]]  # Any: JSON
+    done: Mapping[str, tuple[Results, ...]]
     trained: Mapping[str, tuple[float, float]]
     """by group, the lowest and the highest value that training has seen"""
     folder: Path
@@ -40,17 +39,17 @@ class TableReport:
             RunError: a run is damaged."""
         runs = TableRuns(plan, folder)
         table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
-        done: dict[str, list[Mapping[str, Any]]] = {row.title: [] for row in plan.rows}
+        done: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
         seen: set[Path] = set()
         for cell in plan.cells:
             for one in cell.plans:
                 place = runs.place(one)
-                if place in seen or (measured := results(place)) is None:
+                if place in seen or (measured := read_results(place)) is None:
                     continue
                 seen.add(place)
                 done[cell.row.title].append(measured)
-                for group, values in read_json(place, "data.json").get("train", {}).get("groups", {}).items():
+                for group, values in read_record(place, DATA, DataRecord).trained.items():
                     low, high = trained.get(group, (np.inf, -np.inf))
                     trained[group] = (min(low, *values), max(high, *values))
         return TableReport(table, {title: tuple(found) for title, found in done.items()}, trained, folder)
@@ -59,12 +58,12 @@ class TableReport:
         """For each split and breakdown of the runs, a line for each row: the mean over seeds (and over whatever else
         the table varies). More than one column may come from the same runs."""
         kinds = dict.fromkeys(
-            (split, str(one["breakdown"]), metric)
+            (split, one.breakdown, metric)
             for found in self.done.values()
             for one in found
-            for split, score in one["splits"].items()
-            for metric in list(score["metrics"])[:1]
-            if len(score["groups"].get(one["breakdown"], {})) > 1
+            for split, result in one.splits.items()
+            for metric in list(result.metrics)[:1]
+            if len(result.groups.get(one.breakdown, {})) > 1
         )
         for split, group, metric in kinds:
             lines = [self._line(title, found, split, group, metric) for title, found in self.done.items()]
@@ -74,12 +73,13 @@ class TableReport:
                 self.trained.get(group), percent=metric not in LOWER_IS_BETTER, marked=True,
             )  # fmt: skip
 
-    def _line(self, title: str, found: tuple[Mapping[str, Any], ...], split: str, group: str, metric: str) -> Line:
+    def _line(self, title: str, found: tuple[Results, ...], split: str, group: str, metric: str) -> Line:
         values: dict[int, list[float]] = {}
         for one in found:
-            for value, score in one["splits"].get(split, {}).get("groups", {}).get(group, {}).items():
-                if score.get(metric) is not None:
-                    values.setdefault(int(value), []).append(score[metric])
+            groups = one.splits[split].groups if split in one.splits else {}
+            for value, metrics in groups.get(group, {}).items():
+                if (number := metrics.get(metric)) is not None:
+                    values.setdefault(value, []).append(number)
         places = sorted(values)
         return Line(title, places, [float(np.mean(values[place])) for place in places])
 

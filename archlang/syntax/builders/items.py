@@ -10,10 +10,12 @@ from archlang.syntax.builders.parts import Clause, Group, Parts, clause_nodes, n
 from archlang.syntax.tree import (
     Caveat,
     Cost,
+    Cut,
     Definition,
     Extern,
     InputParameter,
     Maps,
+    Name,
     Node,
     Reads,
     Record,
@@ -73,6 +75,10 @@ class Items(Section):
         _, word, name, statics, *clauses, _, python = parts
         return self._extern(parts, word, name, statics, None, None, clauses, python)
 
+    def extern_settings(self, parts: Parts) -> Extern:
+        _, word, name, statics, *clauses = parts
+        return self._extern(parts, word, name, statics, None, None, clauses, None)
+
     def _extern(
         self,
         parts: Parts,
@@ -82,7 +88,7 @@ class Items(Section):
         inputs: Group | None,
         result: Node | None,
         clauses: list[Clause | None],
-        python: Token,
+        python: Token | None,
     ) -> Extern:
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
@@ -100,10 +106,12 @@ class Items(Section):
             costs=clause_nodes(clauses, "costs", Cost),
             maps=clause_nodes(clauses, "maps", Maps),
             records=clause_nodes(clauses, "records", Record),
+            cuts=clause_nodes(clauses, "cuts", Cut),
             gives=clause_nodes(clauses, "gives", StaticArgument),
             causal="causal" in words,
-            python=python[1:-1],
-            python_span=self._context.token_span(python),
+            includes=clause_nodes(clauses, "with", Name),
+            python="" if python is None else python[1:-1],
+            python_span=self._context.token_span(name if python is None else python),
             span=span,
             **documentation,
             **comment,

@@ -10,6 +10,7 @@ from archlang.syntax.tree import (
     Caveat,
     ConditionalType,
     Cost,
+    Cut,
     InputParameter,
     MapName,
     Maps,
@@ -27,7 +28,7 @@ class Signatures(Section):
     def where(self, parts: Parts) -> Clause:
         return Clause(parts[0], nodes_of(parts), self._context.span(parts))
 
-    reads = gives = pure = causal = sizes = costs = maps = records = where
+    reads = gives = includes = pure = causal = sizes = costs = maps = records = where
 
     def read(self, parts: Parts) -> Reads:
         name, mode = parts
@@ -58,6 +59,11 @@ class Signatures(Section):
         kind, _, argument, _, test = parts
         source = None if argument is None else str(argument)
         return Record(kind=str(kind), input=source, test=test, span=self._context.span(parts))
+
+    def cuts(self, parts: Parts) -> Clause:
+        _, _, _, count, _, test = parts
+        span = self._context.span(parts)
+        return Clause("cuts", (Cut(parts=count, test=test, span=span),), span)
 
     def depends(self, parts: Parts) -> Clause:
         _, _, kind, _, test = parts

@@ -34,7 +34,7 @@ _CHUNK = 1 << 20
 
 
 @runtime_checkable
-class Owned(Protocol):
+class ReadsUserFiles(Protocol):
     """A task that reads files of the user's own."""
 
     def files(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def folder() -> Path:
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
     told = {key: _plain(value) for key, value in sorted(statics.items())}
     facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
-    if files := published_files.state(task):
+    if files := published_files.versions(task):
         facts.append(files)
     if own := _own(task):
         facts.append(own)
@@ -104,7 +104,7 @@ def _plain(value: StaticValue) -> object:
 
 def _own(task: Task) -> list[str | None]:
     """Digests of what is a user's own: the files that a task reads, and the file of a class that is not archlang's."""
-    files = list(task.files()) if isinstance(task, Owned) else []
+    files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
     module = type(task).__module__
     source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
     return [_digest_of(Path(file)) for file in (*files, source) if file]

@@ -129,6 +129,32 @@ def vocabulary_not_published(task: str, found: int, published: int) -> TaskError
     )
 
 
+# Published files
+
+
+def damaged_line(dataset: str, member: str, number: int, text: str) -> TaskError:
+    excerpt = text if len(text) <= 80 else f"{text[:77]}..."
+    return TaskError(
+        f"line {number} of {dataset}/{member} is malformed: {excerpt!r}",
+        f"remove the file, and fetch it again with `archlang data get {dataset}`",
+    )
+
+
+def damaged_file(dataset: str, member: str, reason: object) -> TaskError:
+    return TaskError(
+        f"{member} of {dataset} is malformed ({reason})",
+        f"remove the file, and fetch it again with `archlang data get {dataset}`",
+    )
+
+
+def uneven_files(dataset: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
+    return TaskError(
+        f"{first} of {dataset} has {first_count} lines and {second} has {second_count}; expected one line in {second} "
+        f"for each line in {first}",
+        f"remove both files, and fetch them again with `archlang data get {dataset}`",
+    )
+
+
 # Classes of a user's own
 
 

@@ -83,8 +83,8 @@ def items(split: str, max_length: int) -> list[Item]:
     """The published items of a split: `iid` is the test file, `valid` the first lines of the train file, and `train`
     those of its other lines that are not too long."""
     if split == "iid":
-        return published_files.parsed("listops", TEST, read)
-    every = published_files.parsed("listops", TRAIN, read)
+        return published_files.parse_lines("listops", TEST, read)
+    every = published_files.parse_lines("listops", TRAIN, read)
     if split == "valid":
         return every[:VALID_LINES]
     return [item for item in every[VALID_LINES:] if len(item.tokens) <= max_length]

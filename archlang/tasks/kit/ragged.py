@@ -34,6 +34,13 @@ class Ragged:
         return Ragged(np.asarray(flat, dtype=dtype), offsets_of(np.asarray([len(row) for row in rows], dtype=np.int64)))
 
     @staticmethod
+    def of_bytes(texts: Iterable[bytes]) -> Ragged:
+        """Returns each text as the sequence of its bytes."""
+        texts = list(texts)
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        return Ragged(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets_of(lengths))
+
+    @staticmethod
     def table(rows: np.ndarray) -> Ragged:
         """The rows of a matrix: sequences of one length."""
         count, length = rows.shape

@@ -64,6 +64,28 @@ class RandomStream:
         return -_logarithm(1.0 - self.real(shape))
 
 
+class ScalarStream:
+    """Random numbers one at a time, for tasks that draw an item step by step."""
+
+    def __init__(self, rng: RandomStream) -> None:
+        self._rng = rng
+        self._words: list[int] = []
+
+    def word(self) -> int:
+        """Returns a uniform word of 64 bits."""
+        if not self._words:
+            self._words = self._rng.words(1 << 16).tolist()
+        return self._words.pop()
+
+    def real(self) -> float:
+        """Returns a uniform number in [0, 1)."""
+        return (self.word() >> 11) * 2.0**-53
+
+    def below(self, bound: int) -> int:
+        """Returns a uniform integer in [0, bound). The bound may be as large as 10^20."""
+        return (self.word() << 64 | self.word()) * bound >> 128 if bound >> 32 else (self.word() >> 32) * bound >> 32
+
+
 def _logarithm(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """ln x = e ln 2 + 2 (t + t^3/3 + t^5/5 + …) for x = m 2^e and t = (m - 1) / (m + 1), with m near 1."""
     mantissas, exponents = np.frexp(numbers)

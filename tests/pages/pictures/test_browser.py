@@ -1,4 +1,4 @@
-"""Claims about the picture of an architecture in a real browser."""
+"""The page of a picture in a real browser."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import archlang
-from archlang.pages.pictures.architecture import read
 from archlang.pages.pictures.page import print_page
+from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
+from archlang.plan.from_file import plan_recipe
 from tests.pages.inspection.test_browser import browser, open_page  # noqa: F401 # fixtures
 
 pytestmark = pytest.mark.browser
@@ -21,13 +22,13 @@ FILES = ("gutlb.arch", "ndr.arch", "papers/panm/copy.arch", "papers/devil/scan_l
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest) -> str:
-    return print_page(read(RECIPES / request.param, None, None, {}).picture())
+    return print_page(draw(plan_recipe(RECIPES / request.param).graph))
 
 
 def height(view: Any) -> float:
-    """Of what is drawn."""
-    found: float = view.evaluate("document.querySelector('svg.picture g[data-id=model] > rect').height.baseVal.value")
-    return found
+    """Returns the height of the model's box in pixels of the picture."""
+    pixels: float = view.evaluate("document.querySelector('svg.picture g[data-id=model] > rect').height.baseVal.value")
+    return pixels
 
 
 @pytest.mark.parametrize("page", FILES, indirect=True)
@@ -43,30 +44,76 @@ def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme:
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> None:  # noqa: F811
-    drawing = read(RECIPES / file, None, None, {}).picture()
-    view = open_page(print_page(drawing))
+    picture = draw(plan_recipe(RECIPES / file).graph)
+    view = open_page(print_page(picture))
     view.locator("#unfold").click()
 
-    def placed(one: PlacedBox) -> Iterator[tuple[str, list[float]]]:
-        yield one.box.id, [one.x, one.y, one.width, one.height]
-        for inner in one.children:
-            yield from placed(inner)
+    def positions(placed: PlacedBox) -> Iterator[tuple[str, list[float]]]:
+        yield placed.box.id, [placed.x, placed.y, placed.width, placed.height]
+        for child in placed.children:
+            yield from positions(child)
 
-    found = view.evaluate(
+    shown = view.evaluate(
         """[...document.querySelectorAll("svg.picture g[data-id]")].map((g) => {
             const at = g.transform.baseVal.consolidate().matrix, own = g.querySelector(":scope > rect");
             return [g.dataset.id, [at.e, at.f, own.width.baseVal.value, own.height.baseVal.value]];
         })"""
     )
-    wanted = dict(placed(place_boxes(drawing)))
-    assert {id for id, _ in found} == wanted.keys()
-    for id, place in found:
-        assert place == pytest.approx(wanted[id], abs=0.1), id
+    expected = dict(positions(place_boxes(picture)))
+    assert {id for id, _ in shown} == expected.keys()
+    for id, position in shown:
+        assert position == pytest.approx(expected[id], abs=0.1), id
+
+
+# The boxes that overlap or leave their parent, and the edges that do not start and end at their boxes.
+MISPLACED = """() => {
+    const near = (a, b) => Math.abs(a - b) < 0.3;
+    const numbers = (text) => text.match(/-?[\\d.]+/g).map(Number);
+    const size = (g) => ["width", "height"].map((name) => Number(g.querySelector("rect").getAttribute(name)));
+    const problems = [];
+    for (const inside of document.querySelectorAll("svg.picture g.inside")) {
+        if (inside.closest("[aria-expanded=false]")) continue;
+        const [width, height] = size(inside.parentElement);
+        const boxes = new Map([...inside.querySelectorAll(":scope > g[data-id]")].map((g) => {
+            const [x, y] = numbers(g.getAttribute("transform")), [w, h] = size(g);
+            return [g.dataset.id, { id: g.dataset.id, x, y, right: x + w, bottom: y + h, centre: x + w / 2 }];
+        }));
+        for (const a of boxes.values()) {
+            const fits = a.x >= 0 && a.y >= 0 && a.right <= width + 0.3 && a.bottom <= height + 0.3;
+            if (!fits) problems.push(`${a.id} is outside`);
+            for (const b of boxes.values())
+                if (a.id < b.id && a.x < b.right && b.x < a.right && a.y < b.bottom && b.y < a.bottom)
+                    problems.push(`${a.id} overlaps ${b.id}`);
+        }
+        for (const path of inside.querySelectorAll(":scope > path")) {
+            const points = numbers(path.getAttribute("d"));
+            const { from, to } = path.dataset, source = boxes.get(from), target = boxes.get(to);
+            if (!near(points[0], source.centre) || !near(points[1], source.bottom)) problems.push(`edge of ${from}`);
+            if (!near(points.at(-2), target.centre) || !near(points.at(-1), target.y)) problems.push(`edge to ${to}`);
+        }
+    }
+    return problems;
+}"""
+
+
+@pytest.mark.parametrize("page", [*FILES, "papers/panm/multi30k.arch"], indirect=True)
+def test_a_folded_box_leaves_no_overlap_and_no_loose_edge(open_page: Any, page: str) -> None:  # noqa: F811
+    view = open_page(page)
+    assert view.evaluate(MISPLACED) == []
+    foldable = view.locator("g[aria-expanded]")
+    # From the innermost box, so that the boxes to fold are visible.
+    for index in reversed(range(foldable.count())):
+        foldable.nth(index).dispatch_event("click")
+        assert foldable.nth(index).get_attribute("aria-expanded") == "false"
+        assert view.evaluate(MISPLACED) == []
+    for index in range(foldable.count()):
+        foldable.nth(index).dispatch_event("click")
+        assert view.evaluate(MISPLACED) == []
 
 
 @pytest.mark.parametrize("page", FILES, indirect=True)
 @pytest.mark.parametrize("width", [1280, 400])
-def test_it_opens_on_its_first_box_in_letters_that_can_be_read(open_page: Any, page: str, width: int) -> None:  # noqa: F811
+def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str, width: int) -> None:  # noqa: F811
     view = open_page(page, width)
     first = view.locator("svg.picture g[data-id=model] > g.inside > g[data-id]").first
     box = first.bounding_box()
@@ -80,24 +127,23 @@ def test_it_opens_on_its_first_box_in_letters_that_can_be_read(open_page: Any, p
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
 def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
-    whole = height(view)
+    unfolded = height(view)
     view.locator("#fold").click()
-    folded = height(view)
-    assert folded < whole
+    assert height(view) < unfolded
     view.locator("#unfold").click()
-    assert height(view) == whole
+    assert height(view) == unfolded
     loop = view.locator("g[aria-expanded]").last
     loop.focus()
     view.keyboard.press("Enter")
     assert loop.get_attribute("aria-expanded") == "false"
-    assert height(view) < whole
+    assert height(view) < unfolded
     loop.locator("text").first.click()
     assert loop.get_attribute("aria-expanded") == "true"
-    assert height(view) == whole
+    assert height(view) == unfolded
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_an_edge_under_the_mouse_lights_its_way(open_page: Any, page: str) -> None:  # noqa: F811
+def test_an_edge_under_the_mouse_highlights_its_paths(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
     assert view.locator("path.lit").count() == 0
     view.locator("svg.picture path[data-from]").nth(5).dispatch_event("pointerenter")
@@ -107,7 +153,7 @@ def test_an_edge_under_the_mouse_lights_its_way(open_page: Any, page: str) -> No
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_it_zooms_by_keys_and_shows_the_whole_again(open_page: Any, page: str) -> None:  # noqa: F811
+def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
     picture = view.locator("svg.picture")
     view.locator("#whole").click()
@@ -120,8 +166,8 @@ def test_it_zooms_by_keys_and_shows_the_whole_again(open_page: Any, page: str) -
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_a_screen_reader_gets_a_name_for_every_box_that_opens(open_page: Any, page: str) -> None:  # noqa: F811
+def test_every_box_that_folds_has_a_name_for_screen_readers(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
     boxes = view.locator("g[role=button]")
     assert boxes.count() > 1
-    assert all(one.get_attribute("aria-label") for one in boxes.all())
+    assert all(box.get_attribute("aria-label") for box in boxes.all())

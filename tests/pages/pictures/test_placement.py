@@ -1,4 +1,4 @@
-"""Places of boxes."""
+"""Positions of boxes and edges."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
 
 
-def made(count: int, seed: int) -> Box:
-    """A graph of so many boxes, some of which hold others."""
+def random_picture(count: int, seed: int) -> Box:
+    """Returns `count` connected boxes, some of which contain others."""
     draw = random.Random(seed)
 
     def level(name: str, size: int) -> Box:
@@ -29,45 +29,45 @@ def made(count: int, seed: int) -> Box:
     return level("all", count)
 
 
-def regions(placed: PlacedBox) -> Iterator[PlacedBox]:
+def parents(placed: PlacedBox) -> Iterator[PlacedBox]:
+    """Yields every box that contains others."""
     if placed.children:
         yield placed
-        for one in placed.children:
-            yield from regions(one)
+        for child in placed.children:
+            yield from parents(child)
 
 
 def test_two_hundred_boxes_and_their_labels_do_not_overlap() -> None:
     for seed in range(3):
-        box = made(110, seed)
-        assert sum(one.kind != "value" for one in box.walk()) > 200
-        for region in regions(place_boxes(box)):
-            for one, other in combinations(region.children, 2):
+        picture = random_picture(110, seed)
+        assert sum(box.kind != "value" for box in picture.walk()) > 200
+        for parent in parents(place_boxes(picture)):
+            for left, right in combinations(parent.children, 2):
                 apart = (
-                    one.x + one.width <= other.x + 1e-6
-                    or other.x + other.width <= one.x + 1e-6
-                    or one.y + one.height <= other.y
-                    or other.y + other.height <= one.y
+                    left.x + left.width <= right.x + 1e-6
+                    or right.x + right.width <= left.x + 1e-6
+                    or left.bottom <= right.y
+                    or right.bottom <= left.y
                 )
-                assert apart, (one.box.id, other.box.id)
+                assert apart, (left.box.id, right.box.id)
 
 
-def test_boxes_stand_inside_theirs_and_below_its_title() -> None:
-    for region in regions(place_boxes(made(60, 5))):
-        for one in region.children:
-            assert one.x >= 0
-            assert one.x + one.width <= region.width
-            assert one.y >= region.label.height
-            assert one.y + one.height <= region.height
+def test_boxes_are_inside_their_parent_and_below_its_label() -> None:
+    for parent in parents(place_boxes(random_picture(60, 5))):
+        for child in parent.children:
+            assert child.x >= 0
+            assert child.x + child.width <= parent.width
+            assert child.y >= parent.label.height
+            assert child.bottom <= parent.height
 
 
-def test_no_edge_runs_through_a_box() -> None:
-    for region in regions(place_boxes(made(60, 7))):
-        for route in region.routes:
-            for (x, y), (u, v) in pairwise(route.points):
-                for one in region.children:
-                    if one.box.id in (route.source, route.target):
-                        continue
+def test_no_edge_crosses_a_box() -> None:
+    for parent in parents(place_boxes(random_picture(60, 7))):
+        for route in parent.routes:
+            others = [child for child in parent.children if child.box.id not in (route.source, route.target)]
+            for (x0, y0), (x1, y1) in pairwise(route.points):
+                for child in others:
                     for step in range(1, 20):
-                        at, down = x + (u - x) * step / 20, y + (v - y) * step / 20
-                        inside = one.x < at < one.x + one.width and one.y < down < one.y + one.height
-                        assert not inside, (route, one.box.id)
+                        x, y = x0 + (x1 - x0) * step / 20, y0 + (y1 - y0) * step / 20
+                        inside = child.x < x < child.x + child.width and child.y < y < child.bottom
+                        assert not inside, (route, child.box.id)

@@ -128,7 +128,9 @@ def test_a_damaged_record_is_told(place: Path, tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("run.json", "data.json"):
         (folder / name).write_text((place / "run" / name).read_text())
-    (folder / "metrics.jsonl").write_text('{"step": 1}\nnot json\n{"step": 2}\n')
+    (folder / "metrics.jsonl").write_text(
+        '{"step": 1, "loss": 2.5, "lr": 0.1}\nnot json\n{"step": 2, "loss": 2.0, "lr": 0.1}\n'
+    )
     with pytest.raises(RunError, match="line 2"):
         RunReport.read(folder)
 

@@ -55,9 +55,9 @@ def test_an_exchanged_file_is_noticed_by_the_cache(folder: Path) -> None:
 
 
 def test_a_file_with_a_published_digest_may_move(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = published_files.state(Cogs())
+    before = published_files.versions(Cogs())
     monkeypatch.setenv("ARCHLANG_DATA", str(folder / "elsewhere"))
-    assert published_files.state(Cogs()) == before
+    assert published_files.versions(Cogs()) == before
     assert len(before) == 4
 
 
@@ -65,7 +65,7 @@ def test_a_file_with_a_published_digest_may_move(folder: Path, monkeypatch: pyte
 def test_a_task_reads_no_files_unless_it_says_so(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its defaults a task is made from what it names, or from nothing."""
     task = build(name)
-    named = set(task.reads()) if isinstance(task, published_files.Reading) else set()
+    named = set(task.reads()) if isinstance(task, published_files.ReadsPublishedFiles) else set()
     asked: list[tuple[str, str]] = []
 
     def opened(dataset: str, member: str) -> NoReturn:
@@ -79,4 +79,4 @@ def test_a_task_reads_no_files_unless_it_says_so(name: str, folder: Path, monkey
             task.generate("train", 0)
         assert set(asked) <= named
     else:
-        assert published_files.state(task) == []
+        assert published_files.versions(task) == []

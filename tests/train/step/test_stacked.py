@@ -170,11 +170,11 @@ def assert_alike(one: Path, other: Path) -> None:
     assert mine is not None
     assert its is not None
     torch.testing.assert_close(dict(mine.weights), dict(its.weights), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(mine.state["optimizer"], its.state["optimizer"], rtol=1e-2, atol=1e-4)
-    for name in ("epoch", "position", "micro", "looked", "best_step", "precision"):
-        assert mine.state[name] == its.state[name]
+    torch.testing.assert_close(mine.state.optimizer, its.state.optimizer, rtol=1e-2, atol=1e-4)
+    for name in ("epoch", "position", "micro", "evaluated", "best_step", "precision"):
+        assert getattr(mine.state, name) == getattr(its.state, name)
     # What looks at the types of arguments in tests draws from Python's generator.
-    assert torch.equal(mine.state["random"]["torch"], its.state["random"]["torch"])
+    assert torch.equal(mine.state.random["torch"], its.state.random["torch"])
 
 
 def files(folder: Path) -> set[str]:

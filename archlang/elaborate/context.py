@@ -1,0 +1,127 @@
+"""What the parts of elaboration share: the mistakes, the calls being followed, the instances, and static values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics.effort import spend
+from archlang.elaborate import mistakes
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.frame import Frame
+from archlang.elaborate.model_size import ModelSize
+from archlang.elaborate.region_builder import RegionBuilder
+from archlang.elaborate.static_arguments import settle
+from archlang.graph.graph import Instance
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration
+from archlang.names.values import BlockValue, Bound, Unknown, Value
+from archlang.source import Span
+from archlang.syntax.tree import Call, Definition, Expression, Extern, StaticArgument
+from archlang.types import Dim
+
+# Steps of work for a call, each as long as a small expression takes.
+_CALL = 16
+
+
+class Context:
+    """The state of one elaboration.
+
+    With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
+    calls of composed blocks that lead to the statement being elaborated."""
+
+    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool) -> None:
+        self._report = report
+        self._may_be_unknown = may_be_unknown
+        self.size = ModelSize()
+        self.calls: list[Span] = []
+        self.instances: dict[str, Instance] = {}
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Reports a mistake, with the last calls that lead to it."""
+        labels = tuple(
+            Label(span, "in this call")
+            for span in self.calls[-3:]
+            if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
+        )
+        self._report(replace(diagnostic, labels=diagnostic.labels + labels))
+
+    def new_region(self) -> RegionBuilder:
+        """Returns the builder of a region that captures nothing."""
+        return RegionBuilder(self.size)
+
+    # Names
+
+    def declare(self, frame: Frame, name: str, span: Span) -> bool:
+        """Binds a name in a frame. Reports a name that is already bound, and returns False for it."""
+        spend()
+        first = frame.binding_span(name)
+        if first is None:
+            static = frame.binding.parameters.get(name)
+            first = static.span if static is not None else None
+        if first is not None:
+            self.report(name_mistakes.bound_twice(span, name, first))
+            return False
+        frame.bound[name] = span
+        return True
+
+    # Statics
+
+    def binding(
+        self,
+        declaration: Declaration,
+        statics: dict[str, Bound],
+        call: Span,
+        ambient: Mapping[str, Bound],
+        generic: bool = False,
+    ) -> Binding:
+        """Returns the binding of one call of a block. `ambient` are the sizes that a task gives. With `generic`,
+        statics without a default may be missing."""
+        item = declaration.item
+        spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
+        spend(len(item.reads) if isinstance(item, Extern) else 0)
+
+        def configure(configured: Call, target: Declaration | BlockValue) -> Value:
+            return self.configure(target, configured.statics, binding.evaluator)
+
+        def report(diagnostic: Diagnostic) -> None:
+            self.report(_at_call(diagnostic, item, call))
+
+        binding = Binding(declaration, call, statics, report, configure, ambient, generic, self._may_be_unknown)
+        return binding
+
+    def configure(
+        self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
+    ) -> BlockValue:
+        """Returns a block with these statics settled."""
+        block = target if isinstance(target, BlockValue) else BlockValue(target)
+        spend(len(block.declaration.item.signature.statics))
+        return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
+
+    def evaluator(self, frame: Frame) -> Evaluator:
+        """Returns the evaluator of static expressions that see the names of a frame."""
+
+        def configure(call: Call, target: Declaration | BlockValue) -> Value:
+            return self.configure(target, call.statics, self.evaluator(frame))
+
+        return Evaluator(frame.lookup, frame.binding.known, frame.file, self.report, configure)
+
+    def require_known(self, expression: Expression, frame: Frame) -> None:
+        """Reports an expression whose value only a task or a static gives, if the model is to be built."""
+        if self._may_be_unknown:
+            return
+        value = self.evaluator(frame).value(expression, None)
+        if isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None):
+            names = frame.binding.unknown_sizes()
+            self.report(mistakes.needs_task(expression.span, frame.binding.declaration.name, names))
+
+
+def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:
+    """A mistake in the signature of a block of another file, moved to the call that causes it."""
+    source = diagnostic.span.source
+    if source.path != item.span.source.path or source.path == call.source.path:
+        return diagnostic
+    labels = (Label(diagnostic.span, diagnostic.label), *diagnostic.labels)
+    return replace(diagnostic, span=call, label="in this call", labels=labels)

@@ -1,0 +1,108 @@
+"""A region that is being filled with nodes; it captures the values that it uses from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from archlang.diagnostics.effort import spend
+from archlang.elaborate.model_size import ModelSize
+from archlang.graph.graph import Input, Node, Region
+from archlang.graph.operations import Operation, Part
+from archlang.source import Span
+from archlang.types import Type
+
+# Steps of work for a node, each as long as a small expression takes.
+_NODE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """A value that flows: the region that makes it, its id there, its type and its place in the program."""
+
+    builder: RegionBuilder
+    id: str
+    type: Type
+    span: Span
+
+
+@dataclass
+class RegionBuilder:
+    """Collects the inputs and nodes of one region. `parent` is the region around a loop's body."""
+
+    size: ModelSize
+    parent: RegionBuilder | None = None
+    inputs: list[Input] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    _captured: dict[str, str] = field(default_factory=dict)
+    """the ids of inputs by those of the outer values that they capture"""
+
+    def add_input(self, kind: Type, name: str, span: Span) -> Flow:
+        """Adds an input and returns its value."""
+        value = Input(self.size.new_id(), kind, name)
+        self.inputs.append(value)
+        return Flow(self, value.id, kind, span)
+
+    def add_node(
+        self,
+        operation: Operation,
+        inputs: Sequence[Flow],
+        types: Sequence[Type],
+        span: Span,
+        regions: Sequence[Region] = (),
+    ) -> tuple[Flow, ...]:
+        """Adds a node with results of these types, and returns the value of each result.
+
+        Raises:
+            TooLarge: the model has too many operations."""
+        spend(_NODE + len(inputs) + sum(len(size.terms) for kind in types for size in kind.dims))
+        ids = tuple(self.local_id(value) for value in inputs)
+        node = Node(self.size.new_id(), operation, ids, tuple(types), span, "", tuple(regions))
+        self.nodes.append(node)
+        self.size.check_operations(span)
+        if len(types) == 1:
+            return (Flow(self, node.id, types[0], span),)
+        flows = []
+        for index, kind in enumerate(types):
+            part = Node(self.size.new_id(), Part(index), (node.id,), (kind,), span)
+            self.nodes.append(part)
+            flows.append(Flow(self, part.id, kind, span))
+        return tuple(flows)
+
+    def local_id(self, value: Flow) -> str:
+        """Returns the id of a value in this region. A value from outside becomes a captured input of every region on
+        the way in."""
+        if value.builder is self:
+            return value.id
+        if value.id not in self._captured:
+            assert self.parent is not None, "a region uses a value from nowhere"
+            self.parent.local_id(value)
+            captured = Input(self.size.new_id(), value.type, "")
+            self.inputs.append(captured)
+            self._captured[value.id] = captured.id
+        return self._captured[value.id]
+
+    def captured_flows(self, span: Span) -> list[Flow]:
+        """Returns the captured values as values of `parent`, in the order of the inputs that capture them."""
+        parent = self.parent
+        assert parent is not None
+        outer_ids = {inner: outer for outer, inner in self._captured.items()}
+        return [
+            Flow(parent, parent._captured.get(outer_ids[value.id], outer_ids[value.id]), value.type, span)
+            for value in self.inputs
+            if value.id in outer_ids
+        ]
+
+    def finish(self, results: Sequence[str]) -> Region:
+        """Returns the region, with results of these ids."""
+        return Region(tuple(self.inputs), tuple(self.nodes), tuple(results))
+
+
+def named(value: Flow | None, name: str) -> Flow | None:
+    """Gives the user's name to the node that makes a value, and returns the value."""
+    if value is not None:
+        nodes = value.builder.nodes
+        for index in range(len(nodes) - 1, max(len(nodes) - 8, -1), -1):
+            if nodes[index].id == value.id and not nodes[index].name:
+                nodes[index] = replace(nodes[index], name=name)
+    return value

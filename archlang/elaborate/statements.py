@@ -1,0 +1,125 @@
+"""Statements: names bound and moved, results returned and emitted, and branches chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from archlang.elaborate import mistakes
+from archlang.elaborate.calls import Calls
+from archlang.elaborate.context import Context
+from archlang.elaborate.expressions import Expressions
+from archlang.elaborate.frame import Frame
+from archlang.elaborate.loops import Loops
+from archlang.elaborate.region_builder import Flow, named
+from archlang.names import mistakes as name_mistakes
+from archlang.names.values import BlockValue, InstanceValue, Unknown
+from archlang.syntax.tree import Assign, Emit, Halting, If, Let, Move, Repeat, Return, Scan, Stack, Statement
+
+
+class Statements:
+    """Elaborates the statements of bodies."""
+
+    def __init__(self, context: Context, calls: Calls) -> None:
+        self._context = context
+        self._report = context.report
+        self._expressions = Expressions(context, calls)
+        self._loops = Loops(context, calls, self._expressions, self.run)
+
+    def run(self, statements: Sequence[Statement], frame: Frame) -> None:
+        """Elaborates statements in order. Reports those after a `return`."""
+        for statement in statements:
+            if frame.returned is not None:
+                self._report(name_mistakes.unreachable(statement.span, frame.returned[1]))
+                return
+            self._statement(statement, frame)
+
+    def _statement(self, statement: Statement, frame: Frame) -> None:
+        match statement:
+            case Let():
+                self._let(statement, frame)
+            case Assign():
+                value = self._expressions.value(statement.value, frame)
+                if self._context.declare(frame, statement.name, statement.name_span):
+                    frame.names[statement.name] = named(value, statement.name)
+            case Move():
+                self._move(statement, frame)
+            case Return():
+                value = self._expressions.value(statement.value, frame)
+                if frame.outer is not None:
+                    self._report(name_mistakes.return_in_loop(statement.span))
+                    frame.root.misplaced = True
+                else:
+                    frame.returned = (value, statement.span)
+            case Emit():
+                value = self._expressions.value(statement.value, frame)
+                if frame.word != "scan":
+                    self._report(name_mistakes.emit_outside_scan(statement.span))
+                elif frame.emitted is not None:
+                    self._report(name_mistakes.emit_twice(statement.span, frame.emitted[1]))
+                else:
+                    frame.emitted = (value, statement.value.span)
+            case If():
+                self._if(statement, frame)
+            case Repeat() | Stack():
+                self._loops.repeat(statement, frame)
+            case Halting():
+                self._loops.halting(statement, frame)
+            case Scan():
+                self._loops.scan(statement, frame)
+
+    def _let(self, statement: Let, frame: Frame) -> None:
+        evaluator = self._context.evaluator(frame)
+        value = evaluator.value(statement.value, "block")
+        instance: InstanceValue | None = None
+        if isinstance(value, BlockValue):
+            path = frame.paths.unused(statement.name)
+            instance = InstanceValue(statement.name, value, path, statement.value.span)
+        elif value is not None and not isinstance(value, Unknown):
+            self._report(mistakes.bad_let(statement.value.span, statement.name))
+        if self._context.declare(frame, statement.name, statement.name_span):
+            frame.names[statement.name] = instance
+
+    def _move(self, statement: Move, frame: Frame) -> None:
+        value = self._expressions.value(statement.value, frame)
+        name, span = statement.name, statement.name_span
+        if name == frame.mixture:
+            return  # reported with the loop
+        if name not in frame.states:
+            first = frame.binding_span(name)
+            if first is None:
+                self._report(name_mistakes.move_unbound(span, name, frame.visible()))
+            else:
+                self._report(name_mistakes.move_outside_loop(span, name, first))
+            return
+        state = frame.names.get(name)
+        if isinstance(value, Flow) and isinstance(state, Flow):
+            if value.type != state.type:
+                self._report(
+                    mistakes.state_changes_type(
+                        statement.value.span, name, state.type, value.type, frame.binding_span(name)
+                    )
+                )
+                value = None
+            frame.names[name] = named(value, name)
+        elif value is None:
+            frame.names[name] = replace(state, span=span) if isinstance(state, Flow) else None
+
+    def _if(self, statement: If, frame: Frame) -> None:
+        truth = self._context.evaluator(frame).truth(statement.test)
+        if truth is not None:
+            body = statement.then if truth else statement.otherwise
+            if body is not None:
+                self.run(body.statements, frame)
+            return
+        self._context.require_known(statement.test, frame)
+        # The test is not known: both branches are elaborated, and what both bind stays.
+        before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
+        self.run(statement.then.statements, frame)
+        then, bound_then, returned_then = frame.names, frame.bound, frame.returned
+        frame.names, frame.bound, frame.returned = before, bound, returned
+        if statement.otherwise is not None:
+            self.run(statement.otherwise.statements, frame)
+            frame.names = {name: value for name, value in then.items() if name in frame.names}
+            frame.returned = frame.returned and returned_then
+        frame.bound = {**bound_then, **frame.bound}

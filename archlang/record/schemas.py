@@ -1,0 +1,381 @@
+"""The JSON files of a run folder, and the state of a checkpoint, as pydantic models that write and read them.
+
+A number that is NaN or infinite is null in JSON and None when read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, RootModel, model_validator
+from pydantic_core import core_schema
+
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
+from archlang.tasks.kit.metrics import rank
+from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+
+RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
+METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
+WEIGHTS, STATE, MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
+
+
+def static_to_json(value: StaticValue) -> Any:  # Any: JSON
+    """Returns a static as JSON that `static_from_json` reads back."""
+    match value:
+        case Symbol(text=text):
+            return {"symbol": text}
+        case Interval(low=low, high=high):
+            return {"range": [low, high]}
+        case InstanceOf(path=path):
+            return {"instance": path}
+        case tuple():
+            return [static_to_json(item) for item in value]
+    return value
+
+
+def static_from_json(value: Any) -> StaticValue:  # Any: JSON
+    """Returns the static that `static_to_json` wrote, or a static unchanged.
+
+    Raises:
+        ValueError: `value` is neither."""
+    match value:
+        case {"symbol": str(text)}:
+            return Symbol(text)
+        case {"range": [int(low), int(high)]}:
+            return Interval(low, high)
+        case {"instance": str(path)}:
+            return InstanceOf(path)
+        case list() | tuple():
+            return tuple(static_from_json(item) for item in value)
+        case bool() | int() | float() | str() | Symbol() | Interval() | InstanceOf():
+            return value
+    raise ValueError(f"{value!r} is not a static")
+
+
+def _finite_or_none(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+# pydantic cannot derive a schema from the recursive union.
+Static = Annotated[
+    StaticValue,
+    GetPydanticSchema(
+        lambda source, handler: core_schema.no_info_plain_validator_function(
+            static_from_json, serialization=core_schema.plain_serializer_function_ser_schema(static_to_json)
+        )
+    ),
+]
+Statics = dict[str, Static]
+Measurement = Annotated[float | None, BeforeValidator(_finite_or_none)]
+Metrics = dict[str, Measurement]
+# Written only if it is known.
+OptionalNumber = Annotated[float | None, Field(default=None, exclude_if=_is_none)]
+
+
+def json_value(model: BaseModel) -> Any:  # Any: JSON
+    """Returns a model as JSON, with the keys of the file."""
+    return model.model_dump(mode="json", by_alias=True)
+
+
+def json_text(model: BaseModel) -> str:
+    """Returns a model as the text of a JSON file."""
+    return json.dumps(json_value(model), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def json_line(model: BaseModel) -> str:
+    """Returns a model as a line of a JSON lines file."""
+    return json.dumps(json_value(model), allow_nan=False) + "\n"
+
+
+class FileModel(BaseModel):
+    """A JSON object of a run folder. Unknown keys are ignored: a newer version may have written them."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+# run.json
+
+
+class ExternRecord(FileModel):
+    """A task or an optimizer, with its Python class and all its statics."""
+
+    name: str
+    python: str
+    statics: Statics
+
+    @classmethod
+    def of(cls, extern: BoundExtern) -> ExternRecord:
+        return cls(name=extern.name, python=extern.python, statics=dict(extern.statics))
+
+    def extern(self) -> BoundExtern:
+        return BoundExtern(self.name, self.python, self.statics)
+
+
+class ClaimRecord(FileModel):
+    """A published result that the recipe claims."""
+
+    metric: str
+    index: int | None
+    value: int | float
+    deviation: int | float | None
+    at: Statics
+    origin: str = Field(validation_alias="from", serialization_alias="from")
+
+    @classmethod
+    def of(cls, claim: PublishedResult) -> ClaimRecord:
+        return cls(
+            metric=claim.metric, index=claim.index, value=claim.value, deviation=claim.deviation, at=dict(claim.at),
+            origin=claim.origin,
+        )  # fmt: skip
+
+    def claim(self) -> PublishedResult:
+        return PublishedResult(self.metric, self.index, self.value, self.deviation, self.at, self.origin)
+
+
+class RunRecord(FileModel):
+    """`run.json`: what a run is, apart from its program."""
+
+    recipe: str
+    model: str
+    seed: int
+    precision: str
+    task: ExternRecord
+    gives: dict[str, int]
+    train: ExternRecord
+    settings: Statics
+    claims: tuple[ClaimRecord, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, precision: str) -> RunRecord:
+        return cls(
+            recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ExternRecord.of(plan.task),
+            gives=dict(plan.gives), train=ExternRecord.of(plan.train), settings=dict(plan.settings),
+            claims=tuple(map(ClaimRecord.of, plan.claims)),
+        )  # fmt: skip
+
+
+# data.json, versions.json
+
+
+class SplitRecord(FileModel):
+    """What a run records of a split: enough to notice that the data have changed."""
+
+    items: int
+    groups: dict[str, list[int]]
+    """the values of each group, sorted"""
+    sha256: str
+
+
+class DataRecord(RootModel[dict[str, SplitRecord]]):
+    """`data.json`: every split of the task by name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="after")
+    def _has_training_data(self) -> DataRecord:
+        if "train" not in self.root:
+            raise ValueError("there is no split `train`")
+        return self
+
+    @property
+    def trained(self) -> dict[str, list[int]]:
+        """By group, the values that the training split has."""
+        return self.root["train"].groups
+
+
+class VersionsRecord(FileModel):
+    """`versions.json`: the software and the machine of a run."""
+
+    archlang: str
+    python: str
+    torch: str
+    machine: str
+    system: str
+    processor: str
+    cores: int | None
+    threads: int
+    device: str
+    gpus: tuple[str, ...]
+
+
+# metrics.jsonl, timings.jsonl
+
+
+class StepMetrics(FileModel):
+    """A line of `metrics.jsonl`: a logged training step."""
+
+    step: int
+    loss: Measurement
+    lr: float
+    gradient_norm: OptionalNumber
+    mean_depth: OptionalNumber
+
+    def scalars(self) -> dict[str, float]:
+        """Returns the values that were measured, for curves."""
+        values = {"loss": self.loss, "lr": self.lr, "gradient_norm": self.gradient_norm, "mean_depth": self.mean_depth}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class EvaluationMetrics(FileModel):
+    """A line of `metrics.jsonl`: the evaluation of a split, with the task's metrics as further keys."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: Metrics = Field(init=False)
+
+    step: int
+    split: str
+    loss: Measurement
+
+    @classmethod
+    def of(cls, step: int, split: str, loss: float, metrics: Mapping[str, float]) -> EvaluationMetrics:
+        return cls.model_validate({"step": step, "split": split, "loss": loss, **metrics})
+
+    @property
+    def metrics(self) -> Metrics:
+        """The task's metrics, without the loss."""
+        return self.__pydantic_extra__
+
+    def value(self, metric: str) -> float | None:
+        """Returns the loss or a metric; None if it was not measured or not finite."""
+        return self.loss if metric == "loss" else self.metrics.get(metric)
+
+
+class StepTiming(FileModel):
+    """A line of `timings.jsonl`: the speed since the last logged step."""
+
+    step: int
+    time: float
+    """seconds since 1970"""
+    steps_per_second: float
+    spared: OptionalNumber
+    """share of the steps of halting loops that were not computed because samples had halted"""
+
+
+class EvaluationTiming(FileModel):
+    """A line of `timings.jsonl`: the duration of an evaluation."""
+
+    step: int
+    split: str
+    seconds: float
+
+
+# results.json
+
+
+class DepthRecord(FileModel):
+    """The mean steps of halting loops over a split, and by the values of each group."""
+
+    mean: float
+    groups: dict[str, dict[int, float]]
+
+
+class JointRecord(FileModel):
+    """The metrics of the samples that have all these group values."""
+
+    of: dict[str, int]
+    metrics: Metrics
+
+
+class SplitResult(FileModel):
+    """What was measured on a split."""
+
+    items: int
+    written: Annotated[int, Field(exclude_if=lambda count: count == 0)] = 0
+    """samples whose answers the model generated itself"""
+    loss: Measurement
+    metrics: Metrics
+    groups: dict[str, dict[int, Metrics]]
+    """by group and value"""
+    depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
+    joint: tuple[JointRecord, ...] = ()
+
+
+class Alternative(FileModel):
+    """The step that the lowest loss of a split would have selected, with the selecting metric there and at its best,
+    both on that split. Loss and accuracy often differ on generalization ("The Devil is in the Detail", section 4)."""
+
+    split: str
+    metric: str
+    step: int = Field(validation_alias="lowest_loss_step", serialization_alias="lowest_loss_step")
+    value: Measurement = Field(validation_alias="there", serialization_alias="there")
+    best_step: int
+    best: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the lowest loss would have selected worse weights."""
+        return self.value is not None and rank(self.metric, self.value) < rank(self.metric, self.best)
+
+
+class ClaimResult(FileModel):
+    """A claim with the measurement that it is about; None if this run did not make it."""
+
+    metric: str
+    """as the recipe writes it: `test.accuracy[8]`"""
+    value: int | float
+    deviation: int | float | None
+    at: dict[str, str]
+    origin: str = Field(validation_alias="from", serialization_alias="from")
+    measured: Measurement
+
+
+class Results(FileModel):
+    """`results.json`: the measurements of a finished run."""
+
+    best_step: int | None
+    """the step of the selected weights"""
+    breakdown: str
+    """the group that reports show first"""
+    in_distribution: tuple[str, ...] = ("train", "iid")
+    splits: dict[str, SplitResult]
+    selection: tuple[Alternative, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
+
+    def value(self, split: str, metric: str) -> float | None:
+        """Returns a metric of a split; None if it was not measured."""
+        result = self.splits.get(split)
+        return None if result is None else result.metrics.get(metric)
+
+
+# checkpoints
+
+
+class ManifestRecord(FileModel):
+    """`manifest.json`: the SHA-256 digests of a checkpoint's files."""
+
+    weights: str = Field(validation_alias=WEIGHTS, serialization_alias=WEIGHTS)
+    state: str = Field(validation_alias=STATE, serialization_alias=STATE)
+
+
+class CheckpointState(BaseModel):
+    """`state.pt`: what resuming needs besides the weights."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    optimizer: dict[str, Any]  # Any: torch's own state
+    precision: dict[str, Any]  # Any: Fabric's own state
+    random: dict[str, Any]  # Any: the states of the random number generators
+    epoch: int
+    position: int
+    """batches of the epoch that were trained on"""
+    micro: int | None = None
+    """samples that go through the model at a time; None for the whole batch"""
+    evaluated: int = Field(validation_alias="looked", serialization_alias="looked")
+    """the last step with an evaluation"""
+    best: float | None
+    best_step: int | None
+    history: tuple[EvaluationMetrics, ...]
+    sizes: dict[str, int]
+    """bytes of each JSON lines file"""
+
+    def stored(self) -> dict[str, Any]:  # Any: see above
+        """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""
+        fields = CheckpointState.model_fields
+        values = {field.serialization_alias or name: getattr(self, name) for name, field in fields.items()}
+        return {**values, "history": [line.model_dump() for line in self.history]}

@@ -1,0 +1,46 @@
+"""The vocabulary and the labels of tasks over a user's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archlang.tasks.file import File
+from archlang.tasks.file_language_model import FileLanguageModel
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.user_file_task import Labels
+
+
+def write(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "a.tsv"
+    path.write_text(text)
+    return str(path)
+
+
+def labels(path: str, most: int) -> Labels:
+    return Labels.of(File(path=path).user_files, 1, most)
+
+
+def test_the_vocabulary_is_that_of_train_and_has_the_size_of_the_static(tmp_path: Path) -> None:
+    path = write(tmp_path, "text\tlabel\tsplit\nb a b\tx\ttrain\nc\tx\ttest\n")
+    assert FileLanguageModel(path=path, words=3).vocabulary == ("b", "a", "<unused>0", "<unk>", "[E]", "[B]")
+    task = File(path=path, words=1)
+    assert task.vocabulary == ("b", "<unk>")
+    assert task.lexicon.encode([("c", "b", "a")])[0].tolist() == [1, 0, 1]
+
+
+def test_labels_are_ordered_as_numbers_or_alphabetically(tmp_path: Path) -> None:
+    path = write(tmp_path, "text\tlabel\na\t10\nb\t9\n")
+    assert labels(path, 2).numbers == {"9": 0, "10": 1}
+    with pytest.raises(TaskError, match=r"labels = 1 is too small .* 2 different labels: write labels = 2"):
+        labels(path, 1)
+    words = write(tmp_path, "text\tlabel\na\tvery good\nb\tbad\n")
+    assert labels(words, 2).numbers == {"bad": 0, "very good": 1}
+
+
+def test_the_error_for_a_label_that_train_lacks_names_the_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "text\tlabel\tsplit\na\tx\ttrain\nb\ty\ttest\n")
+    (line,) = File(path=path).user_files.lines("test")
+    with pytest.raises(TaskError, match=f"line 3 of {path}: no line of train has this label"):
+        labels(path, 2).encode("test", line)
