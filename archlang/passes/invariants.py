@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import count
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
-from archlang.graph.layout import layout
+from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Arithmetic, Call, Join, Literal, Part, SharedLoop
 from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.determinism import is_deterministic
@@ -44,7 +44,7 @@ def _leave(region: Region, instances: Mapping[str, Instance], fresh: count[int])
 
 def _split(loop: Node, instances: Mapping[str, Instance], fresh: count[int]) -> tuple[list[Node], Node]:
     """What leaves a loop, and the rest of it."""
-    shape, body = layout(loop), loop.regions[0]
+    shape, body = loop_layout(loop), loop.regions[0]
     captured = body.inputs[shape.inner_captured :]
     # The ids outside of what does not change, by those in the body.
     outside = dict(zip((value.id for value in captured), loop.inputs[shape.outer_captured :], strict=True))
