@@ -94,7 +94,7 @@ def settle(
                 given.setdefault(meant, Bound(None, argument.span))
             continue
         if parameter.name in places:
-            report(name_mistakes.static_given_twice(argument.span, parameter.name, places[parameter.name]))
+            report(name_mistakes.static_set_twice(argument.span, parameter.name, places[parameter.name]))
             continue
         places[parameter.name] = argument.span
         given[parameter.name] = Bound(

@@ -10,7 +10,7 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
-from archlang.names.mistakes import static_given_twice
+from archlang.names.mistakes import static_set_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
@@ -126,7 +126,7 @@ def check_search(planner: Planner) -> None:
     for sought in planner.recipe.parts.search:
         path = sought.path
         if first.setdefault(path.text, path) is not path:
-            planner.recipe.report(static_given_twice(path.span, path.text, first[path.text].span))
+            planner.recipe.report(static_set_twice(path.span, path.text, first[path.text].span))
         _space(planner, sought)
 
 
