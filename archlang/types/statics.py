@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -35,3 +36,12 @@ class InstanceOf:
 
 # The value of a static in a graph. The constructor of a Python block receives a `Symbol` as a string.
 StaticValue = bool | int | float | str | Symbol | Interval | InstanceOf | tuple["StaticValue", ...]
+
+
+def instances_in(statics: Iterable[StaticValue]) -> Iterator[str]:
+    """Yields the paths of the instances among some statics, also those in lists."""
+    for static in statics:
+        if isinstance(static, InstanceOf):
+            yield static.path
+        elif isinstance(static, tuple):
+            yield from instances_in(static)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+import archlang
 from archlang.names import library
 from archlang.plan.check import check_text
+from archlang.syntax.expression_text import expression_text
 from archlang.train.settings import Settings
 from archlang.types.statics import StaticValue, Symbol
 from tests.train.settings_of_a_run import SETTINGS
@@ -33,6 +37,13 @@ def test_settings_have_the_names_and_kinds_that_are_declared() -> None:
     assert declared.pop("select") == "path"
     kinds = {field.name: KINDS[str(field.type)] for field in fields(Settings) if field.name != "select"}
     assert kinds == {"lr": "float", **declared}
+
+
+def test_the_documentation_lists_every_setting_with_its_default() -> None:
+    page = (Path(archlang.__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \|", page, flags=re.MULTILINE)
+    statics = library.training_settings().signature.statics
+    assert rows == [(static.name, expression_text(static.default)) for static in statics if static.default is not None]
 
 
 @pytest.mark.parametrize("name", sorted(library.optimizer_names()))

@@ -21,7 +21,7 @@ from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
-from archlang.graph.layout import layout
+from archlang.graph.loop_layout import loop_layout
 from archlang.types import Dim, Type
 
 _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"}
@@ -186,7 +186,7 @@ class _Counted:
 
     def __post_init__(self) -> None:
         node = self.loop.node
-        region, shape = node.regions[0], layout(node)
+        region, shape = node.regions[0], loop_layout(node)
         self._inside = _calls(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
