@@ -59,7 +59,7 @@ def task(name: str) -> Extern | None:
 
 @cache
 def optimizer(name: str) -> Extern | None:
-    """Returns the signature of an optimizer with the statics and conditions of the settings that it includes, or None."""
+    """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
     item = _get(_ROOT / "train", name)
     if not isinstance(item, Extern):
         return None
