@@ -72,14 +72,14 @@ def test_without_running_it_shows_what_is_missing(archlang: Command, folder: Pat
 
 def test_a_dry_run_says_what_would_run_and_how_long_and_leaves_nothing(archlang: Command, folder: Path) -> None:
     said = table(archlang, "--dry-run", "--seeds", "3")
-    assert "6 runs to make and 0 done" in said.out
+    assert "6 runs to train and 0 done" in said.out
     assert "Tinier, by half, Longer, seed 3, about" in said.out
     assert not (folder / "runs").exists()
 
 
 def test_a_budget_that_is_spent_stops_and_the_rest_is_taken_up_later(archlang: Command, folder: Path) -> None:
     said = table(archlang, "--budget", "0s")
-    assert "the same command goes on" in said.out
+    assert "rerun the command to resume" in said.out
     assert "not run" in said.out
     assert table(archlang, "--json").code == 0
 
@@ -121,10 +121,10 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
     ("arguments", "said"),
     [
         (["--only", "Nobody"], "no row is called Nobody"),
-        (["--compare", "Tiny,Nobody"], "names no two rows"),
-        (["--write", "table.doc"], "of no known form"),
-        (["--seeds", "some"], "no number of seeds"),
-        (["--budget", "soon"], "no time"),
+        (["--compare", "Tiny,Nobody"], "does not name two rows"),
+        (["--write", "table.doc"], "the ending of `table.doc` is unknown"),
+        (["--seeds", "some"], "not a number of seeds"),
+        (["--budget", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),
     ],
 )

@@ -15,7 +15,7 @@ from rich.text import Text
 from archlang.pages.reports.statistics import SOLVED, Summary, paired_test
 from archlang.pages.reports.verdict import Verdict, judge
 from archlang.plan.table import TableColumn, TableRow
-from archlang.runs.table import Measured
+from archlang.runs.table import CellResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 FORMATS = ("terminal", "markdown", "latex", "csv", "json")
@@ -27,13 +27,13 @@ _COLOURS = {Verdict.REPRODUCED: "green", Verdict.BELOW: "red", Verdict.ABOVE: "y
 class ResultCell:
     """A cell as it is shown."""
 
-    measured: Measured
+    measured: CellResult
     summary: Summary | None
     verdict: Verdict | None
     """None without a claim"""
 
     @staticmethod
-    def of(measured: Measured) -> ResultCell:
+    def of(measured: CellResult) -> ResultCell:
         summary = Summary.of(tuple(measured.values.values()))
         claim = measured.cell.claim
         return ResultCell(measured, summary, None if claim is None else judge(claim, summary))
@@ -124,7 +124,7 @@ class ResultTable:
         name: str,
         rows: Sequence[TableRow],
         columns: Sequence[TableColumn],
-        measured: Sequence[Measured],
+        measured: Sequence[CellResult],
         compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
     ) -> ResultTable:

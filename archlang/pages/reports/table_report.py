@@ -38,13 +38,13 @@ class TableReport:
         Raises:
             RunError: a run is damaged."""
         runs = TableRuns(plan, folder)
-        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
+        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed)
         done: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
         seen: set[Path] = set()
         for cell in plan.cells:
             for one in cell.plans:
-                place = runs.place(one)
+                place = runs.run_folder(one)
                 if place in seen or (measured := read_results(place)) is None:
                     continue
                 seen.add(place)

@@ -12,16 +12,16 @@ from rich.console import Console
 from archlang.pages.reports.result_table import ResultTable
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.runs.table import Measured
+from archlang.runs.table import CellResult
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
 CLAIM = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, "NDR, Table 1")
 
 
-def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> Measured:
+def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> CellResult:
     claim = CLAIM if (row, column) == (ROWS[0], COLUMNS[0]) else None
-    return Measured(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
+    return CellResult(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
 
 
 @pytest.fixture
