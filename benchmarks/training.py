@@ -50,7 +50,9 @@ def bare(plan: Plan) -> float:
         batches.append((batch.fields[0], next(iter(batch.lengths.values())), batch.targets))
     torch.manual_seed(plan.seed)
     module = build(plan.graph).train()
-    optimizer = torch.optim.AdamW(module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+    weight_decay = plan.train.statics["weight_decay"]
+    assert isinstance(weight_decay, float)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=settings.lr, weight_decay=weight_decay)
     start = time.perf_counter()
     for step, (tokens, lengths, targets) in enumerate(batches):
         for group in optimizer.param_groups:

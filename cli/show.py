@@ -31,7 +31,7 @@ def show(
     Example: archlang show recipes/gutlb.arch --torch
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.passes.pipeline import NAMES, PASSES, optimize
 
     if tree + graph + torch + passes > 1:
@@ -47,7 +47,7 @@ def show(
 
         print(pretty_repr(parse(read(file)), max_width=120))
         return
-    shown = named_graph(file, model, recipe, parse_sets(sets))
+    shown = compile_named(file, model, recipe, parse_sets(sets))
     if torch:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build
@@ -64,7 +64,7 @@ def show(
                 before = sum(1 for _ in shown.region.walk())
                 shown = step.run(shown)
                 done = f"{before} nodes to {sum(1 for _ in shown.region.walk())}"
-            console.out.print(f"{step.name:<12}{step.says}: {done}", markup=False, highlight=False)
+            console.out.print(f"{step.name:<12}{step.effect}: {done}", markup=False, highlight=False)
         return
     from archlang.graph.text import print_graph
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import archlang
+from archlang.names import library
+from archlang.syntax.tree import Extern
 
 ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and those before it.
@@ -67,6 +70,22 @@ def test_a_file_that_imports_upwards_is_found(tmp_path: Path) -> None:
 def test_the_front_end_and_the_tasks_do_not_import_torch(layer: str) -> None:
     for file in files(layer):
         assert not [name for name in imported(file) if name.split(".")[0] in ("torch", "lightning_fabric")], file
+
+
+CORE = ("graph", "elaborate", "passes", "plan", "backend", "compile", "contracts", "train", "pages")
+BLOCKS = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
+# Words of the language and of the graph that are also names of blocks.
+WORDS = {"first", "last", "mean", "sum", "chunks", "attention", "gate"}
+
+
+@pytest.mark.parametrize("layer", CORE)
+def test_the_core_knows_no_block_by_its_name(layer: str) -> None:
+    """What it knows of a block stands in the block's signature, so a user's own block is treated alike."""
+    for file in files(layer):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert node.value not in BLOCKS - WORDS, f"{file}:{node.lineno} names the block {node.value}"
+                assert not re.search(r"archlang\.blocks\.\w", node.value), f"{file}:{node.lineno} names a class"
 
 
 def without_torch(*command: str) -> subprocess.CompletedProcess[str]:

@@ -12,10 +12,10 @@ import pytest
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Budget, limited
 from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
+from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
 from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
-from archlang.elaborate.signature import LARGEST_SIZE
 from archlang.names.resolve import MOST_USES
 from archlang.plan import check as check_module
 from archlang.plan import grid as points
@@ -210,7 +210,7 @@ def test_a_recipe_with_too_many_points_says_how_many_were_checked(monkeypatch: p
     monkeypatch.setattr(points.spread, "__defaults__", (20,))
     found = only(MODEL + recipe("    vary model.d in 1..1000, model.steps in 1..1000, seed in 1..10"))
     assert (found.code, found.span.text) == ("W0202", "model.d")
-    assert found.message == "`trial` has 1_000_000 points, of which `check` looked at 20"
+    assert found.message == "`trial` has 1_000_000 points, and only 20 of them were checked"
 
 
 def test_a_mistake_at_one_value_of_a_short_list_is_found_among_many_points() -> None:
@@ -228,7 +228,7 @@ def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: p
     numbers = ", ".join(map(str, range(1, 101)))
     found = only(MODEL + recipe(f"    search model.d in [{numbers}]"))
     assert found.code == "W0202"
-    assert "100 values to search, of which `check` looked at 20" in found.message
+    assert "100 values to search, and only 20 of them were checked" in found.message
 
 
 def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,7 @@ def test_a_table_with_too_many_cells_says_how_many_were_checked(monkeypatch: pyt
     columns = "".join(f'    column "{number}" test.accuracy at model.steps = {number}\n' for number in range(1, 11))
     found = only(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n")
     assert (found.code, found.span.text) == ("W0202", "t")
-    assert found.message == "`t` has 100 different cells, of which `check` looked at 20"
+    assert found.message == "`t` has 100 different cells, and only 20 of them were checked"
 
 
 def test_every_setting_of_a_large_table_names_a_static() -> None:

@@ -15,7 +15,7 @@ from archlang.backend.runtime.joined_linear import Join
 from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack, find
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
-from archlang.graph.layout import has_halting_positions
+from archlang.graph.loop_layout import has_halting_positions
 
 
 def build_module(graph: Graph, *, plugins: bool = False, ahead: bool = True) -> Architecture:

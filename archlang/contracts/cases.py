@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 
 from archlang.diagnostics import Diagnostic
-from archlang.elaborate.application import Applied
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import Flow, RegionBuilder
-from archlang.elaborate.signature import Binding, parameter_kind
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
@@ -216,7 +217,7 @@ class _Search:
             return None
         builder = RegionBuilder(ModelSize())
         flows = [Flow(builder, name, kinds[name], span) for name in arguments]
-        result, instance = Applied(problems.append, binding, flows).result(BLOCK, item.python_span)
+        result, instance = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
         if problems or result is None or instance is None:
             return None
         order = {name: index for index, name in enumerate(kinds)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import get_type_hints
 
 from archlang.contracts.cases import Case, Table, cases
-from archlang.elaborate.signature import parameter_kind
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import library
 from archlang.names.resolve import Declaration, prelude
 from archlang.names.values import (

@@ -1,4 +1,4 @@
-"""The wording of what is said about mistakes as a whole."""
+"""Diagnostics about the number of diagnostics."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def too_many_errors(span: Span, limit: int) -> Diagnostic:
         "E0115",
         f"there are more than {limit} errors; only the first {limit} are shown",
         span,
-        "the next one is here",
-        remedy="correct those, then check again",
+        "the next error is here",
+        remedy="correct these, then check again",
     )
 
 
@@ -21,6 +21,6 @@ def too_many_warnings(span: Span, count: int, limit: int) -> Diagnostic:
         "W0203",
         f"there are {count} warnings; only the first {limit} are shown",
         span,
-        "the next one is here",
-        remedy="correct those, then check again",
+        "the next warning is here",
+        remedy="correct these, then check again",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from archlang.elaborate import mistakes
-from archlang.elaborate.application import Applied
+from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
@@ -106,7 +106,7 @@ class Calls:
         return self._apply_composed(block.declaration, call, path, span, frame)
 
     def _apply_composed(
-        self, declaration: Declaration, call: Applied, path: str, span: Span, frame: Frame
+        self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
     ) -> Flow | None:
         """Applies a composed block: its body becomes a region."""
         if len(self._context.calls) >= DEEPEST_CALL:
@@ -127,7 +127,7 @@ class Calls:
         operation = operations.Apply(declaration.name, path)
         return frame.builder.add_node(operation, call.arguments, [result.type], span, [builder.finish([result.id])])[0]
 
-    def bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> Applied | None:
+    def bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> BoundCall | None:
         """Binds arguments with their places to the inputs of a block. Returns None after a mistake."""
         declaration = block.declaration
         item = declaration.item
@@ -153,7 +153,7 @@ class Calls:
         if not fine:
             return None
         binding.finish()
-        return Applied(self._report, binding, [value for value, _ in paired])
+        return BoundCall(self._report, binding, [value for value, _ in paired])
 
     def register(self, instance: Instance, shared: InstanceValue | None) -> bool:
         """Adds an instance to the model. Reports a `shared` instance that is used with other sizes than before, and

@@ -8,10 +8,11 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
+from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import RegionBuilder
-from archlang.elaborate.signature import Binding, settle
+from archlang.elaborate.static_arguments import settle
 from archlang.graph.graph import Instance
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
-from archlang.elaborate.signature import Binding
+from archlang.elaborate.binding import Binding
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from archlang.elaborate.binding import Binding
 from archlang.elaborate.region_builder import Flow, RegionBuilder
-from archlang.elaborate.signature import Binding
 from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Bound, Data, InstanceValue, Length
 from archlang.source import Span

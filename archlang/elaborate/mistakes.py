@@ -1,4 +1,4 @@
-"""The wording of mistakes about types, causality and recipes."""
+"""The wording of mistakes about types and signatures."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
     )
 
 
-# Causality
+# Signatures
 
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
@@ -427,7 +427,7 @@ def no_class(span: Span, python: str) -> Diagnostic:
     )
 
 
-# Recipes
+# Tasks
 
 
 def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
@@ -448,14 +448,4 @@ def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
         span,
         "not known here",
         remedy="choose a task that gives it, write a number, or give it: `archlang.load(path, classes=10, vocab=15)`",
-    )
-
-
-def setting_not_text(span: Span, text: str) -> Diagnostic:
-    return Diagnostic(
-        "E0609",
-        f"`{text}` is not of the form `path=value`",
-        span,
-        "not a setting",
-        remedy="write `--set model.d=128`",
     )

@@ -6,8 +6,9 @@ import re
 
 from archlang.diagnostics import Report
 from archlang.elaborate import mistakes
+from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
-from archlang.elaborate.signature import LARGEST_SIZE, TASK_SIZES, Binding, parameter_kind
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import (

@@ -8,7 +8,7 @@ from enum import Enum
 
 from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.layout import has_halting_positions, is_idle, layout
+from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
 from archlang.graph.operations import Apply, Call, Halting, Join, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, join_all
@@ -240,7 +240,7 @@ class _Trace:
         """The path inside of a loop or a block to its result of this number, and the number of the input of `node`
         through which the future comes in."""
         (body,) = node.regions
-        shape = None if isinstance(node.operation, Apply) else layout(node)
+        shape = None if isinstance(node.operation, Apply) else loop_layout(node)
         halted = node.operation.state if isinstance(node.operation, Halting) else None
         states = set() if shape is None else {value.id for value in body.inputs[shape.inner : shape.inner_captured]}
         tried: set[int] = set()
@@ -277,7 +277,7 @@ class _Trace:
 
     def _initial(self, node: Node, index: int) -> int | None:
         """The number of the input of a loop that is the initial value of a state, if that sees the future."""
-        shape = layout(node)
+        shape = loop_layout(node)
         if isinstance(node.operation, Apply) or index >= shape.states:
             return None
         outer = shape.outer + index

@@ -12,10 +12,10 @@ import networkx as nx
 
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
-from archlang.graph.layout import is_idle, layout
+from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Halting, Join, Loop, Part, Scan
-from archlang.graph.references import held
 from archlang.graph.rename import rename, rename_inputs
+from archlang.types.statics import instances_in
 
 
 def normalize(graph: Graph) -> Graph:
@@ -83,7 +83,7 @@ def _prune(region: Region) -> Region:
 
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:
     """A loop with only what its used results need, and which of its results those are."""
-    shape, body = layout(loop), loop.regions[0]
+    shape, body = loop_layout(loop), loop.regions[0]
     emits = isinstance(operation, Scan) and shape.states in used
     live = {index for index in used if index < shape.states}
     if isinstance(operation, Halting):
@@ -146,6 +146,8 @@ def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> set[
     """The instances that nodes use, and those that these hold."""
     holds: nx.DiGraph[str] = nx.DiGraph()
     holds.add_nodes_from(instances)
-    holds.add_edges_from((path, other) for path, one in instances.items() for other in held(one.statics.values()))
+    holds.add_edges_from(
+        (path, other) for path, one in instances.items() for other in instances_in(one.statics.values())
+    )
     used = {node.instance for node in region.walk() if node.instance is not None}
     return used.union(*(nx.descendants(holds, path) for path in used))

@@ -21,9 +21,9 @@ from archlang.graph.operations import (
     Stack,
     step_limit,
 )
-from archlang.graph.references import held
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
+from archlang.types.statics import instances_in
 
 
 class MalformedGraph(Exception):
@@ -56,7 +56,7 @@ class _Verification:
     def _instance(self, path: str, instance: Instance) -> None:
         where = f"instance @{path}"
         _require(instance.path == path, f"{where} says that its path is {instance.path}")
-        for other in held(instance.statics.values()):
+        for other in instances_in(instance.statics.values()):
             _require(other in self.graph.instances, f"{where} uses @{other}, which does not exist")
         named = tuple(dict.fromkeys(name for axes in instance.axes for name in axes if name))
         _require(named == instance.lengths, f"{where} has lengths {instance.lengths} but its axes name {named}")

@@ -1,4 +1,4 @@
-"""What a static expression comes to."""
+"""Evaluates static expressions."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ Lookup = Callable[[str], Bound | Data | Length | None]
 
 @dataclass
 class Evaluator:
-    """Evaluates static expressions where `lookup` gives the names in sight and `file` the blocks.
+    """Evaluates static expressions.
 
-    `configure` turns `attention[heads = 4]` into a block with settled statics; the binder of calls gives it."""
+    `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
+    `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
+    None."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
@@ -57,7 +59,7 @@ class Evaluator:
     configure: Callable[[Call, Declaration | BlockValue], Value]
 
     def value(self, expression: Expression, kind: str | None) -> Value:
-        """The value of an expression where a static of `kind` stands (None: any)."""
+        """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
         spend()
         match expression:
             case Number(value=number):
@@ -87,14 +89,14 @@ class Evaluator:
             case Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
         self.report(
-            mistakes.not_computable(
-                expression.span, "this is computed at run time", "between brackets stands what is fixed at compile time"
+            mistakes.not_evaluable(
+                expression.span, "this is computed at run time", "use an expression that is fixed at compile time"
             )
         )
         return None
 
     def truth(self, expression: Expression) -> bool | None:
-        """Whether a condition holds; None if that is not known, or is a mistake that was reported."""
+        """Returns whether a condition holds, or None if that is unknown or a mistake was reported."""
         value = self.value(expression, "bool")
         if isinstance(value, bool) or value is None or isinstance(value, Unknown):
             return value if isinstance(value, bool) else None
@@ -105,12 +107,12 @@ class Evaluator:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
-            self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
+            self.report(mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
             return None
         return Dim.of(number)
 
     def _name(self, name: Name, kind: str | None) -> Value:
-        # Of a file, a word without quotes is none, and is told so.
+        # `coerce` reports an unquoted path to a file.
         if kind in ("path", "file"):
             return Symbol(name.text)
         found = self.lookup(name.parts[0])
@@ -138,7 +140,7 @@ class Evaluator:
         return None
 
     def _attribute(self, name: Name, bound: Bound) -> Value:
-        """`table.vocab`: a feature size of an instance, or `table.d`: a static that it was given."""
+        """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
         owner = bound.value
         if isinstance(owner, Unknown) or owner is None:
             return Unknown("int") if owner else None
@@ -151,9 +153,9 @@ class Evaluator:
                 return size
             if not owner.features:
                 self.report(
-                    mistakes.not_computable(
+                    mistakes.not_evaluable(
                         bound.span or name.span,
-                        f"the sizes of `{owner.name}` are not known before its first call",
+                        f"the sizes of `{owner.name}` are unknown before its first call",
                         f"apply `{owner.name}` to a value first",
                     )
                 )
@@ -185,10 +187,10 @@ class Evaluator:
                 return Unknown("range")
             if first > last:
                 self.report(
-                    mistakes.not_computable(
+                    mistakes.not_evaluable(
                         node.span,
-                        f"the range {first}..{last} is empty",
-                        f"write the smaller end first: {last}..{first}",
+                        f"the range `{first}..{last}` is empty",
+                        f"write the lower end first: `{last}..{first}`",
                     )
                 )
                 return None
@@ -208,7 +210,7 @@ class Evaluator:
             return -value
         if isinstance(value, Unknown) or value is None:
             return value
-        self.report(mistakes.not_computable(node.span, f"{describe(value)} has no negative", "only numbers have one"))
+        self.report(mistakes.not_evaluable(node.span, f"`-` takes a number, not {describe(value)}", "write a number"))
         return None
 
     def _binary(self, node: Binary) -> Value:
@@ -235,9 +237,7 @@ class Evaluator:
             if isinstance(value, Dim):
                 return Unknown("float")
             self.report(
-                mistakes.not_computable(
-                    bad.span, f"`{operator}` takes numbers, and this is {describe(value)}", "write a number"
-                )
+                mistakes.not_evaluable(bad.span, f"`{operator}` takes numbers, not {describe(value)}", "write a number")
             )
             return None
         return self._real(node, first, second)
@@ -254,7 +254,7 @@ class Evaluator:
                 spend(len(left.terms) * len(right.terms))
                 result = left * right
             case "/" | "%" if b == 0:
-                self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
+                self.report(mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number"))
             case "/" | "%" if a is None or b is None:
                 return Unknown("int")
             case "%" if a is not None and b is not None:
@@ -268,7 +268,7 @@ class Evaluator:
                 return _order(node.operator, difference)
         if isinstance(result, Dim) and result.is_unwieldy:
             if result.constant is not None:
-                self.report(mistakes.not_computable(node.span, "this number is too large", "use a number below 2^53"))
+                self.report(mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
             else:
                 self.report(mistakes.size_too_large(node.span))
             return None
@@ -283,7 +283,7 @@ class Evaluator:
             case "*":
                 return left * right
             case "/" | "%" if right == 0:
-                self.report(mistakes.not_computable(node.span, "this divides by zero", "divide by another number"))
+                self.report(mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number"))
                 return None
             case "/":
                 return left / right
@@ -316,12 +316,14 @@ class Evaluator:
                 return True
             return Unknown("bool") if None in found else False
         self.report(
-            mistakes.not_computable(node.right.span, "`in` takes a list or a range here", "write `[a, b]` or `1..5`")
+            mistakes.not_evaluable(
+                node.right.span, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
+            )
         )
         return None
 
     def _is_symbol(self, expression: Expression) -> bool:
-        """Whether a comparison is between symbols, so that unknown names in it are symbols."""
+        """Returns whether an operand is a symbol, so that unknown names in the comparison are symbols too."""
         if not isinstance(expression, Name) or len(expression.parts) != 1:
             return False
         found = self.lookup(expression.parts[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -56,10 +57,24 @@ def task(name: str) -> Extern | None:
     return found if isinstance(found, Extern) else None
 
 
+@cache
 def optimizer(name: str) -> Extern | None:
-    """The signature of an optimizer."""
-    found = _get(_ROOT / "train", name)
-    return found if isinstance(found, Extern) else None
+    """The signature of an optimizer, with the statics and conditions of the settings that it includes."""
+    item = _get(_ROOT / "train", name)
+    if not isinstance(item, Extern):
+        return None
+    signature = item.signature
+    for included in item.includes:
+        settings = training_settings(included.text).signature
+        statics, where = (*signature.statics, *settings.statics), (*signature.where, *settings.where)
+        signature = replace(signature, statics=statics, where=where)
+    return replace(item, signature=signature, includes=())
+
+
+def training_settings(name: str = "training") -> Extern:
+    """The `extern settings` that optimizers include by this name."""
+    items = _program(_ROOT / "train" / "optimizers.arch").items
+    return next(item for item in items if isinstance(item, Extern) and (item.word, item.name) == ("settings", name))
 
 
 def task_names() -> frozenset[str]:

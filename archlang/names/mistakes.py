@@ -1,4 +1,4 @@
-"""The wording of mistakes about names, imports and statics."""
+"""Diagnostics about names, `use` lines and statics."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
     if is_block:
-        remedy = f"`{name}` is a block: apply it to a value, as in `{name}(h)`"
+        remedy = f"apply the block `{name}` to a value, as in `{name}(h)`"
     else:
-        remedy = suggest(name, possible, "bind it first with `=`, or take it as an input of the block")
-    return Diagnostic("E0201", f"no value is called `{name}` here", span, "not bound", remedy=remedy)
+        remedy = suggest(name, possible, "bind it with `=` first, or add it to the inputs of the block")
+    return Diagnostic("E0201", f"unknown value `{name}`", span, "not bound here", remedy=remedy)
 
 
 def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(
-        name, possible, "`archlang blocks` lists the library; `use` brings in a module or a file with other blocks"
-    )
-    return Diagnostic("E0202", f"no block is called `{name}`", span, "unknown block", remedy=remedy)
+    remedy = suggest(name, possible, "`archlang blocks` lists the library; `use` brings in the blocks of another file")
+    return Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
 
 
 def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
@@ -41,32 +39,32 @@ def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
 def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0205",
-        f"`{name}` is bound twice; a name is bound once",
+        f"`{name}` is bound twice",
         span,
         "bound again",
         (Label(first, "bound here"),),
-        f"choose another name, or move a loop's state with `{name} <- …`",
+        f"choose another name, or update the state of a loop with `{name} <- …`",
     )
 
 
 def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0206",
-        f"`{name} <-` moves a state, but no `{name}` exists outside this loop",
+        f"`{name} <-` updates a state, but `{name}` is not bound outside this loop",
         span,
-        "nothing to move",
-        remedy=suggest(name, possible, f"bind the first state before the loop with `{name} = …`"),
+        "unknown state",
+        remedy=suggest(name, possible, f"bind the initial state before the loop with `{name} = …`"),
     )
 
 
 def mixture_moved(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
     return Diagnostic(
         "E0230",
-        f"`{name}` is the mixture of `{state}` that the halting loop computes, and cannot be moved",
+        f"`{name}` is the mixture of `{state}`, which the halting loop computes; it cannot be updated",
         span,
-        "moves the mixture",
+        "update of the mixture",
         (Label(bound, f"`{name}` names the mixture here"),),
-        f"move `{state}`, or bind a new name to the result",
+        f"update `{state}`, or bind the result to a new name",
     )
 
 
@@ -84,11 +82,11 @@ def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
 def move_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0207",
-        f"`{name} <-` stands outside every loop, where nothing recurs",
+        f"`{name} <-` is outside every loop",
         span,
         "not in a loop",
         (Label(first, f"`{name}` is bound here"),),
-        "bind a new name with `=`, or put the line into `repeat`, `stack` or `scan`",
+        "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`",
     )
 
 
@@ -98,27 +96,27 @@ def file_not_found(span: Span, path: str, exists: bool) -> Diagnostic:
         f"`{path}` is not a regular file" if exists else f"there is no file `{path}`",
         span,
         "not found",
-        remedy="a path is relative to the file that says `use`",
+        remedy="write the path relative to this file",
     )
 
 
-def no_program_to_use(span: Span, path: str) -> Diagnostic:
+def not_an_arch_file(span: Span, path: str) -> Diagnostic:
     return Diagnostic(
         "E0232",
-        f"`{path}` is no program: a file that is used is called `….arch`, also behind links",
+        f"`{path}` is not an `.arch` file, or is a link to another kind of file",
         span,
-        "not an `.arch` file",
-        remedy="name an `.arch` file, or rename it",
+        "not a program",
+        remedy="name a file that ends in `.arch`",
     )
 
 
 def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         "E0209",
-        f"these files use one another in a circle: {' -> '.join(circle)}",
+        f"circular `use`: {' -> '.join(circle)}",
         span,
         "closes the circle",
-        remedy="move what both need into a third file",
+        remedy="move the shared blocks into a third file",
     )
 
 
@@ -129,31 +127,33 @@ def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Di
     )
     return Diagnostic(
         "E0210",
-        f"a block cannot contain itself: {' -> '.join(circle)}",
+        f"recursive block: {' -> '.join(circle)}",
         span,
         f"`{circle[0]}` uses `{circle[1]}` here",
         labels,
-        "use `repeat` or `stack` to apply a block many times",
+        "apply a block many times with `repeat` or `stack`",
     )
 
 
 def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0211",
-        f"the library has no module `{name}`",
+        f"unknown library file `{name}`",
         span,
-        "unknown module",
-        remedy=suggest(name, possible, "blocks of the prelude need no `use`; a file is named in quotes"),
+        "no such library file",
+        remedy=suggest(
+            name, possible, "write the path of your own file in quotes; blocks of the prelude need no `use`"
+        ),
     )
 
 
 def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0212",
-        f"no task is called `{name}`",
+        f"unknown task `{name}`",
         span,
-        "unknown task",
-        remedy=suggest(name, possible, "`archlang tasks` lists those there are"),
+        "no such task",
+        remedy=suggest(name, possible, "`archlang tasks` lists the tasks"),
     )
 
 
@@ -161,10 +161,10 @@ def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnos
     possible = tuple(possible)
     return Diagnostic(
         "E0213",
-        f"no optimizer is called `{name}`",
+        f"unknown optimizer `{name}`",
         span,
-        "unknown optimizer",
-        remedy=suggest(name, possible, f"there are {listed(possible)}"),
+        "no such optimizer",
+        remedy=suggest(name, possible, f"the optimizers are {listed(possible)}"),
     )
 
 
@@ -176,75 +176,73 @@ def no_model(span: Span) -> Diagnostic:
 
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    there = (
-        f"this file has {listed(possible)}" if possible else "write `model …` in this file, or bring one in with `use`"
-    )
+    otherwise = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
     return Diagnostic(
-        "E0214", f"no model is called `{name}`", span, "unknown model", remedy=suggest(name, possible, there)
+        "E0214", f"unknown model `{name}`", span, "no such model", remedy=suggest(name, possible, otherwise)
     )
 
 
-def not_a_block(span: Span, name: str, what: str) -> Diagnostic:
+def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
     return Diagnostic(
         "E0215",
-        f"`{name}` is {what}, and cannot be applied",
+        f"`{name}` is {value} and cannot be applied",
         span,
         "not a block",
-        remedy="only a block, a `let` instance or a static of kind `block` is applied to values",
+        remedy="apply a block, an instance named by `let`, or a static of kind `block`",
     )
 
 
 def no_return(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
-        "E0216", f"`{name}` never returns a value", span, "no `return`", remedy="end the body with `return …`"
+        "E0216", f"`{name}` has no `return`", span, "returns no value", remedy="end the body with `return …`"
     )
 
 
 def unreachable(span: Span, returned: Span) -> Diagnostic:
     return Diagnostic(
         "E0217",
-        "nothing after `return` is computed",
+        "statements after `return`",
         span,
-        "never reached",
+        "unreachable",
         (Label(returned, "returns here"),),
-        "move `return` to the end, or delete what follows",
+        "move `return` to the end, or delete the statements after it",
     )
 
 
 def return_in_loop(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0218",
-        "`return` stands inside a loop",
+        "`return` inside a loop",
         span,
         "in a loop",
-        remedy="move a state with `<-` in the loop and return it after the loop",
+        remedy="update a state with `<-` in the loop, and return it after the loop",
     )
 
 
 def emit_outside_scan(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0219",
-        "`emit` gives a chunk's part of a scan's result, but this is no `scan`",
+        "`emit` outside a `scan`",
         span,
         "not directly in a `scan`",
-        remedy="put it at the end of the body of `y = scan c in …`",
+        remedy="move it to the end of the body of `y = scan c in …`",
     )
 
 
 def emit_missing(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0220",
-        f"this scan gives `{name}`, but its body emits nothing",
+        f"this scan binds `{name}`, but its body has no `emit`",
         span,
         "no `emit`",
-        remedy=f"end the body with `emit …`, or drop `{name} =`",
+        remedy=f"end the body with `emit …`, or delete `{name} =`",
     )
 
 
 def emit_twice(span: Span, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0221",
-        "a scan's body emits once",
+        "two `emit` in one scan",
         span,
         "second `emit`",
         (Label(first, "first `emit`"),),
@@ -255,19 +253,19 @@ def emit_twice(span: Span, first: Span) -> Diagnostic:
 def loop_without_state(span: Span, word: str) -> Diagnostic:
     return Diagnostic(
         "E0222",
-        f"this {word} moves no state, so nothing recurs",
+        f"this {word} updates no state",
         span,
-        "no `<-` inside",
-        remedy="move a state that is bound before the loop: `h <- …`",
+        "no `<-` in the body",
+        remedy="update a state that is bound before the loop: `h <- …`",
     )
 
 
 def state_not_moved(span: Span, name: str, word: str) -> Diagnostic:
     return Diagnostic(
         "E0223",
-        f"the {word} `{name}` is never moved in the loop",
+        f"the {word} `{name}` is never updated in the loop",
         span,
-        "never moved",
+        "never updated",
         remedy=f"write `{name} <- …` in the body",
     )
 
@@ -275,11 +273,11 @@ def state_not_moved(span: Span, name: str, word: str) -> Diagnostic:
 def not_carried(span: Span, name: str, scan: Span) -> Diagnostic:
     return Diagnostic(
         "E0224",
-        f"`{name}` is moved in a scan that does not carry it",
+        f"`{name}` is updated in a scan that does not carry it",
         span,
-        "moved here",
+        "updated here",
         (Label(scan, "this scan"),),
-        f"add it to the scan: `carry {name}`",
+        f"add `carry {name}` to the scan",
     )
 
 
@@ -299,17 +297,17 @@ def too_deep(span: Span, limit: int) -> Diagnostic:
         f"blocks are nested more than {limit} deep",
         span,
         "too deep",
-        remedy="a block that is handed to itself as a static never ends",
+        remedy="do not pass a block to itself as a static",
     )
 
 
 def too_deep_together(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0225",
-        f"in `{name}`, blocks, loops and expressions are nested too deep in one another",
+        f"blocks, loops and expressions in `{name}` are nested too deep",
         span,
         "too deep",
-        remedy="give inner values names of their own, and call fewer blocks from inside of loops of blocks",
+        remedy="bind inner values to names, and nest fewer blocks and loops",
     )
 
 
@@ -318,22 +316,22 @@ def too_deep_together(span: Span, name: str) -> Diagnostic:
 
 def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
     possible = tuple(possible)
-    has = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has none"
+    otherwise = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     return Diagnostic(
         "E0301",
-        f"`{block}` has no static called `{name}`",
+        f"`{block}` has no static `{name}`",
         span,
         "unknown static",
         labels,
-        suggest(name, possible, has),
+        suggest(name, possible, otherwise),
     )
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
     return Diagnostic(
         "E0302",
-        f"`{block}` needs its static `{name}`",
+        f"`{block}` requires the static `{name}`",
         span,
         f"`{name}` is missing",
         (Label(declared, "declared without a default here"),),
@@ -345,7 +343,7 @@ def wrong_kind(span: Span, name: str, expected: str, found: str, declared: Span 
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
     return Diagnostic(
         "E0303",
-        f"`{name}` takes {_a(expected)}, and this is {found}",
+        f"`{name}` takes {_a(expected)}, not {found}",
         span,
         f"expected {_a(expected)}",
         labels,
@@ -354,40 +352,40 @@ def wrong_kind(span: Span, name: str, expected: str, found: str, declared: Span 
 
 
 _KIND_REMEDY = {
-    "int": "write a whole number such as `4`",
+    "int": "write an integer such as `4`",
     "float": "write a number such as `0.1`",
     "bool": "write `true` or `false`",
-    "symbol": "write a bare word such as `none`",
+    "symbol": "write a word without quotes, such as `none`",
     "range": "write `1..5`, both ends included",
     "list": "write `[a, b]`",
     "block": "name a block, such as `attention` or `attention[heads = 4]`",
     "path": "write a dotted name such as `valid.accuracy`",
-    "file": 'write its name in quotes, as seen from the folder of the program: `"words.tsv"`',
+    "file": 'write a path in quotes, relative to the folder of the program: `"words.tsv"`',
 }
 
 
 def _a(kind: str) -> str:
-    words = {"int": "a whole number", "float": "a number", "bool": "`true` or `false`", "symbol": "a bare word"}
-    return words.get(kind, f"a {kind}")
+    phrases = {"int": "an integer", "float": "a number", "bool": "`true` or `false`", "symbol": "a symbol"}
+    return phrases.get(kind, f"a {kind}")
 
 
 def file_outside(span: Span, name: str, path: str) -> Diagnostic:
     return Diagnostic(
         "E0316",
-        f"`{path}` leads out of the folder of the program, and a program names only files beside it or below",
+        f"`{path}` is outside the folder of the program",
         span,
-        "not beside the program",
-        remedy=f"put the file there; or name it yourself, on the command line: `--set 'task.{name}=\"…\"'`",
+        "outside the folder",
+        remedy=f"move the file into the folder, or pass its path on the command line: `--set 'task.{name}=\"…\"'`",
     )
 
 
 def class_of_archlang(span: Span, name: str, python: str) -> Diagnostic:
     return Diagnostic(
         "E0317",
-        f"the task `{name}` of this program has a class of archlang's: `{python}`",
+        f"the task `{name}` of this program names a class of archlang: `{python}`",
         span,
-        "not a class of your own",
-        remedy="name the shipped task itself, or a class in a Python file beside the program",
+        "class of archlang",
+        remedy="use the shipped task, or name a class in a Python file beside the program",
     )
 
 
@@ -405,56 +403,61 @@ def where_violated(
         Label(written, "required here"),
         *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
-    remedy = f"did you mean `{near}`?" if near else "change one of these values so that the condition holds"
+    remedy = f"did you mean `{near}`?" if near else "change one of these values"
     return Diagnostic("E0304", f"`{block}` requires {condition}, but {values}", span, "does not hold", labels, remedy)
 
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
-    plural = "static" if count == 1 else "statics"
+    allowed = "no statics" if count == 0 else f"at most {count} static{'' if count == 1 else 's'}"
     return Diagnostic(
-        "E0305", f"`{block}` has {count} {plural}", span, "one too many", labels, "delete it, or give it by its name"
+        "E0305",
+        f"`{block}` takes {allowed}",
+        span,
+        "too many statics",
+        labels,
+        "delete it, or set a static by name",
     )
 
 
-def static_given_twice(span: Span, name: str, first: Span) -> Diagnostic:
+def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0306",
-        f"`{name}` is given twice",
+        f"`{name}` is set twice",
         span,
         "second value",
         (Label(first, "first value"),),
-        "keep one of them",
+        "delete one of them",
     )
 
 
-def not_computable(span: Span, reason: str, remedy: str) -> Diagnostic:
-    return Diagnostic("E0307", reason, span, "cannot be computed", remedy=remedy)
+def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
+    return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
 
 
 def size_too_large(span: Span) -> Diagnostic:
     reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
-    return not_computable(span, reason, "give the size a name of its own: take it as a static of the block")
+    return not_evaluable(span, reason, "make the size a static of the block")
 
 
 def bad_count(span: Span, word: str, value: str) -> Diagnostic:
     return Diagnostic(
         "E0308",
-        f"`{word}` takes a whole number of steps from 0 to 10000, and this is {value}",
+        f"`{word}` takes from 0 to 10000 steps, not {value}",
         span,
-        "not a number of steps",
-        remedy="write the number of steps, or a static of kind `int`",
+        "invalid number of steps",
+        remedy="write an integer or a static of kind `int`",
     )
 
 
 def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     return Diagnostic(
         "E0309",
-        f"`{name}` flows at run time, but this is fixed at compile time",
+        f"`{name}` is a run-time value, but a static is fixed at compile time",
         span,
         "not static",
         (Label(bound, f"`{name}` is bound here"),),
-        "pass it in parentheses, or take a static of the block instead",
+        "pass it in parentheses, or use a static of the block",
     )
 
 
@@ -462,20 +465,20 @@ def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
     return Diagnostic(
         "E0318",
-        f"`{name}` is a length, which differs from sample to sample, but this is fixed at compile time",
+        f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time",
         span,
         "a length",
         labels,
-        "write a number, or take a static of the block; only the lengths of types can be computed from a length",
+        "write a number or a static of the block; only lengths in types can depend on a length",
     )
 
 
 def nothing_to_vary(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0310",
-        "there is nothing to vary over here",
+        "no values to vary",
         span,
-        "no values",
+        "empty",
         remedy="write a list such as `[true, false]`, or a range such as `1..5`",
     )
 
@@ -484,9 +487,9 @@ def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     return Diagnostic(
         "E0311",
-        f"no kind of static is called `{kind}`",
+        f"unknown kind of static `{kind}`",
         span,
-        "unknown kind",
+        "no such kind",
         remedy=suggest(kind, possible, f"the kinds are {listed(possible)}"),
     )
 
@@ -494,40 +497,40 @@ def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0312",
-        f"nothing in this recipe is called `{path}`",
+        f"unknown path `{path}` in this recipe",
         span,
-        "unknown path",
-        remedy=suggest(path, possible, "a path is `task.`, `model.` or `train.` with a static's name, or `seed`"),
+        "no such static",
+        remedy=suggest(path, possible, "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
     )
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0313",
-        f"no static or size is called `{name}` here",
+        f"unknown static or size `{name}`",
         span,
-        "unknown",
-        remedy=suggest(name, possible, "take it as a static of the block: `block name[" + name + ": int](…)`"),
+        "not bound here",
+        remedy=suggest(name, possible, "declare it as a static of the block: `block name[" + name + ": int](…)`"),
     )
 
 
 def unclear_kind(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0314",
-        f"the kind of `{name}` cannot be seen",
+        f"the kind of `{name}` is unknown",
         span,
-        "no kind",
-        remedy=f"write `{name}: int`, or give it a default",
+        "no kind and no default that implies one",
+        remedy=f"declare the kind, as in `{name}: int`",
     )
 
 
 def test_changes_weights(span: Span, path: str) -> Diagnostic:
     return Diagnostic(
         "E0315",
-        f"`{path}` changes the weights of the model, so it cannot differ at test time",
+        f"`{path}` changes the weights of the model and cannot differ at test time",
         span,
         "changes weights",
-        remedy="only statics that leave every weight as it is may differ, such as the steps of a `repeat`",
+        remedy="change only statics that leave the weights unchanged, such as the steps of a `repeat`",
     )
 
 
@@ -537,28 +540,28 @@ def test_changes_weights(span: Span, path: str) -> Diagnostic:
 def too_many_uses(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0226",
-        f"this program has more than {limit} lines with `use`, also in the files that it uses",
+        f"this program and the files that it uses have more than {limit} `use` lines",
         span,
-        f"`use` number {limit + 1}",
-        remedy="put what the program needs into fewer files",
+        f"`use` line {limit + 1}",
+        remedy="merge the files that the program needs",
     )
 
 
 def too_many_used_words(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0227",
-        f"the files that this program uses have more than {limit:_} words and signs together",
+        f"the files that this program uses have more than {limit:_} tokens in total",
         span,
-        "too much with this file",
-        remedy="use smaller files, with only those blocks that the program needs",
+        "exceeded with this file",
+        remedy="use smaller files that contain only the blocks that the program needs",
     )
 
 
 def too_much_work(span: Span, name: str, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0228",
-        f"this program takes more than {limit:_} steps to check; they are used up in `{name}`",
+        f"this program takes more than {limit:_} steps to check; the limit is reached in `{name}`",
         span,
-        "checked up to here",
-        remedy="use `repeat` or `stack` where a block is applied many times, or divide the file",
+        "limit reached here",
+        remedy="apply a block many times with `repeat` or `stack`, or split the file",
     )

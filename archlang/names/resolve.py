@@ -191,7 +191,7 @@ class Loader:
         key = _place(target)
         # So that a stranger's program, whose errors show lines of what it uses, reads programs only.
         if use.is_file and not key.name.endswith(".arch"):
-            self.diagnostics.append(mistakes.no_program_to_use(use.path_span, use.path))
+            self.diagnostics.append(mistakes.not_an_arch_file(use.path_span, use.path))
             return
         if key in self._open:
             waiting = list(self._open)

@@ -15,14 +15,14 @@ KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "fi
 
 @dataclass(frozen=True)
 class Unknown:
-    """A static of a known kind whose value is not known: a block is checked on its own, without a call."""
+    """A static of a known kind and an unknown value, as in a block that is checked without a call."""
 
     kind: str
 
 
 @dataclass(frozen=True, eq=False)
 class BlockValue:
-    """A block as a static, with the statics that are settled already."""
+    """A block as a static, with the statics that are already set."""
 
     declaration: Declaration
     settled: Mapping[str, Bound] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class BlockValue:
 
 @dataclass(eq=False)
 class InstanceValue:
-    """An instance named by `let`: calls of it share the weights at `path`."""
+    """An instance named by `let`; its calls share the weights at `path`."""
 
     name: str
     block: BlockValue
@@ -39,13 +39,13 @@ class InstanceValue:
     features: dict[str, Dim] = field(default_factory=dict)
 
 
-# Whole numbers are sizes (`Dim`), so that they may be symbolic. None: a mistake was already reported.
+# Integers are `Dim`, because a size can be symbolic. None: a mistake is already reported.
 Value = Dim | float | bool | str | Symbol | Interval | tuple["Value", ...] | BlockValue | InstanceValue | Unknown | None
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A static with its value and the place that gave it."""
+    """The value of a static and the place that sets it."""
 
     value: Value
     span: Span | None
@@ -53,24 +53,25 @@ class Bound:
 
 @dataclass(frozen=True)
 class Data:
-    """A name that flows at run time, as seen from between brackets."""
+    """A name of a run-time value; `span` is the place that binds it."""
 
     span: Span
 
 
 @dataclass(frozen=True)
 class Length:
-    """A length, as seen from where a static is expected; `span` is where it was bound."""
+    """A name of a length; `span` is the place that binds it."""
 
     span: Span
 
 
 def may_be_symbol(value: Value) -> bool:
-    """Whether a static is a symbol, as far as is known."""
+    """Returns whether a static is a symbol or its kind is unknown."""
     return value is None or isinstance(value, Symbol) or (isinstance(value, Unknown) and value.kind == "symbol")
 
 
 def equal(left: Value, right: Value) -> bool | None:
+    """Returns whether two values are equal, or None if that depends on symbolic sizes."""
     if isinstance(left, Dim) and isinstance(right, Dim):
         difference = (left - right).constant
         return None if difference is None else difference == 0
@@ -83,6 +84,7 @@ def equal(left: Value, right: Value) -> bool | None:
 
 
 def as_float(value: Value) -> float | None:
+    """Returns a constant number as a float, or None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -93,19 +95,19 @@ def as_float(value: Value) -> float | None:
 
 
 def describe(value: Value) -> str:
-    """A value in the user's words, for messages."""
+    """Returns a phrase for a value, for messages."""
     match value:
         case bool():
             return f"`{str(value).lower()}`"
         case Dim():
             number = value.constant
-            return f"the whole number `{value}`" if number is not None else f"the size `{value}`"
+            return f"the integer `{value}`" if number is not None else f"the size `{value}`"
         case float():
             return f"the number `{value}`"
         case str():
-            return "a text"
+            return "a string"
         case Symbol():
-            return f"the word `{value}`"
+            return f"the symbol `{value}`"
         case Interval():
             return f"the range `{value}`"
         case tuple():
@@ -116,11 +118,11 @@ def describe(value: Value) -> str:
             return f"the instance `{value.name}`"
         case Unknown():
             return f"a static of kind `{value.kind}`"
-    return "nothing"
+    return "an invalid value"
 
 
 def show(value: Value) -> str:
-    """A value as it would be written in a program."""
+    """Returns a value in the syntax of a program."""
     match value:
         case bool():
             return str(value).lower()
@@ -137,8 +139,12 @@ def show(value: Value) -> str:
     return str(value)
 
 
+# What `coerce` returns for a value of another kind.
+MISFIT = Unknown("")
+
+
 def coerce(value: Value, kind: str) -> Value | Unknown:
-    """The value as one of `kind`; `Unknown("")` if it is of another kind."""
+    """Converts a value to `kind`; returns `MISFIT` if the value is of another kind."""
     match kind, value:
         case (_, None) | (_, Unknown()):
             return value
@@ -161,11 +167,8 @@ def coerce(value: Value, kind: str) -> Value | Unknown:
     return MISFIT
 
 
-MISFIT = Unknown("")
-
-
 def kind_of(value: Value) -> str | None:
-    """The kind that a default shows."""
+    """Returns the kind that a default implies, or None for a string and an unknown value."""
     match value:
         case bool():
             return "bool"

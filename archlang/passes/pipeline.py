@@ -1,4 +1,4 @@
-"""Every pass, in the order in which they run."""
+"""The passes, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -9,50 +9,48 @@ from archlang.graph.graph import Graph
 from archlang.graph.inline import inline
 from archlang.graph.prune import prune, remove_dead
 from archlang.graph.verifier import verify
-from archlang.passes.common import share_common
-from archlang.passes.fold import fold
-from archlang.passes.invariants import leave_loops
+from archlang.passes.common_subexpressions import share_common
 from archlang.passes.join import join_maps
+from archlang.passes.loop_invariants import hoist_invariants
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass by its name. One that is `needed` cannot be left out: what follows relies on it. One without `run` belongs
-    to the backend, and works on the Python that it writes."""
+    """A pass. One with `needed` cannot be omitted: the later ones rely on it. One without `run` belongs to the backend,
+    and transforms the lowered program."""
 
     name: str
     run: Callable[[Graph], Graph] | None
-    says: str
+    effect: str
     needed: bool = False
 
 
-# Blocks are dissolved first, so that the others see through them. Then the model is what docs/semantics.md says, and no
-# other pass changes what a user sees; what they leave unused goes last.
+# `inline` runs first, so that the others see through composed blocks. After `prune` the model is that of
+# docs/semantics.md, and no later pass changes what a user sees. `dead` runs after the passes that leave values unused.
 PASSES: tuple[Pass, ...] = (
-    Pass("inline", inline, "dissolves applied blocks into what they are made of", needed=True),
-    Pass("prune", prune, "removes what no result needs, with its weights and its ponder", needed=True),
-    Pass("fold", fold, "does arithmetic with literals, and drops what changes nothing"),
-    Pass("common", share_common, "computes once what is written twice"),
-    Pass("join", join_maps, "makes one product of linear maps of one value, in loops"),
-    Pass("invariants", leave_loops, "moves out of a loop what is the same in each of its steps"),
-    Pass("dead", remove_dead, "removes what the passes have left unused"),
-    Pass("ahead", None, "computes for all chunks of a scan at once what does not depend on its memory"),
+    Pass("inline", inline, "replaces composed blocks by their bodies", needed=True),
+    Pass("prune", prune, "removes values that no result needs, with their weights and their ponder", needed=True),
+    Pass("common", share_common, "computes equal values once"),
+    Pass("join", join_maps, "joins linear maps of one value into one product, in loops"),
+    Pass("invariants", hoist_invariants, "moves values that are the same in every step out of a loop"),
+    Pass("dead", remove_dead, "removes values that the passes leave unused"),
+    Pass("ahead", None, "computes values that do not depend on a scan's memory for all chunks at once"),
 )
-NAMES = tuple(one.name for one in PASSES if not one.needed)
+NAMES = tuple(step.name for step in PASSES if not step.needed)
 
 
 def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
-    """The graph that the backend builds: it computes the same with less. `without` names passes that are left out.
+    """Returns an equivalent graph that costs less. `without` names passes to omit.
 
     Raises:
-        ValueError: there is no such pass, or it is needed."""
-    names = {without} if isinstance(without, str) else set(without)
-    if unknown := names - set(NAMES):
+        ValueError: there is no pass of such a name, or it is needed."""
+    omitted = {without} if isinstance(without, str) else set(without)
+    if unknown := omitted - set(NAMES):
         called = ", ".join(sorted(unknown))
-        raise ValueError(f"no pass that can be left out is called {called}; they are {', '.join(NAMES)}")
+        raise ValueError(f"no optional pass is called {called}; the optional passes are {', '.join(NAMES)}")
     verify(graph)
     for step in PASSES:
-        if step.run is not None and step.name not in names:
+        if step.run is not None and step.name not in omitted:
             graph = step.run(graph)
     verify(graph)
     return graph

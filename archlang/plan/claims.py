@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archlang.elaborate.application import plain
+from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.plan import mistakes
 from archlang.plan.plan import PublishedResult

@@ -1,4 +1,4 @@
-"""Which points of a grid a check looks at, where it cannot look at all."""
+"""The points of a grid that a check plans: all of a small grid, a sample of a large one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from itertools import islice, product
 from math import prod
 from random import Random
 
-# Points of a recipe, of its search, and cells of a table that `check` plans.
+# A check plans at most this many points of a recipe, values of a search, or cells of a table.
 MOST_POINTS = 256
 
 
 def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int, ...]]:
-    """Places in a grid with these sizes, without repetition, and its first corner first: all of them if they are no
-    more than `most`. If they are, a Latin hypercube: along each axis every place once or more, or as many as fit."""
+    """Yields distinct indices into a grid with these sizes, the first corner first. If the grid has more than `most`
+    points, yields a Latin hypercube sample of them: each index of each axis at least once, or as many as fit."""
     if prod(sizes) <= most:
         yield from product(*map(range, sizes))
         return
-    axes = [_shuffled(size, most, Random(axis)) for axis, size in enumerate(sizes)]
+    axes = [_shuffled_indices(size, most, Random(axis)) for axis, size in enumerate(sizes)]
     first = (0,) * len(sizes)
     yield from islice(dict.fromkeys([first, *zip(*axes, strict=True)]), most)
 
 
-def _shuffled(size: int, count: int, random: Random) -> list[int]:
-    """So many places of an axis, evenly spread with both ends."""
-    places = [index * (size - 1) // (count - 1) if size > count else index % size for index in range(count)]
-    random.shuffle(places)
-    return places
+def _shuffled_indices(size: int, count: int, random: Random) -> list[int]:
+    """Returns `count` indices of an axis, evenly spaced from end to end, in random order."""
+    indices = [index * (size - 1) // (count - 1) if size > count else index % size for index in range(count)]
+    random.shuffle(indices)
+    return indices

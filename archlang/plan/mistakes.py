@@ -1,4 +1,4 @@
-"""The wording of mistakes in recipes, tables and searches."""
+"""Diagnostics of recipes, tables and searches."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def sees_future(
 
 
 _PAST_REMEDY = {
-    Reason.READS_ALL: "give it `causal = true` if it has that static, or read from the past only",
-    Reason.READS_FROM_THE_END: "reverse the result again, or read from the past only",
+    Reason.READS_ALL: "set `causal = true` if it has that static, or read earlier positions only",
+    Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
-    Reason.HALTS_BY_ALL: "halt each position by itself, with `token_halt` or `global_halt[causal = true]`",
-    Reason.MOVES_FOR_OTHERS: "move it in a loop of its own; a state that has the positions of the "
-    "halting state moves where that does",
-    Reason.ENDS_WITH_THE_LAST: "read the state inside of the scan, before it moves",
+    Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",
+    Reason.MOVES_FOR_OTHERS: "move it in a loop of its own; a state with the positions of the halting state "
+    "moves only where that state moves",
+    Reason.ENDS_WITH_THE_LAST: "read the state inside the scan, before it moves",
 }
 
 
@@ -66,10 +66,10 @@ def part_twice(span: Span, part: str, first: Span) -> Diagnostic:
     )
 
 
-def no_recipe(span: Span, path: str) -> Diagnostic:
+def no_recipe(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0603",
-        f"`{path}` has no recipe",
+        f"`{span.source.path}` has no recipe",
         span,
         "no recipe in this file",
         remedy="add `recipe name { task … model … train … }`",
@@ -90,7 +90,7 @@ def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
 def bad_metric(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0605",
-        f"`{name}` names no metric of a split",
+        f"`{name}` is not a metric of a split",
         span,
         "not a metric",
         remedy="write the split and the metric: `test.accuracy`",
@@ -100,7 +100,7 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
 def claim_without_number(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0606",
-        "a claim is a number",
+        "the value of a claim must be a number",
         span,
         "not a number",
         remedy='write `claim test.accuracy = 0.84 ± 0.01 from "…"`',
@@ -110,7 +110,7 @@ def claim_without_number(span: Span) -> Diagnostic:
 def nothing_to_search(span: Span, path: str) -> Diagnostic:
     return Diagnostic(
         "E0613",
-        f"`{path}` cannot be looked for here",
+        f"this is not a search space for `{path}`",
         span,
         "neither a list nor a rising range of numbers",
         remedy="write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`",
@@ -155,7 +155,7 @@ def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
         span,
         f"second {part}",
         (Label(first, f"first {part}"),),
-        "give each a title of its own",
+        f"give each {part} a title of its own",
     )
 
 
@@ -165,16 +165,16 @@ def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:
         f"this range has {count:_} values, and a recipe varies over {limit:_} at most",
         span,
         "too many values",
-        remedy="write a smaller range, or a list of some of its values",
+        remedy="write a smaller range, or list some of its values",
     )
 
 
 def points_left_out(span: Span, name: str, what: str, checked: int, total: int) -> Diagnostic:
-    """`what` is `points` of a recipe, `values` of its search, or `cells` of a table."""
+    """`what` is counted: points of a recipe, values to search, or cells of a table."""
     return Diagnostic(
         "W0202",
-        f"`{name}` has {total:_} {what}, of which `check` looked at {checked:_}",
+        f"`{name}` has {total:_} {what}, and only {checked:_} of them were checked",
         span,
-        "not all are checked",
-        remedy="a mistake in one of the others is found when it is trained; with fewer, all are checked",
+        "too many to check",
+        remedy="a mistake in one of the others is reported when it runs; reduce the number to check all",
     )

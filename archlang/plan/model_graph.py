@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from archlang.diagnostics import ProgramError
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
+from archlang.elaborate.binding import TASK_SIZES
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.signature import TASK_SIZES, parameter_kind
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile

@@ -1,4 +1,4 @@
-"""One point of a recipe with everything resolved: what the runner needs, and nothing of the tree."""
+"""One point of a recipe with everything resolved: all that a run needs, without syntax trees."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from archlang.types.statics import StaticValue
 
 @dataclass(frozen=True)
 class BoundExtern:
-    """A task or an optimizer that a recipe names: its Python class and all its statics, defaults filled in. `plugin` is
-    the file of a user's own class, where the user has named it."""
+    """A task or an optimizer with a value for each of its statics, defaults filled in. `python` is "module:Class";
+    `plugin` is the Python file of a user's own class, if the user has named it."""
 
     name: str
     python: str
@@ -23,7 +23,8 @@ class BoundExtern:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A `claim`: `metric` is `split.metric` as in `test.accuracy`; `index` a group of the breakdown (a length, say)."""
+    """A `claim`. `metric` is `split.metric`, such as `test.accuracy`; `index` is a group of the breakdown, such as a
+    length; `at` are the statics and groups to which the result belongs, by dotted path."""
 
     metric: str
     index: int | None
@@ -35,9 +36,9 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class Plan:
-    """One point of a recipe. `gives` are the sizes that the task fixes (`vocab`, `classes`); `at_test` is the graph
-    with the statics of `test …`, the same object as `graph` where there are none; `settings` is every static by its
-    dotted path (`task.order`, `model.d`, `train.lr`); `vary` the values that each varied path takes."""
+    """One point of a recipe. `gives` are the sizes that the task fixes (`vocab`, `classes`). `at_test` is the graph
+    with the statics of `test …`; without any it is the same object as `graph`. `settings` has every static by its
+    dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path."""
 
     recipe: str
     source: Source

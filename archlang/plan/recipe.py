@@ -8,7 +8,7 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.signature import settle, static_value
+from archlang.elaborate.static_arguments import settle, static_value
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.elaborate import mistakes as elaborate_mistakes
+from archlang.elaborate.binding import Binding
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.signature import Binding
 from archlang.graph import operations
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
-from archlang.elaborate.application import plain
-from archlang.names.mistakes import static_given_twice
+from archlang.elaborate.static_arguments import plain
+from archlang.names.mistakes import static_set_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
@@ -126,7 +126,7 @@ def check_search(planner: Planner) -> None:
     for sought in planner.recipe.parts.search:
         path = sought.path
         if first.setdefault(path.text, path) is not path:
-            planner.recipe.report(static_given_twice(path.span, path.text, first[path.text].span))
+            planner.recipe.report(static_set_twice(path.span, path.text, first[path.text].span))
         _space(planner, sought)
 
 
@@ -145,7 +145,7 @@ def check_search_points(planner: Planner) -> None:
         planner.recipe.report(mistakes.points_left_out(span, name, "values to search", checked, len(values)))
 
 
-def plan_search(planner: Planner) -> SearchPlan | None:
+def plan_spaces(planner: Planner) -> SearchPlan | None:
     """The search of a recipe; None, and a report, if it has none or a space has a mistake."""
     recipe, search = planner.recipe.parts.recipe, planner.recipe.parts.search
     if not search:

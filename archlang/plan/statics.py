@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from archlang.elaborate.application import plain
-from archlang.elaborate.signature import TASK_SIZES, Binding, parameter_kind, settle, static_value
+from archlang.elaborate.binding import TASK_SIZES, Binding
+from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.plan import BoundExtern

@@ -1,11 +1,11 @@
-"""Whether a model takes what a task gives it, and gives what the task scores."""
+"""Whether the inputs and the result of a model fit the fields and the scored result of a task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from archlang.elaborate.signature import Binding
+from archlang.elaborate.binding import Binding
 from archlang.names.resolve import Declaration
 from archlang.names.values import (
     Bound,
@@ -18,7 +18,7 @@ from archlang.types import Dim, Type
 
 @dataclass(frozen=True)
 class Misfit:
-    """What keeps a model and a task apart: a sentence, and the place in either signature."""
+    """Why a model does not fit a task, with the place in each signature."""
 
     problem: str
     declared: Span
@@ -26,16 +26,17 @@ class Misfit:
 
 
 def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], result: Type) -> Misfit | None:
-    """The first thing by which a model with these types does not fit a task; None if it fits."""
+    """Returns the first reason why a model with these types of inputs and result does not fit a task; None if it
+    fits."""
     item, signature = task.declaration.item, model.item.signature
     fields = item.signature.inputs
     if len(fields) != len(inputs):
-        listed = ", ".join(f"`{field.name}`" for field in fields)
-        problem = f"the task has the fields {listed}, and the model takes {len(inputs)}"
+        names = ", ".join(f"`{field.name}`" for field in fields)
+        problem = f"the task has the fields {names}, and the model takes {len(inputs)}"
         return Misfit(problem, _result_span(model), _result_span(task.declaration))
     lengths: dict[str, Dim] = {}
-    for field, parameter, found in zip(fields, signature.inputs, inputs, strict=True):
-        problem = _field_problem(task, field, found) or _length_problem(fields, field, found, lengths)
+    for field, parameter, taken in zip(fields, signature.inputs, inputs, strict=True):
+        problem = _field_problem(task, field, taken) or _length_problem(fields, field, taken, lengths)
         if problem:
             return Misfit(problem, parameter.span, field.span)
     problem = _result_problem(task, lengths, result)
@@ -43,48 +44,53 @@ def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], resul
 
 
 def features_of_fields(task: Binding, model: Declaration) -> dict[str, Bound]:
-    """The sizes of features that a model names in its inputs and leaves to the task: `k` of `priority: seq[n, k]`."""
+    """Returns the feature sizes that a model names in its inputs and that its task fixes, such as `k` of
+    `priority: seq[n, k]`."""
     statics = {static.name for static in model.item.signature.statics}
-    found: dict[str, Bound] = {}
+    features: dict[str, Bound] = {}
     for field, parameter in zip(task.declaration.item.signature.inputs, model.item.signature.inputs, strict=False):
         if field.type.name != "seq" or parameter.type.name != "seq" or len(parameter.type.dimensions) != 2:
             continue
-        size, given = parameter.type.dimensions[-1], _feature(task, field)
-        if given is not None and isinstance(size, Name) and len(size.parts) == 1 and size.text not in statics:
-            found.setdefault(size.text, Bound(given, parameter.span))
-    return found
+        size, feature = parameter.type.dimensions[-1], _feature(task, field)
+        if feature is not None and isinstance(size, Name) and len(size.parts) == 1 and size.text not in statics:
+            features.setdefault(size.text, Bound(feature, parameter.span))
+    return features
 
 
-def _field_problem(task: Binding, field: InputParameter, found: Type) -> str:
-    if field.type.name != found.name:
-        return f"its field `{field.name}` is `{field.type.name}`, and the model takes `{found}`"
-    given = _feature(task, field) if field.type.name == "seq" else None
-    if given is not None and given != found.feature:
-        return f"its field `{field.name}` has {given} features at each position, and the model takes `{found}`"
+def _field_problem(task: Binding, field: InputParameter, taken: Type) -> str:
+    """Why a field does not fit an input of type `taken`; empty if it fits."""
+    if field.type.name != taken.name:
+        return f"its field `{field.name}` is `{field.type.name}`, and the model takes `{taken}`"
+    feature = _feature(task, field) if field.type.name == "seq" else None
+    if feature is not None and feature != taken.feature:
+        return f"its field `{field.name}` has {feature} features at each position, and the model takes `{taken}`"
     if field.type.name == "tokens":
-        # Only where both are known: a model that is not yet instantiated has symbols.
-        given = _feature(task, field) or _given(task, "vocab")
-        taken = None if found.feature is None else found.feature.constant
-        if given is not None and given.constant is not None and taken not in (None, given.constant):
+        # Only if both are known: a model without its task has symbols.
+        vocabulary = _feature(task, field) or _task_size(task, "vocab")
+        taken_size = None if taken.feature is None else taken.feature.constant
+        if vocabulary is not None and vocabulary.constant is not None and taken_size not in (None, vocabulary.constant):
             return (
-                f"its field `{field.name}` has a vocabulary of {given}, and the model takes one of {taken}: "
+                f"its field `{field.name}` has a vocabulary of {vocabulary}, and the model takes one of {taken_size}: "
                 f"write `{field.name}: tokens[…, words]` for a source with a vocabulary of its own"
             )
     return ""
 
 
 def _length_problem(
-    fields: Sequence[InputParameter], field: InputParameter, found: Type, lengths: dict[str, Dim]
+    fields: Sequence[InputParameter], field: InputParameter, taken: Type, lengths: dict[str, Dim]
 ) -> str:
-    """Notes which length of the model each length of the task is; two of the task's must not be one of the model's."""
-    for size, length in zip(field.type.dimensions, found.lengths, strict=False):
+    """Why the lengths of a field do not fit an input of type `taken`; empty if they fit. Adds them to `lengths`, which
+    maps lengths of the task to lengths of the model; no two may map to the same."""
+    for size, length in zip(field.type.dimensions, taken.lengths, strict=False):
         if not isinstance(size, Name):
             continue
         if length.symbol is None:
             return f"its field `{field.name}` has any length, and the model takes the length {length} only"
-        other = next((name for name, known in lengths.items() if known == length and name != size.text), None)
-        if other is not None:
-            owner = next(one.name for one in fields if other in [unparse(size) for size in one.type.dimensions])
+        equal = next(
+            (name for name, model_length in lengths.items() if model_length == length and name != size.text), None
+        )
+        if equal is not None:
+            owner = next(earlier.name for earlier in fields if equal in map(unparse, earlier.type.dimensions))
             both = f"its fields `{owner}` and `{field.name}` differ in length"
             return f"{both}, and the model gives both the length `{length}`"
         lengths.setdefault(size.text, length)
@@ -96,40 +102,43 @@ def _feature(task: Binding, field: InputParameter) -> Dim | None:
 
 
 def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str:
-    wanted = task.declaration.item.signature.result
-    if not isinstance(wanted, TypeName):
+    """Why a result does not fit what the task scores; empty if it fits."""
+    scored = task.declaration.item.signature.result
+    if not isinstance(scored, TypeName):
         return ""
-    sizes = list(_wanted(task, wanted, lengths))
+    sizes = list(_scored_sizes(task, scored, lengths))
     name = "vec" if len(sizes) == 1 else "seq"
     if result.name == name and all(
-        size is None or size == found for size, found in zip(sizes, result.dims, strict=True)
+        size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)
     ):
         return ""
     shown = ", ".join(
-        unparse(written) if size is None else str(size) for written, size in zip(wanted.dimensions, sizes, strict=True)
+        unparse(written) if size is None else str(size) for written, size in zip(scored.dimensions, sizes, strict=True)
     )
     return f"the task scores `logits[{shown}]`, and the model gives `{result}`"
 
 
-def _wanted(task: Binding, wanted: TypeName, lengths: dict[str, Dim]) -> Iterator[Dim | None]:
-    for size in wanted.dimensions:
-        known = lengths.get(size.text) if isinstance(size, Name) else None
-        yield known if known is not None else _size(task, size)
+def _scored_sizes(task: Binding, scored: TypeName, lengths: dict[str, Dim]) -> Iterator[Dim | None]:
+    """The sizes of the scored type, lengths as the model has them; None for an unknown size."""
+    for size in scored.dimensions:
+        length = lengths.get(size.text) if isinstance(size, Name) else None
+        yield length if length is not None else _size(task, size)
 
 
 def _size(task: Binding, written: Expression) -> Dim | None:
-    """A size in a task's signature: one that it gives, or one that is made of its statics."""
-    known = _given(task, written.text) if isinstance(written, Name) else None
-    if known is not None:
-        return known
+    """A size in a task's signature: one of its `gives`, or an expression of its statics."""
+    size = _task_size(task, written.text) if isinstance(written, Name) else None
+    if size is not None:
+        return size
     value = task.evaluator.value(written, "int")
     return value if isinstance(value, Dim) else None
 
 
-def _given(task: Binding, name: str) -> Dim | None:
-    for given in getattr(task.declaration.item, "gives", ()):
-        if given.name == name:
-            value = task.evaluator.value(given.value, "int")
+def _task_size(task: Binding, name: str) -> Dim | None:
+    """A size of a task's `gives`; None if it gives no size of this name."""
+    for size in getattr(task.declaration.item, "gives", ()):
+        if size.name == name:
+            value = task.evaluator.value(size.value, "int")
             return value if isinstance(value, Dim) else None
     return None
 

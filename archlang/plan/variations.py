@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.application import plain
+from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
@@ -51,7 +51,7 @@ def check_variations(recipe: ResolvedRecipe) -> None:
     for variation in recipe.parts.vary:
         path, values = variation.path, variation.values
         if first.setdefault(path.text, path) is not path:
-            recipe.report(name_mistakes.static_given_twice(path.span, path.text, first[path.text].span))
+            recipe.report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
         if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
             isinstance(values, ListOf) and not values.items
         ):

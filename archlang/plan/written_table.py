@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from archlang.diagnostics.effort import TooMuchWork
-from archlang.elaborate.application import plain
+from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.names.values import Unknown
 from archlang.plan import mistakes

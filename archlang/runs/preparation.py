@@ -56,13 +56,11 @@ def build_test_module(plan: Plan) -> Architecture | None:
     return None if plan.at_test is plan.graph else build(plan.at_test)
 
 
-def make_setup(
-    plan: Plan, settings: Settings, fabric: Fabric, test_module: Architecture | None, precision: str
-) -> Setup:
+def make_setup(plan: Plan, fabric: Fabric, test_module: Architecture | None, precision: str) -> Setup:
     """Sets the seed, builds the module, and makes its optimizer.
 
     Raises:
         RunError: the module has no weights."""
     fabric.seed_everything(plan.seed, verbose=False)
     module = build(plan.graph)
-    return Setup(fabric, module, test_module or module, make_optimizer(plan.train, settings, module, precision))
+    return Setup(fabric, module, test_module or module, make_optimizer(plan.train, module, precision))

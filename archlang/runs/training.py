@@ -60,7 +60,7 @@ def train(
         record = Record(Path(fabric.broadcast(str(folder))))
     workload = load_workload(plan, settings, task, fabric, console)
     test_module = build_test_module(plan)
-    setup = make_setup(plan, settings, fabric, test_module, precision)
+    setup = make_setup(plan, fabric, test_module, precision)
     if compiled:
         compile_bodies(setup.module)
     capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None

@@ -72,7 +72,7 @@ def _train_stacked(
             records.callback(record.close)
             try:
                 make_settings(plan)
-                setup = make_setup(plan, settings, fabric, test_module, precision)
+                setup = make_setup(plan, fabric, test_module, precision)
                 record.begin(plan, precision, data, fabric.device)
                 runs[index] = TrainingRun(setup, workload, record, plan.seed, NoProgress())
             except ArchlangError as error:
@@ -80,7 +80,7 @@ def _train_stacked(
         for step, indices in common_steps(runs):
             group = [runs[index] for index in indices]
             try:
-                stacked = StackedStep(group, partial(make_optimizer, first.train, settings, precision=precision))
+                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
                 stacked.resume(step)
                 group_ends = Loop(group, stacked).run(stop)
             except CannotStack as error:

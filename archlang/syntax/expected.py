@@ -1,4 +1,4 @@
-"""What the grammar would accept at a place, in plain words."""
+"""Describes the tokens that the grammar accepts at a place."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 ITEM = "an item (`use`, `block`, `model`, `extern`, `recipe` or `table`)"
 
-# Terminals that a reader knows under one name: they are meant as a whole where all of the first ones are accepted, and
-# then the others need no mention either.
+# Groups of terminals with a phrase for the group. Where the grammar accepts every terminal of the first set, the phrase
+# replaces all terminals of both sets.
 _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a value",
@@ -29,14 +29,14 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     ("a part of a table (`row` or `column`)", frozenset(("ROW", "COLUMN")), frozenset(("ROW", "COLUMN"))),
     ("a name", frozenset(("NAME",)), frozenset(("NAME", "DOTTED"))),
     ("a number", frozenset(("NUMBER",)), frozenset()),
-    ("a text in quotes", frozenset(("STRING",)), frozenset()),
+    ("a string", frozenset(("STRING",)), frozenset()),
 )
 _OPERATORS = frozenset(("|>", "when", "or", "and", "==", "!=", "<", "<=", ">", ">=", "in", "..", "±", "+-", *"+-*/%"))
 
 
 @dataclass(frozen=True)
 class Expected:
-    """`phrases` say it; `words` are the keywords among it; `operators`: an expression could go on."""
+    """The accepted tokens: phrases for a message, the keywords among them, and whether an operator is accepted."""
 
     phrases: tuple[str, ...]
     words: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Expected:
 
 
 def expected(terminals: Iterable[str], spellings: Mapping[str, str]) -> Expected:
-    """`spellings` has what stands in a program for each terminal that is always the same."""
+    """Describes terminals; `spellings` maps each terminal of fixed spelling to its spelling."""
     left = set(terminals)
     words = tuple(sorted(spellings[name] for name in left if spellings.get(name, "").isalpha()))
     phrases: list[str] = []
@@ -58,7 +58,7 @@ def expected(terminals: Iterable[str], spellings: Mapping[str, str]) -> Expected
             left -= signs | group
     texts = {spellings[name] for name in left if name in spellings}
     operators = bool(texts & _OPERATORS)
-    # Where an expression could go on, what ends it is the likelier thing to be missing.
+    # After an expression, a missing terminator is more likely than a missing operator.
     if operators and (phrases or texts - _OPERATORS - set("([")):
         texts -= _OPERATORS | set("([")
     phrases += [f"`{text}`" for text in sorted(texts, key=lambda text: (not text.isalpha(), text == ",", text))]

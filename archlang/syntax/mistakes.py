@@ -1,4 +1,4 @@
-"""The wording of mistakes in the text itself: characters, brackets, and words in the wrong place."""
+"""Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from archlang.syntax.expected import ITEM, Expected
 
 _LONGEST = 40
 _INSTEAD: Mapping[str, str] = {
-    ";": "delete it: a statement ends where the next one begins",
-    "'": 'text stands in double quotes: `"…"`',
-    "`": 'text stands in double quotes: `"…"`',
+    ";": "delete it: statements need no separator",
+    "'": 'write strings in double quotes: `"…"`',
+    "`": 'write strings in double quotes: `"…"`',
     "“": 'write straight quotes: `"…"`',
     "”": 'write straight quotes: `"…"`',
     "„": 'write straight quotes: `"…"`',
@@ -30,25 +30,25 @@ _INSTEAD: Mapping[str, str] = {
     "≤": "write `<=`",
     "≥": "write `>=`",
     "≠": "write `!=`",
-    "…": "write `..` in a range, `...` after the type of an input that may come several times",
+    "…": "write `..` in a range, and `...` after the type of a variadic input",
     "&": "write `and`",
-    "|": "write `or`; a value is passed on with `|>`",
-    "!": "write `not`; two values differ with `!=`",
-    "^": "multiply with `*`; there is no power",
-    ".": "a number begins with a digit, as in `0.5`, and nothing stands around the dots of a name",
-    "\\": "lines need no mark to go on",
+    "|": "write `or`, or `|>` for a pipe",
+    "!": "write `not`, or `!=` for a comparison",
+    "^": "multiply with `*`; there is no power operator",
+    ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
+    "\\": "delete it: a statement can span several lines",
 }
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 
 def unexpected_token(span: Span, found: str, expected: Expected, around: str, is_reserved: bool) -> Diagnostic:
-    """`around` is the innermost open bracket, or empty."""
+    """`found` is the unexpected word or sign; `around` is the innermost open bracket, or empty."""
     return Diagnostic(
         "E0101",
-        f"expected {expected}, found {_shown(found)}",
+        f"expected {expected}, found {_quoted(found)}",
         span,
         f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here",
         remedy=_remedy(found, expected, around, is_reserved),
@@ -61,28 +61,28 @@ def _remedy(found: str, expected: Expected, around: str, is_reserved: bool) -> s
     if near:
         return f"did you mean `{near}`?"
     if is_reserved and "a name" in expected.phrases:
-        return f"{_shown(found)} is a word of the language; choose another name"
+        return f"{_quoted(found)} is a reserved word; choose another name"
     if is_reserved and expected.phrases[0] == ITEM:
-        return "statements stand between the braces of a block or a model"
+        return "put statements between the braces of a block or a model"
     if found == "=" and around == "(":
-        return "what is fixed at compile time stands in brackets: `block[name = value](…)`"
+        return "put statics in square brackets: `block[name = value](…)`"
     if found == "=" and expected.operators:
         return "compare with `==`"
     if binds:
-        return "a statement begins with `name =`, `name <-`, `return` or another word of the language"
+        return "begin a statement with `name =`, `name <-`, `return` or another keyword"
     if found.replace(".", "").isidentifier() and "." in found and {"a name", "a statement"} & set(expected.phrases):
-        return "the name of something new has no dots"
+        return "bind a name without dots"
     if found in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
         return "comparisons do not chain: join them with `and`"
     if len(expected.phrases) == 1:
-        return f"put {expected} before {_shown(found)}" if str(expected) != ITEM else f"delete {_shown(found)}"
-    return f"put one of these before {_shown(found)}, or delete it"
+        return f"put {expected} before {_quoted(found)}" if str(expected) != ITEM else f"delete {_quoted(found)}"
+    return f"put one of these before {_quoted(found)}, or delete it"
 
 
 def reserved_word(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0101",
-        f"`{span.text}` is a word of the language and cannot be a name",
+        f"`{span.text}` is a reserved word",
         span,
         "cannot be a name",
         remedy="choose another name",
@@ -91,7 +91,7 @@ def reserved_word(span: Span) -> Diagnostic:
 
 def misspelt_keyword(span: Span, found: str, near: str) -> Diagnostic:
     return Diagnostic(
-        "E0101", f"no statement begins with {_shown(found)}", span, "unknown word", remedy=f"did you mean `{near}`?"
+        "E0101", f"no statement begins with {_quoted(found)}", span, "unknown keyword", remedy=f"did you mean `{near}`?"
     )
 
 
@@ -102,23 +102,25 @@ def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
         span,
         "a value is missing",
         (Label(following, "the next statement begins here"),),
-        f"write what stands for it after `{before}`, or delete `{before}`",
+        f"write a value after `{before}`, or delete `{before}`",
     )
 
 
 def unknown_character(span: Span) -> Diagnostic:
     text = span.text
     if text[0].isprintable():
-        what = _shown(text)
+        character = _quoted(text)
     else:
-        what = f"the invisible character U+{ord(text[0]):04X}"
+        character = f"the invisible character U+{ord(text[0]):04X}"
     if text[0] in _INSTEAD:
         remedy = _INSTEAD[text[0]]
     elif text[0].isalnum():
-        remedy = "names are made of the letters a to z, digits and `_`"
+        remedy = "write names with the letters a to z, digits and `_`"
     else:
-        remedy = "delete it, or put it between quotes or into a comment"
-    return Diagnostic("E0102", f"{what} does not belong to the language", span, "unknown character", remedy=remedy)
+        remedy = "delete it, or move it into a string or a comment"
+    return Diagnostic(
+        "E0102", f"{character} is not allowed outside strings and comments", span, "unknown character", remedy=remedy
+    )
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
@@ -129,7 +131,7 @@ def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
         f"`{opener.text}` is never closed",
         opener,
         "opened here",
-        (Label(noticed, "the text ends here" if at_end else f"a `{closer}` should stand before this"),),
+        (Label(noticed, "the text ends here" if at_end else f"`{closer}` is missing before this"),),
         f"add `{closer}`",
     )
 
@@ -137,42 +139,50 @@ def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
 def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
     if opener is None:
         return Diagnostic(
-            "E0104", f"`{closer.text}` closes nothing", closer, "nothing is open", remedy="delete it, or open it before"
+            "E0104",
+            f"`{closer.text}` has no opening bracket",
+            closer,
+            "no open bracket",
+            remedy="delete it, or add the opening bracket",
         )
-    wanted = {"(": ")", "[": "]", "{": "}"}[opener.text]
+    expected = {"(": ")", "[": "]", "{": "}"}[opener.text]
     return Diagnostic(
         "E0104",
-        f"`{closer.text}` cannot close `{opener.text}`",
+        f"`{closer.text}` does not match `{opener.text}`",
         closer,
-        f"expected `{wanted}`",
+        f"expected `{expected}`",
         (Label(opener, "opened here"),),
-        f"write `{wanted}`",
+        f"write `{expected}`",
     )
 
 
 def unterminated_string(span: Span) -> Diagnostic:
     return Diagnostic(
-        "E0105", "this text has no closing quote on its line", span, "begins here", remedy='add `"` where the text ends'
+        "E0105",
+        "this string has no closing quote on its line",
+        span,
+        "begins here",
+        remedy='add `"` at the end of the string',
     )
 
 
 def nested_too_deep(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0106",
-        f"this is more than {limit} levels deep, where each bracket and each step of a chain is a level",
+        f"this is nested more than {limit} levels deep; each bracket and each step of a chain is a level",
         span,
         "too deep",
-        remedy="give inner parts names of their own",
+        remedy="bind inner expressions to names",
     )
 
 
 def number_out_of_range(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0107",
-        f"the number {_shown(span.text)} is out of range",
+        f"the number {_quoted(span.text)} is out of range",
         span,
         "out of range",
-        remedy="whole numbers go up to 2^63 - 1, others from 1e-308 to 1e308",
+        remedy="integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308",
     )
 
 
@@ -181,14 +191,14 @@ def file_unreadable(place: Span, reason: str) -> Diagnostic:
         "E0108",
         f"the file `{place.source.path}` cannot be read: {reason}",
         place,
-        remedy="check the path and its rights",
+        remedy="check the path and its permissions",
     )
 
 
 def not_utf8(place: Span, offset: int) -> Diagnostic:
     return Diagnostic(
         "E0109",
-        f"the file `{place.source.path}` is no UTF-8 text: byte {offset} cannot be read",
+        f"the file `{place.source.path}` is not UTF-8: byte {offset} is invalid",
         place,
         remedy="save the file as UTF-8",
     )
@@ -197,7 +207,7 @@ def not_utf8(place: Span, offset: int) -> Diagnostic:
 def file_too_large(place: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0110",
-        f"`{place.source.path}` is larger than {limit:_} bytes, which no program is",
+        f"`{place.source.path}` is larger than {limit:_} bytes",
         place,
         remedy="name an `.arch` file",
     )
@@ -206,38 +216,38 @@ def file_too_large(place: Span, limit: int) -> Diagnostic:
 def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
     return Diagnostic(
         "E0111",
-        f"the text ends where {expected} should follow",
+        f"expected {expected}, found the end of the text",
         span,
         "the text ends here",
-        remedy="write the rest, or delete what was begun",
+        remedy="complete the item, or delete it",
     )
 
 
 def malformed_number(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0112",
-        f"{_shown(span.text)} is neither a number nor a name",
+        f"{_quoted(span.text)} is neither a number nor a name",
         span,
         "not a number",
-        remedy="write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; names begin with a letter",
+        remedy="write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter",
     )
 
 
 def too_many_words(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0113",
-        f"this file has more than {limit:_} words and signs",
+        f"this file has more than {limit:_} tokens",
         span,
-        f"word {limit + 1:_}",
-        remedy="divide the program into several files that are checked one by one",
+        f"token {limit + 1:_}",
+        remedy="split the program into several files",
     )
 
 
 def word_too_long(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0114",
-        f"{_shown(span.text)} is longer than {limit:_} characters",
+        f"{_quoted(span.text)} is longer than {limit:_} characters",
         span,
         "too long",
-        remedy="shorten it, or put long explanations into comments",
+        remedy="shorten it, or move long explanations into comments",
     )

@@ -195,7 +195,7 @@ def _lay_where(signature: Signature, room: int) -> str:
 def _extern(item: Extern) -> str:
     head = f"extern {item.word} {item.name}"
     signature = item.signature
-    has_inputs = item.word != "optimizer"
+    has_inputs = item.word in ("block", "task")
     clauses = [_where(signature)[1:]] if signature.where else []
     lines = [_lay_where(signature, 0)] if signature.where else []
     clauses += [clause for clause, _ in _clauses(item)]
@@ -219,7 +219,10 @@ def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
     yield from _clause("costs", item.costs)
     yield from _clause("maps", item.maps)
     yield from _clause("records", item.records)
-    yield (f'python "{item.python}"',) * 2
+    for settings in item.includes:
+        yield (f"with {settings.text}",) * 2
+    if item.word != "settings":
+        yield (f'python "{item.python}"',) * 2
 
 
 def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:

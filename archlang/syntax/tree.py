@@ -372,11 +372,12 @@ class Definition(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Extern(Item):
-    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python.
+    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python; or
+    `extern settings …`, whose statics and conditions an optimizer includes by `with`.
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records` and `cuts` belong to blocks, `pure` too (no weights, no
-    randomness); `gives` (`vocab = 21, classes = 8`)
-    and `causal` (its models must not see the future) belong to tasks. `python` is "module:Class"."""
+    randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to tasks;
+    `includes` (the names behind `with`) to optimizers. `python` is "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -393,6 +394,7 @@ class Extern(Item):
     cuts: tuple[Cut, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
+    includes: tuple[Name, ...] = ()
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
 

@@ -1,57 +1,69 @@
-"""The optimizers that `optimizers.arch` declares."""
+"""The torch optimizers that `optimizers.arch` declares."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+
 import torch
 from torch import nn
-from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
+from torch.optim import Optimizer
 
+from archlang.names import library
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
-from archlang.train.settings import Settings
+from archlang.train.settings import SETTING_NAMES
+from archlang.types.statics import StaticValue
 
 
-def make_optimizer(chosen: BoundExtern, settings: Settings, module: nn.Module, precision: str = "32") -> Optimizer:
-    """The optimizer that a recipe names, over everything in the module that learns. One pass takes all weights a step
-    on, where torch has such a form; gradients that are scaled, those of 16 bits, could not be clipped in it.
+def make_optimizer(train: BoundExtern, module: nn.Module, precision: str = "32") -> Optimizer:
+    """Constructs the optimizer of a recipe over all weights of a module that require gradients.
 
-    Each of them treats every number by itself, so that weights of several seeds may stand in one tensor; one that does
-    not must not train them together.
+    Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
+    in it. Every optimizer must treat each number separately, because weights of several seeds may share a tensor.
 
     Raises:
-        RunError: it is none of archlang's, or nothing learns."""
+        RunError: the optimizer is not one of archlang's, or no weight requires gradients."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
-    betas = (settings.beta1, settings.beta2)
-    lr, decay, epsilon = settings.lr, settings.weight_decay, settings.epsilon
-    fused = precision != "16"
-    match chosen.python:
-        case "torch.optim:AdamW":
-            return AdamW(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay, fused=fused)
-        case "torch.optim:Adam":
-            return Adam(weights, lr=lr, betas=betas, eps=epsilon, weight_decay=decay, fused=fused)
-        case "torch.optim:RMSprop":
-            return RMSprop(
-                weights, lr=lr, alpha=settings.alpha, eps=epsilon, weight_decay=decay, momentum=settings.momentum
-            )
-        case "torch.optim:SGD":
-            return SGD(weights, lr=lr, momentum=settings.momentum, weight_decay=decay, fused=fused)
-    raise mistakes.foreign_optimizer(chosen.name)
+    declared = library.optimizer(train.name)
+    if declared is None or declared.python != train.python:
+        raise mistakes.foreign_optimizer(train.name)
+    module_name, _, class_name = train.python.partition(":")
+    optimizer_class = getattr(import_module(module_name), class_name)
+    arguments = _torch_arguments(train.statics)
+    if "fused" in inspect.signature(optimizer_class).parameters:
+        arguments["fused"] = precision != "16"
+    optimizer: Optimizer = optimizer_class(weights, **arguments)
+    return optimizer
+
+
+def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, object]:
+    """The statics of an optimizer without the training settings, under torch's names."""
+    arguments: dict[str, object] = {
+        name: value for name, value in statics.items() if name == "lr" or name not in SETTING_NAMES
+    }
+    if "beta1" in arguments:
+        arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
+    if "epsilon" in arguments:
+        arguments["eps"] = arguments.pop("epsilon")
+    return arguments
 
 
 def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta: bool) -> None:
-    """Prepares an optimizer for CUDA graphs, before its first step: what a schedule moves lies on the device, where a
-    graph reads it at every launch, in 32 bits, as torch's forms for graphs want it."""
+    """Prepares an optimizer for capture in CUDA graphs, before its first step: moves the scheduled numbers to the
+    device as 32-bit tensors, where each launch of a graph reads them."""
     for group in optimizer.param_groups:
         group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=device)
         if "capturable" in group:
             group["capturable"] = True
         if "alpha" in group:
-            # Of RMSprop's forms, the one for single weights asks the device for the learning rate.
+            # RMSprop's single-tensor implementation synchronizes to read the learning rate; the foreach one does not.
             group["foreach"] = True
         if "betas" in group and moves_first_beta:
-            # Of Adam's forms, the one for single weights alone reads beta1 from the device.
+            # Only Adam's single-tensor implementation reads beta1 from the device.
             first, second = group["betas"]
             moved = torch.tensor(first, dtype=torch.float32, device=device)
             group.update(betas=(moved, second), fused=False, foreach=False)

@@ -1,6 +1,6 @@
-"""Learning rates as functions of the step: nothing to save, nothing to restore.
+"""Learning rates as functions of the step, without state.
 
-The formulas are those of the papers' programs (`adamw` in `optimizers.arch` lists them)."""
+The formulas are those of the papers' programs; `extern settings training` in `optimizers.arch` lists them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,29 @@ from archlang.train.settings import Settings
 
 def learning_rate(settings: Settings, step: int, total: int) -> float:
     """The learning rate of step `step` (from 0) of `total`."""
-    base, warmup = settings.lr, settings.warmup
+    peak, warmup = settings.lr, settings.warmup
     rising = min(1.0, (step + 1) / warmup) if warmup else 1.0
     match settings.schedule:
         case "warmup":
-            return base * rising
+            return peak * rising
         case "root":
-            return base * rising / math.sqrt(max(step + 1, warmup, 1))
+            return peak * rising / math.sqrt(max(step + 1, warmup, 1))
         case "cosine":
-            done = (step - warmup) / max(total - warmup, 1)
-            return base * rising * 0.5 * (1 + math.cos(math.pi * (max(done, 0.0) % 1.0)))
+            fraction = (step - warmup) / max(total - warmup, 1)
+            return peak * rising * 0.5 * (1 + math.cos(math.pi * (max(fraction, 0.0) % 1.0)))
         case "onecycle":
-            return _cycle(step, warmup, total, base / 25, base, base / 250_000)
-    return base
-
-
-def first_beta(settings: Settings, step: int, total: int) -> float:
-    """Adam's beta1 of a step: `onecycle` moves it against the learning rate, as torch's OneCycleLR does."""
-    if moves_first_beta(settings):
-        return _cycle(step, settings.warmup, total, 0.95, 0.85, 0.95)
-    return settings.beta1
+            return _cycle(step, warmup, total, peak / 25, peak, peak / 250_000)
+    return peak
 
 
 def moves_first_beta(settings: Settings) -> bool:
-    """Whether beta1 is another one at each step."""
+    """Whether Adam's beta1 changes from step to step."""
     return settings.schedule == "onecycle"
+
+
+def first_beta(settings: Settings, step: int, total: int) -> float:
+    """Adam's beta1 of a step under `onecycle`, which moves it against the learning rate as torch's OneCycleLR does."""
+    return _cycle(step, settings.warmup, total, 0.95, 0.85, 0.95)
 
 
 def _cycle(step: int, warmup: int, total: int, start: float, middle: float, end: float) -> float:

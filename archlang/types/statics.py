@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -35,3 +36,12 @@ class InstanceOf:
 
 # A static that reaches Python. `Symbol` becomes a plain string there, `Interval` stays.
 StaticValue = bool | int | float | str | Symbol | Interval | InstanceOf | tuple["StaticValue", ...]
+
+
+def instances_in(statics: Iterable[StaticValue]) -> Iterator[str]:
+    """Yields the paths of the instances among some statics, also those in lists."""
+    for static in statics:
+        if isinstance(static, InstanceOf):
+            yield static.path
+        elif isinstance(static, tuple):
+            yield from instances_in(static)

@@ -20,10 +20,10 @@ def test_a_mistake_ends_with_1_and_stands_in_the_error_stream(archlang: Command,
     said = archlang("check", "good.arch", "bad.arch")
     assert (said.code, said.out) == (1, "2 files, 1 error\n")
     assert said.err == (
-        "error[E0202]: no block is called `nrom`\n"
+        "error[E0202]: unknown block `nrom`\n"
         " --> bad.arch:2:12\n"
         "2 |     return nrom(h)\n"
-        "  |            ^^^^ unknown block\n"
+        "  |            ^^^^ no such block\n"
         "  help: did you mean `norm`?\n"
         "\n"
     )

@@ -97,7 +97,7 @@ def test_panels_are_written_as_pictures_too(archlang: Command, folder: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input", "10 a q"], "`q` is no token of the task"),
+        (["--input", "10 a q"], "`q` is not a token of the task"),
         (["--input", " "], "the input has no tokens"),
         (["--input", "10 a", "--input", "10 b"], "the model reads 1 field, and 2 were given"),
         (["--split", "tset"], "the task `ctl` has no split `tset`"),

@@ -19,7 +19,7 @@ def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
 
 
 def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
-    for option in ("--graph", "--no-passes", "--without=fold"):
+    for option in ("--graph", "--no-passes", "--without=common"):
         said = archlang("show", "model.arch", option)
         assert said.code == 0
         assert "call @embed" in said.out
@@ -50,7 +50,7 @@ def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path
     ("arguments", "code", "words"),
     [
         (("model.arch", "--tree", "--torch"), 2, "different stages"),
-        (("model.arch", "--model", "other"), 1, "no model is called `other`"),
+        (("model.arch", "--model", "other"), 1, "unknown model `other`"),
         (("model.arch", "--recipe", "other"), 1, "no recipe is called `other`"),
         (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
         (("model.arch", "--set", "model.d"), 2, "path=value"),
@@ -73,10 +73,10 @@ def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Comma
     said = archlang("show", "model.arch", "--passes", "--without", "dead")
     lines = said.out.splitlines()
     names = [line.split()[0] for line in lines]
-    assert names == ["inline", "prune", "fold", "common", "join", "invariants", "dead", "ahead"]
+    assert names == ["inline", "prune", "common", "join", "invariants", "dead", "ahead"]
     assert "3 nodes to 3" in lines[0]
-    assert lines[6].endswith("skipped")
-    assert lines[7].endswith("see `--torch`")
+    assert lines[5].endswith("skipped")
+    assert lines[6].endswith("see `--torch`")
 
 
 def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:

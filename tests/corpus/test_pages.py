@@ -12,7 +12,7 @@ from archlang.plan.check import check
 PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("*.md"))
 WORDS = Path(__file__).parent / "bad"
 # Mistakes of a command line or of a whole file, which no program text has.
-WITHOUT_PROGRAM = {"E0226", "E0227", "E0228", "E0421", "E0603", "E0608", "E0609", "E0612", "E0614", "W0203"}
+WITHOUT_PROGRAM = {"E0226", "E0227", "E0228", "E0421", "E0603", "E0608", "E0612", "E0614", "W0203"}
 
 
 def programs(page: Path) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,9 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.label_smoothing import smoothed_entropy
 from archlang.train.schedules import learning_rate
-from archlang.train.settings import Settings
 from tests.goldens.files import GOLDENS, HERE
 from tests.goldens.golden import Golden, Program, close
+from tests.train.settings_of_a_run import SETTINGS
 
 TOLERANCE = 2e-5
 SCALINGS = {"none": "none", "teu": "token_upscaling", "ped": "position_downscaling"}
@@ -273,7 +274,7 @@ def test_sinusoids(golden: Golden, folder: Path) -> None:
 @pytest.mark.goldens("devil", "tables")
 def test_the_schedule_of_noam_is_root_with_a_rate_by_the_width(golden: Golden) -> None:
     for (rate, width, warmup), expected in zip(golden["noam_cfg"].tolist(), golden["noam_lr"].tolist(), strict=True):
-        settings = Settings(lr=rate / sqrt(width), schedule="root", warmup=int(warmup), batch=1, steps=0, epochs=1)
+        settings = replace(SETTINGS, lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
         for step, wanted in zip(golden["noam_steps"].tolist(), expected, strict=True):
             assert learning_rate(settings, step, 10**9) == pytest.approx(wanted, rel=1e-6)
 

@@ -12,8 +12,9 @@ import pytest
 
 import archlang
 from archlang.pages.html import render
+from archlang.pages.inspection.answers import Answer
 from archlang.pages.inspection.heatmap import Frame, Heatmap
-from archlang.pages.inspection.inspection import Answer, Inspection
+from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.inspection.page import inspection_page
 from archlang.pages.reports.text_table import TextTable
 

@@ -22,14 +22,12 @@ def test_what_two_applied_blocks_both_compute_is_computed_once(becomes: Becomes)
         instance @a.relu: relu axes () pure "m:Relu"
         instance @b.relu: relu axes () pure "m:Relu"
         input %1 x: vec[4]
-        %2: number = number[value = 1]()
-        %3: vec[4] = multiply(%1, %2)
         %4: vec[4] = apply[block = "half", path = "a"](%1) {
             input %5: vec[4]
             %6: vec[4] = call @a.relu(%5)
             return %6
         }
-        %7: vec[4] = apply[block = "half", path = "b"](%3) {
+        %7: vec[4] = apply[block = "half", path = "b"](%1) {
             input %8: vec[4]
             %9: vec[4] = call @b.relu(%8)
             return %9

@@ -66,7 +66,9 @@ extern block halt[causal: bool = false](state: seq[n, d]) -> prob[n] when causal
 
 extern task copy[train: range = 1..9](x: tokens[n]) -> logits[n, vocab] gives vocab = 21 causal python "mine.copy:Copy"
 
-extern optimizer sgd[lr: float = 1e-3] where lr > 0 python "torch.optim:SGD"
+extern settings training[batch: int = 32] where batch > 0
+
+extern optimizer sgd[lr: float = 1e-3] where lr > 0 with training python "torch.optim:SGD"
 
 recipe quick {
     task  copy[train = 1..9]   # short ones

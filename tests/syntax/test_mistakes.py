@@ -39,7 +39,7 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         "  |       ^ a value is missing",
         "3 |     b = h",
         "  |     - the next statement begins here",
-        "  help: write what stands for it after `=`, or delete `=`",
+        "  help: write a value after `=`, or delete `=`",
     )
 
 
@@ -56,24 +56,24 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
             "`stops` or `where`",
             "did you mean `python`?",
         ),
-        ("block b(h: s) -> s { in = h }", "`in` is a word of the language", "choose another name"),
-        ("block b(h: s) -> s { let when = f }", "`when` is a word of the language", "choose another name"),
-        ("block in(h: s) -> s { }", "expected a name, found `in`", "`in` is a word of the language"),
+        ("block b(h: s) -> s { in = h }", "`in` is a reserved word", "choose another name"),
+        ("block b(h: s) -> s { let when = f }", "`when` is a reserved word", "choose another name"),
+        ("block in(h: s) -> s { }", "expected a name, found `in`", "`in` is a reserved word"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
-        ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "what is fixed at compile time"),
-        ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "a statement begins with `name =`"),
+        ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "put statics in square brackets"),
+        ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
         (
             "block b(h: s) -> s { a.b = h }",
             "expected a statement or `}`, found `a.b`",
-            "the name of something new has no dots",
+            "bind a name without dots",
         ),
-        ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "the name of something new has no dots"),
-        ("return h", "expected an item (", "statements stand between the braces"),
+        ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "bind a name without dots"),
+        ("return h", "expected an item (", "put statements between the braces"),
         ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
         ("block b(h) -> s { return h }", "expected `:`, found `)`", "put `:` before `)`"),
         ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
         ("recipe r { claim a = 3 }", "expected `at`, `from` or `,`, found `}`", "put one of these before"),
-        ("use 3", "expected a name or a text in quotes, found `3`", "put one of these before"),
+        ("use 3", "expected a name or a string, found `3`", "put one of these before"),
         ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "comparisons do not chain"),
     ],
 )
@@ -87,21 +87,21 @@ def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> 
 @pytest.mark.parametrize(
     ("character", "shown", "remedy"),
     [
-        ("'", "`'`", 'text stands in double quotes: `"…"`'),
+        ("'", "`'`", 'write strings in double quotes: `"…"`'),
         ("“x”", "`“`", 'write straight quotes: `"…"`'),
         ("−1", "`−`", "write `-`"),
-        ("größe", "`größe`", "names are made of the letters a to z, digits and `_`"),
-        ("$x", "`$`", "delete it, or put it between quotes or into a comment"),
-        ("!x", "`!`", "write `not`; two values differ with `!=`"),
-        (".5", "`.`", "a number begins with a digit, as in `0.5`, and nothing stands around the dots of a name"),
-        ("\0", "the invisible character U+0000", "delete it, or put it between quotes or into a comment"),
-        ("\u202e", "the invisible character U+202E", "delete it, or put it between quotes or into a comment"),
-        ("\ufeff", "the invisible character U+FEFF", "delete it, or put it between quotes or into a comment"),
+        ("größe", "`größe`", "write names with the letters a to z, digits and `_`"),
+        ("$x", "`$`", "delete it, or move it into a string or a comment"),
+        ("!x", "`!`", "write `not`, or `!=` for a comparison"),
+        (".5", "`.`", "write `0.5` with a digit before the point, and a dotted name without spaces"),
+        ("\0", "the invisible character U+0000", "delete it, or move it into a string or a comment"),
+        ("\u202e", "the invisible character U+202E", "delete it, or move it into a string or a comment"),
+        ("\ufeff", "the invisible character U+FEFF", "delete it, or move it into a string or a comment"),
     ],
 )
 def test_unknown_characters_are_named(character: str, shown: str, remedy: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {character}\n}}"))[1]
-    assert (mistake.code, mistake.message) == ("E0102", f"{shown} does not belong to the language")
+    assert (mistake.code, mistake.message) == ("E0102", f"{shown} is not allowed outside strings and comments")
     assert mistake.remedy == remedy
 
 
@@ -112,7 +112,7 @@ def test_a_bracket_is_not_closed() -> None:
         "2 |     a = f(h",
         "  |          ^ opened here",
         "3 |     return a",
-        "  |     ------ a `)` should stand before this",
+        "  |     ------ `)` is missing before this",
         "  help: add `)`",
     )
     assert told("block b(h: s) -> s {\n    return h\n") == lines(
@@ -128,14 +128,14 @@ def test_a_bracket_is_not_closed() -> None:
 
 def test_a_bracket_has_no_partner() -> None:
     assert in_block("return f(h))") == lines(
-        "error[E0104]: `)` closes nothing",
+        "error[E0104]: `)` has no opening bracket",
         " --> x.arch:2:16",
         "2 |     return f(h))",
-        "  |                ^ nothing is open",
-        "  help: delete it, or open it before",
+        "  |                ^ no open bracket",
+        "  help: delete it, or add the opening bracket",
     )
     assert in_block("return f(h]") == lines(
-        "error[E0104]: `]` cannot close `(`",
+        "error[E0104]: `]` does not match `(`",
         " --> x.arch:2:15",
         "2 |     return f(h]",
         "  |               ^ expected `)`",
@@ -146,11 +146,11 @@ def test_a_bracket_has_no_partner() -> None:
 
 def test_a_text_has_no_closing_quote() -> None:
     assert told('use "./mine.arch as mine') == lines(
-        "error[E0105]: this text has no closing quote on its line",
+        "error[E0105]: this string has no closing quote on its line",
         " --> x.arch:1:5",
         '1 | use "./mine.arch as mine',
         "  |     ^^^^^^^^^^^^^^^^^^^^ begins here",
-        '  help: add `"` where the text ends',
+        '  help: add `"` at the end of the string',
     )
 
 
@@ -184,7 +184,9 @@ def test_expressions_are_at_most_64_deep(value: str) -> None:
 def test_statements_are_at_most_64_deep(statement: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ {statement} }}"))[1]
     assert mistake.code == "E0106"
-    assert mistake.message == "this is more than 64 levels deep, where each bracket and each step of a chain is a level"
+    assert (
+        mistake.message == "this is nested more than 64 levels deep; each bracket and each step of a chain is a level"
+    )
 
 
 @pytest.mark.parametrize("number", ["1e999", "1e-999", "9223372036854775808", "1" * 1_000, "0." + "0" * 400 + "1"])
@@ -202,11 +204,11 @@ def test_numbers_within_bounds_are_read(number: str) -> None:
 
 def test_the_text_ends_too_early() -> None:
     assert told("block b(h: s)") == lines(
-        "error[E0111]: the text ends where `->` should follow",
+        "error[E0111]: expected `->`, found the end of the text",
         " --> x.arch:1:14",
         "1 | block b(h: s)",
         "  |              ^ the text ends here",
-        "  help: write the rest, or delete what was begun",
+        "  help: complete the item, or delete it",
     )
 
 
@@ -220,4 +222,4 @@ def test_what_is_neither_number_nor_name(text: str) -> None:
 
 def test_a_program_that_is_too_large_is_not_read() -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", "[" * 10_000_000))[1]
-    assert (mistake.code, mistake.message) == ("E0110", "`x.arch` is larger than 1_000_000 bytes, which no program is")
+    assert (mistake.code, mistake.message) == ("E0110", "`x.arch` is larger than 1_000_000 bytes")

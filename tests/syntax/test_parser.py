@@ -218,6 +218,8 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "stops",
         "gradients",
         "optimizer",
+        "settings",
+        "with",
         "halting",
         "carry",
         "sizes",

@@ -399,7 +399,8 @@ items = st.one_of(
         **externs,
     ),
     node(Extern, word="task", signature=signatures, gives=given_sizes, causal=st.booleans(), **externs),
-    node(Extern, word="optimizer", signature=no_inputs, **externs),
+    node(Extern, word="optimizer", signature=no_inputs, includes=tuples(plain_names, 0, 2), **externs),
+    node(Extern, word="settings", signature=no_inputs, python_span=NOWHERE, **named),
     node(Recipe, parts=tuples(parts), closing=lines, **named),
 )
 programs = st.builds(Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)

@@ -78,7 +78,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     file.write_bytes("use ä\nuse ".encode() + b"\xff\xfe")
     found = mistake(file)
     assert found.code == "E0109"
-    assert found.message == f"the file `{file}` is no UTF-8 text: byte 11 cannot be read"
+    assert found.message == f"the file `{file}` is not UTF-8: byte 11 is invalid"
     assert (found.span.line, found.span.column) == (2, 5)
 
 

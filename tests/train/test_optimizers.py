@@ -1,4 +1,4 @@
-"""What `optimizers.arch` declares is what torch gets."""
+"""The torch optimizers have the statics that `optimizers.arch` declares."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
 from archlang.record.mistakes import RunError
 from archlang.train.optimizers import make_capturable, make_optimizer
-from archlang.train.settings import Settings
 
 # As the recipes of the papers write them.
 WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
@@ -44,83 +43,77 @@ WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
 }
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-def test_an_optimizer_gets_the_statics_of_its_recipe(written: str, program: Path) -> None:
+OPTIMIZERS = sorted(library.optimizer_names())
+
+
+def bound(written: str, program: Path) -> BoundExtern:
+    """The optimizer of a recipe's line `train`."""
     text = program.read_text()
     program.write_text(text[: text.index("train adamw")] + f"train {written}\n}}\n")
-    chosen = plan_recipe(program).train
+    return plan_recipe(program).train
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_an_optimizer_gets_the_statics_of_its_recipe(written: str, program: Path) -> None:
     kind, expected = WRITTEN[written]
-    made = make_optimizer(chosen, Settings.of(chosen.statics), nn.Linear(2, 2))
-    assert type(made) is kind
-    assert {name: made.param_groups[0][name] for name in expected} == expected
+    optimizer = make_optimizer(bound(written, program), nn.Linear(2, 2))
+    assert type(optimizer) is kind
+    assert {name: optimizer.param_groups[0][name] for name in expected} == expected
 
 
-def test_every_declared_optimizer_can_be_made() -> None:
-    settings = Settings(lr=1.0, batch=1, steps=1, epochs=0)
-    for name in library.optimizer_names():
-        item = library.optimizer(name)
-        assert item is not None
-        make_optimizer(BoundExtern(name, item.python, {}), settings, nn.Linear(2, 2))
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_declared_optimizer_can_be_made(name: str, program: Path) -> None:
+    make_optimizer(bound(f"{name}[steps = 1]", program), nn.Linear(2, 2))
 
 
-def test_weights_that_do_not_learn_are_left_alone() -> None:
+def test_weights_that_do_not_learn_are_left_alone(program: Path) -> None:
     layer = nn.Linear(2, 2)
     layer.bias.requires_grad_(False)
-    made = make_optimizer(
-        BoundExtern("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), layer
-    )
-    assert [id(weight) for weight in made.param_groups[0]["params"]] == [id(layer.weight)]
+    optimizer = make_optimizer(bound("adam[steps = 1]", program), layer)
+    assert [id(weight) for weight in optimizer.param_groups[0]["params"]] == [id(layer.weight)]
 
 
-def test_a_model_without_weights_is_not_trained() -> None:
+def test_a_model_without_weights_is_not_trained(program: Path) -> None:
     with pytest.raises(RunError, match="no weights to train"):
-        make_optimizer(
-            BoundExtern("adam", "torch.optim:Adam", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Identity()
-        )
+        make_optimizer(bound("adam[steps = 1]", program), nn.Identity())
 
 
-def test_an_optimizer_of_someone_else_is_refused() -> None:
-    with pytest.raises(RunError, match="`lion` is not one of archlang's"):
-        make_optimizer(
-            BoundExtern("lion", "os:system", {}), Settings(lr=1.0, batch=1, steps=1, epochs=0), nn.Linear(2, 2)
-        )
+@pytest.mark.parametrize("name", ["lion", "adam"])
+def test_an_optimizer_of_someone_else_is_refused(name: str) -> None:
+    with pytest.raises(RunError, match=f"archlang has no optimizer `{name}`"):
+        make_optimizer(BoundExtern(name, "os:system", {"lr": 0.1}), nn.Linear(2, 2))
 
 
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
-def test_one_pass_over_all_weights_moves_them_as_one_after_another(name: str) -> None:
-    statics = dict(adamw="torch.optim:AdamW", adam="torch.optim:Adam", sgd="torch.optim:SGD")
-    settings = Settings(lr=0.1, batch=1, steps=1, epochs=0, weight_decay=0.01)
+def test_the_fused_optimizer_moves_weights_as_the_unfused_one(name: str, program: Path) -> None:
+    train = bound(f"{name}[lr = 0.1, weight_decay = 0.01, steps = 1]", program)
     torch.manual_seed(0)
     layers = [nn.Linear(5, 7, dtype=torch.float64) for _ in range(2)]
     layers[1].load_state_dict(layers[0].state_dict())
-    # Scaled gradients, those of 16 bits, must be seen before the step, so that it is not one pass.
-    made = [
-        make_optimizer(BoundExtern(name, statics[name], {}), settings, layer, precision)
-        for layer, precision in zip(layers, ("32", "16"), strict=True)
+    # Scaled gradients, those of 16 bits, are clipped before the step, so the optimizer is not fused.
+    optimizers = [
+        make_optimizer(train, layer, precision) for layer, precision in zip(layers, ("32", "16"), strict=True)
     ]
-    assert [one.defaults["fused"] for one in made] == [True, False]
+    assert [optimizer.defaults["fused"] for optimizer in optimizers] == [True, False]
     for _ in range(20):
-        for layer, optimizer in zip(layers, made, strict=True):
+        for layer, optimizer in zip(layers, optimizers, strict=True):
             optimizer.zero_grad()
             layer(torch.linspace(-1, 1, 5, dtype=torch.float64)).pow(2).sum().backward()
             optimizer.step()
-    for one, other in zip(layers[0].parameters(), layers[1].parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    for fused, unfused in zip(layers[0].parameters(), layers[1].parameters(), strict=True):
+        torch.testing.assert_close(fused, unfused, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["beta1 stays", "beta1 moves"])
-def test_what_a_schedule_moves_is_a_tensor_where_graphs_read_it(moves: bool) -> None:
-    settings = Settings(lr=0.1, batch=1, steps=1, epochs=0)
-    for name in library.optimizer_names():
-        item = library.optimizer(name)
-        assert item is not None
-        made = make_optimizer(BoundExtern(name, item.python, {}), settings, nn.Linear(2, 2))
-        make_capturable(made, torch.device("cpu"), moves)
-        (group,) = made.param_groups
-        assert group["lr"].dtype == torch.float32
-        assert group["lr"].item() == pytest.approx(0.1)
-        # SGD keeps nothing that would have to be on the device.
-        assert group.get("capturable", name == "sgd")
-        if "betas" in group:
-            assert isinstance(group["betas"][0], torch.Tensor) is moves
-            assert group["fused"] is not moves
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_scheduled_numbers_are_tensors_for_cuda_graphs(name: str, moves: bool, program: Path) -> None:
+    optimizer = make_optimizer(bound(f"{name}[lr = 0.1, steps = 1]", program), nn.Linear(2, 2))
+    make_capturable(optimizer, torch.device("cpu"), moves)
+    (group,) = optimizer.param_groups
+    assert group["lr"].dtype == torch.float32
+    assert group["lr"].item() == pytest.approx(0.1)
+    # SGD has no state that would have to be on the device.
+    assert group.get("capturable", name == "sgd")
+    if "betas" in group:
+        assert isinstance(group["betas"][0], torch.Tensor) is moves
+        assert group["fused"] is not moves

@@ -20,7 +20,7 @@ from torch import fx
 from archlang.backend.lower.code import Code, Loop, Split, write
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
-from archlang.graph.layout import is_idle, layout
+from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Call, Halting, Join, Scan
 
 # The argument of a loop that has what its first step's head gave.
@@ -29,7 +29,7 @@ _AHEAD = "ahead"
 
 def split_scan(scan: Loop, instances: Mapping[str, Instance]) -> None:
     """Splits the body of a scan, and those of the loops in it, where something in it does not depend on the memory."""
-    shape = layout(scan.node)
+    shape = loop_layout(scan.node)
     count = len(_placeholders(scan.body))
     # The chunk and its mask, then the memory.
     carried = range(2, 2 + shape.states)
@@ -91,7 +91,7 @@ def _split_first(node: fx.Node, loop: Loop, found: Collection[fx.Node], instance
 
 def _inside(loop: Loop, index: int) -> int:
     """Where an argument of a loop's call stands among those of its body: the mixture comes between."""
-    shape = layout(loop.node)
+    shape = loop_layout(loop.node)
     return index if index < shape.states else index + shape.inner_captured - shape.outer_captured
 
 

@@ -13,9 +13,8 @@ from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import Stack
-from archlang.graph.references import held
 from archlang.graph.scope import scope_of
-from archlang.types.statics import InstanceOf, Symbol
+from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 _LIBRARY = "archlang.blocks"
 
@@ -90,7 +89,7 @@ def _in_order(graph: Graph) -> Iterator[str]:
     holders: nx.DiGraph[str] = nx.DiGraph()
     holders.add_nodes_from(graph.instances)
     for path, instance in graph.instances.items():
-        holders.add_edges_from((other, path) for other in held(instance.statics.values()))
+        holders.add_edges_from((other, path) for other in instances_in(instance.statics.values()))
     places = {path: index for index, path in enumerate(graph.instances)}
     return iter(nx.lexicographical_topological_sort(holders, key=places.__getitem__))
 
@@ -125,7 +124,7 @@ def _construct(
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):
         raise mistakes.not_initialised(instance)
-    _disown(module, [made[_at(path, steps)] for path in held(instance.statics.values())])
+    _disown(module, [made[_at(path, steps)] for path in instances_in(instance.statics.values())])
     return module
 
 

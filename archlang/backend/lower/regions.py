@@ -16,7 +16,7 @@ from archlang.backend.lower.names import Names, attribute, relative
 from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
-from archlang.graph.layout import layout
+from archlang.graph.loop_layout import loop_layout
 from archlang.graph.numbers import divide
 from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
@@ -293,7 +293,7 @@ class _Writer:
         name = self._attributes.loop("run_stack" if stack else node.operation.mnemonic, self._scope)
         scope = f"{stack.path}.*" if stack else self._scope
         halts = isinstance(node.operation, operations.Halting)
-        shape = layout(node)
+        shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
         writer = _Writer(self._attributes, body, scope, self._depth and not halts, self._ahead)
         # Steps of a stack have weights of their own.

@@ -20,12 +20,11 @@ from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Region
-from archlang.graph.layout import layout
+from archlang.graph.graph import Graph, Instance, Region
+from archlang.graph.loop_layout import loop_layout
 from archlang.types import Dim, Type
 
 _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"}
-_GATE = "copy_gate"
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,8 @@ def recording(module: Architecture) -> Iterator[Recording]:
             logits = module(tokens)
         for moment in found.moments: ...
 
-    Attention is that of every block with a method `weights`; it is computed again from what the block was given, and so
-    has no dropout."""
+    The `records` clause of a block's signature says what is recorded of it. Attention is computed again, by the method
+    `weights` of the block, from the arguments of the call, and so has no dropout."""
     found = Recording()
     program = module.program
     found._regions.append(_calls(program.graph.region))
@@ -103,32 +102,43 @@ def recording(module: Architecture) -> Iterator[Recording]:
 
 
 def _listen(module: nn.Module, graph: Graph, found: Recording, undo: ExitStack) -> None:
-    """Sets a hook on every module that has something to show."""
+    """Sets a hook on every module that has something to record."""
     paths = {module_path(path): path for path in graph.instances}
     for name, part in module.named_modules():
         path = paths.get(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", name))
-        if path is None:
+        if path is None or not graph.instances[path].records:
             continue
-        handle = part.register_forward_hook(_hook(found, path, graph.instances[path].block), with_kwargs=True)
+        handle = part.register_forward_hook(_hook(found, graph.instances[path]), with_kwargs=True)
         undo.callback(handle.remove)
 
 
-def _hook(found: Recording, path: str, block: str) -> Callable[..., None]:
-    def hook(part: nn.Module, given: tuple[Any, ...], masks: dict[str, Any], result: Any) -> None:  # Any: as in torch
-        call = found._regions[-1].get(path)
+def _hook(found: Recording, instance: Instance) -> Callable[..., None]:
+    def hook(
+        block: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any], result: Any
+    ) -> None:  # Any: as in torch
+        call = found._regions[-1].get(instance.path)
         if call is None:
-            return  # called by another block, which shows what it is for
-        if call.gives.name == "pointer":
-            found.add("pointer", path, result, call.gives.lengths)
-        elif block == _GATE and call.takes[0].lengths:
-            found.add("gate", path, given[0], call.takes[0].lengths)
-        elif callable(weights := getattr(part, "weights", None)) and len(given) == 2:
-            seen = {"mask_m": masks["mask_m"]} if "mask_m" in masks else {}
-            with torch.no_grad():
-                lengths = (*call.takes[0].lengths[:1], *call.takes[1].lengths[:1])
-                found.add("attention", path, weights(*given, **seen), lengths)
+            return  # called by another block, whose own record covers it
+        for record in instance.records:
+            if record.input is not None:
+                values, lengths = arguments[record.input], call.takes[record.input].lengths
+            elif record.kind == "attention":
+                values = _attention(block, instance, arguments, options)
+                lengths = (*call.takes[0].lengths[:1], *call.takes[-1].lengths[:1])
+            else:
+                values, lengths = result, call.gives.lengths
+            if lengths:
+                found.add(record.kind, instance.path, values, lengths)
 
     return hook
+
+
+@torch.no_grad()
+def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Tensor:
+    """A, [b h n m], of the arguments of a call. `options` has the masks; that of the keys hides padding."""
+    masks = {f"mask_{name}" for name in instance.axes[-1]}
+    weights: Tensor = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
+    return weights
 
 
 def _calls(region: Region) -> dict[str, _Call]:
@@ -176,7 +186,7 @@ class _Counted:
 
     def __post_init__(self) -> None:
         node = self.loop.node
-        region, shape = node.regions[0], layout(node)
+        region, shape = node.regions[0], loop_layout(node)
         self._inside = _calls(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner

@@ -1,105 +1,109 @@
-// Draws the panels of `inspection`: shades on a canvas, with a slider over turns and a choice of heads.
+// Paints the heatmaps of an inspection on canvases, with a slider over turns and a choice of heads.
 "use strict";
 
-// Light to dark on a light ground, dark to light on a dark one; both are ordered by lightness alone.
+// Ordered by lightness: from light to dark on a light background, from dark to light on a dark one.
 const RAMPS = {
   light: [[247, 251, 255], [198, 219, 239], [107, 174, 214], [33, 113, 181], [8, 36, 90]],
   dark: [[20, 26, 34], [38, 66, 106], [62, 122, 160], [150, 190, 150], [253, 236, 140]],
 };
-const LEVELS = 254, NOTHING = 255;
-const LABEL = 11, LONGEST = 18;
-const night = matchMedia("(prefers-color-scheme: dark)");
+// The encoding of numbers as bytes, as in heatmap.py.
+const LEVELS = 254, EMPTY = 255;
+const FONT_SIZE = 11, LONGEST_LABEL = 18;
+const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 
-function ramp(share) {
-  const stops = RAMPS[night.matches ? "dark" : "light"];
-  const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
-  const low = Math.min(Math.floor(place), stops.length - 2);
-  const colour = stops[low].map((one, i) => Math.round(one + (stops[low + 1][i] - one) * (place - low)));
-  return `rgb(${colour.join(",")})`;
+// Returns the colour of a number between 0 and 1.
+function colour(fraction) {
+  const stops = RAMPS[darkScheme.matches ? "dark" : "light"];
+  const position = Math.min(Math.max(fraction, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(position), stops.length - 2);
+  const channels = stops[low].map((value, i) => Math.round(value + (stops[low + 1][i] - value) * (position - low)));
+  return `rgb(${channels.join(",")})`;
 }
 
-function variable(name) {
+function cssVariable(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function bytes(text) {
-  const raw = atob(text);
-  return Uint8Array.from(raw, (sign) => sign.charCodeAt(0));
+function decodeBytes(base64) {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-function short(text) {
-  return text.length > LONGEST ? text.slice(0, LONGEST - 1) + "…" : text;
+function truncate(text) {
+  return text.length > LONGEST_LABEL ? text.slice(0, LONGEST_LABEL - 1) + "…" : text;
 }
 
-function draw(panel, section) {
-  const canvas = section.querySelector("canvas.map"), said = section.querySelector("output");
+function connect(panel, section) {
+  const canvas = section.querySelector("canvas.map"), reading = section.querySelector("output");
   const slider = section.querySelector("input"), chooser = section.querySelector("select");
   const shown = { frame: 0, choice: 0, row: -1, column: -1 };
-  let sizes = null;
+  let geometry = null;
 
+  // Returns the number of a cell, or null if it is empty.
   function value(row, column) {
     const frame = panel.frames[shown.frame];
     const shade = frame.bytes[(shown.choice * frame.rows.length + row) * frame.columns.length + column];
-    return shade === NOTHING ? null : panel.low + (panel.high - panel.low) * (shade / LEVELS);
+    return shade === EMPTY ? null : panel.low + (panel.high - panel.low) * (shade / LEVELS);
   }
 
   function paint() {
     const frame = panel.frames[shown.frame];
-    frame.bytes ??= bytes(frame.shades);
+    frame.bytes ??= decodeBytes(frame.shades);
     const context = canvas.getContext("2d");
-    const font = `${LABEL}px ui-monospace, monospace`;
+    const font = `${FONT_SIZE}px ui-monospace, monospace`;
     context.font = font;
-    const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(short(text)).width));
-    // All frames have the same place, so that nothing jumps under the slider.
-    const left = Math.ceil(width(panel.frames.flatMap((one) => one.rows))) + 8;
-    const columns = Math.max(...panel.frames.map((one) => one.columns.length));
-    const rows = Math.max(...panel.frames.map((one) => one.rows.length));
-    const room = section.clientWidth - 26 - left;
-    const cell = Math.max(4, Math.min(26, Math.floor(room / columns)));
-    const tall = Math.max(4, Math.min(cell, 22), rows < 60 ? 13 : 4);
-    const across = cell < width(frame.columns) + 4;
-    const top = (across ? Math.ceil(width(panel.frames.flatMap((one) => one.columns))) : LABEL) + 8;
-    const [w, h] = [left + cell * columns + 1, top + tall * rows + 1];
+    const longest = (texts) => Math.max(0, ...texts.map((text) => context.measureText(truncate(text)).width));
+    // All frames have the same size, so that nothing moves when the slider moves.
+    const left = Math.ceil(longest(panel.frames.flatMap((other) => other.rows))) + 8;
+    const columns = Math.max(...panel.frames.map((other) => other.columns.length));
+    const rows = Math.max(...panel.frames.map((other) => other.rows.length));
+    const available = section.clientWidth - 26 - left;
+    const cellWidth = Math.max(4, Math.min(26, Math.floor(available / columns)));
+    const cellHeight = Math.max(4, Math.min(cellWidth, 22), rows < 60 ? 13 : 4);
+    const rotated = cellWidth < longest(frame.columns) + 4;
+    const top = (rotated ? Math.ceil(longest(panel.frames.flatMap((other) => other.columns))) : FONT_SIZE) + 8;
+    const width = left + cellWidth * columns + 1, height = top + cellHeight * rows + 1;
     const ratio = window.devicePixelRatio || 1;
-    canvas.width = w * ratio; canvas.height = h * ratio;
-    canvas.style.width = w + "px"; canvas.style.height = h + "px";
+    canvas.width = width * ratio; canvas.height = height * ratio;
+    canvas.style.width = width + "px"; canvas.style.height = height + "px";
     context.scale(ratio, ratio);
     context.font = font;
-    context.fillStyle = variable("--ground");
-    context.fillRect(0, 0, w, h);
-    sizes = { left, top, cell, tall };
+    context.fillStyle = cssVariable("--ground");
+    context.fillRect(0, 0, width, height);
+    geometry = { left, top, cellWidth, cellHeight };
     frame.rows.forEach((_, row) => frame.columns.forEach((_, column) => {
-      const one = value(row, column);
-      if (one === null) return;
-      context.fillStyle = ramp((one - panel.low) / (panel.high - panel.low));
-      context.fillRect(left + column * cell, top + row * tall, cell, tall);
+      const number = value(row, column);
+      if (number === null) return;
+      context.fillStyle = colour((number - panel.low) / (panel.high - panel.low));
+      context.fillRect(left + column * cellWidth, top + row * cellHeight, cellWidth, cellHeight);
     }));
-    context.strokeStyle = variable("--line");
-    context.strokeRect(left - 0.5, top - 0.5, cell * frame.columns.length + 1, tall * frame.rows.length + 1);
-    context.fillStyle = variable("--text");
+    context.strokeStyle = cssVariable("--line");
+    context.strokeRect(
+      left - 0.5, top - 0.5, cellWidth * frame.columns.length + 1, cellHeight * frame.rows.length + 1);
+    context.fillStyle = cssVariable("--text");
     context.textBaseline = "middle";
     context.textAlign = "right";
-    const everyRow = Math.ceil((LABEL + 1) / tall), everyColumn = Math.ceil((LABEL + 1) / cell);
+    const rowStep = Math.ceil((FONT_SIZE + 1) / cellHeight), columnStep = Math.ceil((FONT_SIZE + 1) / cellWidth);
     frame.rows.forEach((text, row) => {
-      if (row % everyRow === 0) context.fillText(short(text), left - 5, top + (row + 0.5) * tall);
+      if (row % rowStep === 0) context.fillText(truncate(text), left - 5, top + (row + 0.5) * cellHeight);
     });
     frame.columns.forEach((text, column) => {
-      if (across && column % everyColumn) return;
+      if (rotated && column % columnStep) return;
       context.save();
-      context.translate(left + (column + 0.5) * cell, top - 5);
-      if (across) context.rotate(-Math.PI / 2);
-      context.textAlign = across ? "left" : "center";
-      context.textBaseline = across ? "middle" : "alphabetic";
-      context.fillText(short(text), 0, 0);
+      context.translate(left + (column + 0.5) * cellWidth, top - 5);
+      if (rotated) context.rotate(-Math.PI / 2);
+      context.textAlign = rotated ? "left" : "center";
+      context.textBaseline = rotated ? "middle" : "alphabetic";
+      context.fillText(truncate(text), 0, 0);
       context.restore();
     });
     if (shown.row >= 0 && shown.row < frame.rows.length && shown.column < frame.columns.length) {
-      context.strokeStyle = variable("--bad");
+      context.strokeStyle = cssVariable("--bad");
       context.lineWidth = 2;
-      context.strokeRect(left + shown.column * cell + 1, top + shown.row * tall + 1, cell - 2, tall - 2);
-      const one = value(shown.row, shown.column);
-      const number = one === null ? "nothing" : String(Number(one.toPrecision(3)));
-      said.value = `${frame.rows[shown.row]} × ${frame.columns[shown.column]}: ${number}`;
+      context.strokeRect(
+        left + shown.column * cellWidth + 1, top + shown.row * cellHeight + 1, cellWidth - 2, cellHeight - 2);
+      const number = value(shown.row, shown.column);
+      const text = number === null ? "nothing" : String(Number(number.toPrecision(3)));
+      reading.value = `${frame.rows[shown.row]} × ${frame.columns[shown.column]}: ${text}`;
     }
     const label = section.querySelector(".frame");
     if (label) label.textContent = frame.label;
@@ -108,17 +112,17 @@ function draw(panel, section) {
       "Arrow keys move from cell to cell.");
   }
 
-  function at(event) {
+  function select(event) {
     const box = canvas.getBoundingClientRect(), frame = panel.frames[shown.frame];
-    const column = Math.floor((event.clientX - box.left - sizes.left) / sizes.cell);
-    const row = Math.floor((event.clientY - box.top - sizes.top) / sizes.tall);
+    const column = Math.floor((event.clientX - box.left - geometry.left) / geometry.cellWidth);
+    const row = Math.floor((event.clientY - box.top - geometry.top) / geometry.cellHeight);
     if (row < 0 || column < 0 || row >= frame.rows.length || column >= frame.columns.length) return;
     Object.assign(shown, { row, column });
     paint();
   }
 
-  canvas.addEventListener("mousemove", at);
-  canvas.addEventListener("click", at);
+  canvas.addEventListener("mousemove", select);
+  canvas.addEventListener("click", select);
   canvas.addEventListener("keydown", (event) => {
     const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     const move = moves[event.key], frame = panel.frames[shown.frame];
@@ -137,18 +141,18 @@ function draw(panel, section) {
     link.click();
   });
   const scale = section.querySelector(".scale").getContext("2d");
-  function legend() {
-    for (let i = 0; i < 120; i++) {
-      scale.fillStyle = ramp(i / 119);
-      scale.fillRect(i, 0, 1, 12);
+  function paintScale() {
+    for (let x = 0; x < 120; x++) {
+      scale.fillStyle = colour(x / 119);
+      scale.fillRect(x, 0, 1, 12);
     }
   }
-  const again = () => { paint(); legend(); };
-  addEventListener("resize", again);
-  night.addEventListener("change", again);
-  again();
+  const repaint = () => { paint(); paintScale(); };
+  addEventListener("resize", repaint);
+  darkScheme.addEventListener("change", repaint);
+  repaint();
 }
 
 document.querySelectorAll("section[data-panel]").forEach((section) => {
-  draw(panels[Number(section.dataset.panel)], section);
+  connect(panels[Number(section.dataset.panel)], section);
 });

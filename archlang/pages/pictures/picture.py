@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
-from archlang.graph.layout import layout
+from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Apply, Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.cost_notes import cost_notes
@@ -130,7 +130,7 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     """Returns the kinds of a body's inputs, and the names of those that are named outside the body only."""
     if isinstance(node.operation, Apply):
         return {value.id: "input" for value in body.inputs}, {}
-    indices = layout(node)
+    indices = loop_layout(node)
     kinds, outer_names = {}, {}
     for index, value in enumerate(body.inputs):
         if index < indices.inner:
@@ -153,8 +153,8 @@ def _with_results(
     values = {box.id for box in boxes}
     result_boxes, result_edges = [], []
     applied = isinstance(node.operation, Apply)
-    states = 0 if applied else layout(node).states
-    first_state = 0 if applied else layout(node).inner
+    states = 0 if applied else loop_layout(node).states
+    first_state = 0 if applied else loop_layout(node).inner
     for index, result in enumerate(body.results):
         id = f"{node.id}:result{index}"
         result_edges.append(Edge(f"{result}:value" if f"{result}:value" in values else result, id))

@@ -15,6 +15,7 @@ from archlang.syntax.tree import (
     Extern,
     InputParameter,
     Maps,
+    Name,
     Node,
     Reads,
     Record,
@@ -74,6 +75,10 @@ class Items(Section):
         _, word, name, statics, *clauses, _, python = parts
         return self._extern(parts, word, name, statics, None, None, clauses, python)
 
+    def extern_settings(self, parts: Parts) -> Extern:
+        _, word, name, statics, *clauses = parts
+        return self._extern(parts, word, name, statics, None, None, clauses, None)
+
     def _extern(
         self,
         parts: Parts,
@@ -83,7 +88,7 @@ class Items(Section):
         inputs: Group | None,
         result: Node | None,
         clauses: list[Clause | None],
-        python: Token,
+        python: Token | None,
     ) -> Extern:
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
@@ -104,8 +109,9 @@ class Items(Section):
             cuts=clause_nodes(clauses, "cuts", Cut),
             gives=clause_nodes(clauses, "gives", StaticArgument),
             causal="causal" in words,
-            python=python[1:-1],
-            python_span=self._context.token_span(python),
+            includes=clause_nodes(clauses, "with", Name),
+            python="" if python is None else python[1:-1],
+            python_span=self._context.token_span(name if python is None else python),
             span=span,
             **documentation,
             **comment,

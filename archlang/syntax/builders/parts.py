@@ -51,8 +51,8 @@ def start_of(part: Any) -> int:  # Any: a token, a node or a group
     return place
 
 
-def end_of(part: Any) -> int:  # Any: a token, a node or a group
-    if isinstance(part, Node):
+def end_of(part: Any) -> int:  # Any: a token, a node, a group or a clause
+    if isinstance(part, Node | Clause):
         return part.span.end
     if isinstance(part, Group):
         return part.end

@@ -28,7 +28,7 @@ class Signatures(Section):
     def where(self, parts: Parts) -> Clause:
         return Clause(parts[0], nodes_of(parts), self._context.span(parts))
 
-    reads = gives = pure = causal = sizes = costs = maps = records = where
+    reads = gives = includes = pure = causal = sizes = costs = maps = records = where
 
     def read(self, parts: Parts) -> Reads:
         name, mode = parts

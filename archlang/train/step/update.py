@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_value_
 from torch.optim import Optimizer
 
-from archlang.train.schedules import first_beta, learning_rate
+from archlang.train.schedules import first_beta, learning_rate, moves_first_beta
 from archlang.train.settings import Settings
 
 
@@ -18,7 +18,7 @@ def set_rate(optimizer: Optimizer, settings: Settings, number: int, total: int) 
     rate = learning_rate(settings, number, total)
     for group in optimizer.param_groups:
         group["lr"] = _assigned(group["lr"], rate)
-        if "betas" in group:
+        if moves_first_beta(settings):
             beta1, beta2 = group["betas"]
             group["betas"] = (_assigned(beta1, first_beta(settings, number, total)), beta2)
     return rate

@@ -1,4 +1,4 @@
-"""Claims about pages in a real browser: they open in silence, ask nothing of the net, fit, and answer to keys."""
+"""Pages in a real browser: no errors, no network, no overflow, and keys work."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from archlang.pages.html import render
+from archlang.pages.inspection.answers import Answer
 from archlang.pages.inspection.heatmap import Frame, Heatmap
-from archlang.pages.inspection.inspection import Answer, Inspection
+from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.inspection.page import inspection_page
 from archlang.pages.reports.charts import Chart, Line, chart_svg
 from archlang.pages.reports.text_table import TextTable
@@ -35,17 +36,17 @@ def browser() -> Iterator[Any]:  # Any: playwright's, which may not be installed
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a page's text, and fails if it says anything or asks for anything but itself."""
-    said: list[str] = []
+    """Opens the text of a page. Fails if the page logs an error or a message, or requests another file."""
+    complaints: list[str] = []
     opened: list[Any] = []
 
     def open_(text: str, width: int = 1280, scheme: str = "light") -> Any:
         place = tmp_path / f"page{len(opened)}.html"
         place.write_text(text, encoding="utf-8")
         view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        view.on("console", lambda message: said.append(message.text))
-        view.on("pageerror", lambda error: said.append(str(error)))
-        view.on("request", lambda request: said.append(request.url) if request.url != place.as_uri() else None)
+        view.on("console", lambda message: complaints.append(message.text))
+        view.on("pageerror", lambda error: complaints.append(str(error)))
+        view.on("request", lambda request: complaints.append(request.url) if request.url != place.as_uri() else None)
         view.goto(place.as_uri())
         opened.append(view)
         return view
@@ -53,7 +54,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
     yield open_
     for view in opened:
         view.close()
-    assert not said
+    assert not complaints
 
 
 def inspection(columns: int = 12) -> Inspection:
@@ -72,8 +73,8 @@ def inspection(columns: int = 12) -> Inspection:
 
 
 def pixels(view: Any, index: int) -> str:
-    found: str = view.locator("canvas.map").nth(index).evaluate("one => one.toDataURL()")
-    return found
+    url: str = view.locator("canvas.map").nth(index).evaluate("canvas => canvas.toDataURL()")
+    return url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -104,28 +105,28 @@ def test_a_head_can_be_chosen(open_page: Any) -> None:
     assert pixels(view, 1) != before
 
 
-def test_a_cell_under_the_mouse_or_reached_by_keys_says_its_value(open_page: Any) -> None:
+def test_a_selected_cell_shows_its_value(open_page: Any) -> None:
     shown = inspection()
     view = open_page(inspection_page(shown))
     canvas = view.locator("canvas.map").nth(1)
     canvas.focus()
     for key in ("ArrowDown", "ArrowDown"):
         view.keyboard.press(key)
-    said = view.locator("section").nth(2).locator("output").inner_text()
+    reading = view.locator("section").nth(2).locator("output").inner_text()
     value = shown.panels[1].frames[0].values[0, 1, 0]
-    assert said.startswith("1 token1 × 0 token0: ")
-    assert abs(float(said.rsplit(" ", 1)[1]) - value) < 1 / 200
+    assert reading.startswith("1 token1 × 0 token0: ")
+    assert abs(float(reading.rsplit(" ", 1)[1]) - value) < 1 / 200
     canvas.hover()
-    assert view.locator("section").nth(2).locator("output").inner_text() != said
+    assert view.locator("section").nth(2).locator("output").inner_text() != reading
 
 
-def test_a_map_tells_a_screen_reader_what_it_is(open_page: Any) -> None:
+def test_a_map_has_a_description_for_screen_readers(open_page: Any) -> None:
     view = open_page(inspection_page(inspection()))
     label = view.locator("canvas.map").nth(1).get_attribute("aria-label")
     assert label.startswith("Attention: a, step 1, max over heads: 12 rows (query) and 12 columns (key).")
 
 
-def test_a_panel_is_saved_as_a_picture(open_page: Any) -> None:
+def test_a_panel_is_saved_as_a_png(open_page: Any) -> None:
     view = open_page(inspection_page(inspection()))
     with view.expect_download() as download:
         view.locator(".save").nth(1).click()

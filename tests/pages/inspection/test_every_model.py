@@ -1,4 +1,4 @@
-"""Every shipped model can be looked into, and what has something to show shows it."""
+"""Every shipped model can be inspected, and its blocks have their panels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archlang.syntax.tree import Definition
 from tests.test_causality_probe import SHIPPED, SMALL, field
 
 LENGTH = 9
-# The blocks that a kind of panel is of.
+# By the title of a panel, the blocks that have it.
 SHOWS = {
     "Gate": {"copy_gate"},
     "Attention": {"attention", "relative_attention", "absrel_attention", "geometric_attention"},
@@ -27,21 +27,25 @@ SHOWS = {
 
 @pytest.mark.parametrize(("file", "model"), SHIPPED, ids=[f"{file.stem}-{model}" for file, model in SHIPPED])
 def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, model: str) -> None:
-    (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
-    statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
+    (definition,) = [item for item in parse(read(file)).items if isinstance(item, Definition) and item.name == model]
+    statics = {static.name: SMALL[static.name] for static in definition.signature.statics if static.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
-    module = build(found).eval()
-    inputs = [field(value.type, LENGTH)[:1] for value in found.region.inputs]
-    inputs = [one.float() if one.is_floating_point() else one for one in inputs]
-    with torch.no_grad(), recording(module) as seen:
+    graph = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    module = build(graph).eval()
+    inputs = [field(value.type, LENGTH)[:1] for value in graph.region.inputs]
+    inputs = [tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs]
+    with torch.no_grad(), recording(module) as record:
         module(*inputs)
-    fields = [Field(v.name, v.type.lengths[0], tuple("abcdefghi")) for v in found.region.inputs if v.type.lengths]
-    made = panels(seen.moments, fields)
-    blocks = {instance.block for instance in module.program.graph.instances.values()}
-    for kind, named in SHOWS.items():
-        assert any(panel.title.startswith(f"{kind}: ") for panel in made) == bool(blocks & named), kind
-    for panel in made:
+    fields = [
+        Field(value.name, value.type.lengths[0], tuple("abcdefghi"))
+        for value in graph.region.inputs
+        if value.type.lengths
+    ]
+    shown = panels(record.moments, fields)
+    used_blocks = {instance.block for instance in module.program.graph.instances.values()}
+    for title, blocks in SHOWS.items():
+        assert any(panel.title.startswith(f"{title}: ") for panel in shown) == bool(used_blocks & blocks), title
+    for panel in shown:
         for frame in panel.frames:
             assert frame.values.shape == (len(panel.choices), len(frame.rows), len(frame.columns))
             if panel.unit == "weight":

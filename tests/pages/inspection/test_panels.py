@@ -1,4 +1,4 @@
-"""Claims about panels: every recorded number stands where its row and column say."""
+"""Panels: every recorded number is in the cell that its row and column name."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def step(index: int) -> Turn:
 
 def test_gates_are_one_panel_with_a_row_for_each_step_and_the_mean_over_channels() -> None:
     gates = torch.rand(3, 1, 5, 4)
-    (panel,) = panels([moment("gate", one, (step(i),), N) for i, one in enumerate(gates)], [FIELD])
+    (panel,) = panels([moment("gate", gate, (step(i),), N) for i, gate in enumerate(gates)], [FIELD])
     (frame,) = panel.frames
     assert frame.rows == ("step 1", "step 2", "step 3")
     assert frame.columns == ("0 a", "1 b", "2 c", "3 d", "4 e")
     np.testing.assert_allclose(frame.values[0], gates[:, 0].mean(-1).numpy(), rtol=1e-6)
 
 
-def test_chunks_stand_side_by_side_and_steps_that_a_chunk_did_not_take_are_empty() -> None:
+def test_chunks_are_side_by_side_and_skipped_steps_are_empty() -> None:
     c = Dim.of("c.length")
     first = [
         moment("gate", torch.full((1, 3, 2), 0.1 * i), (Turn("scan", "chunk", 0, 0), step(i)), c) for i in range(2)
@@ -47,27 +47,27 @@ def test_chunks_stand_side_by_side_and_steps_that_a_chunk_did_not_take_are_empty
     assert panel.frames[0].columns[3] == "3 d"
 
 
-def test_attention_has_a_frame_for_each_turn_and_the_largest_head_first() -> None:
+def test_attention_has_a_frame_for_each_turn_and_the_maximum_over_heads_first() -> None:
     weights = torch.rand(2, 1, 3, 5, 5)
-    (panel,) = panels([moment("attention", one, (step(i),), N, N) for i, one in enumerate(weights)], [FIELD])
+    (panel,) = panels([moment("attention", values, (step(i),), N, N) for i, values in enumerate(weights)], [FIELD])
     assert panel.choices == ("max over heads", "head 0", "head 1", "head 2")
-    assert [one.label for one in panel.frames] == ["step 1", "step 2"]
+    assert [frame.label for frame in panel.frames] == ["step 1", "step 2"]
     np.testing.assert_allclose(panel.frames[1].values[0], weights[1, 0].amax(0).numpy())
     np.testing.assert_allclose(panel.frames[1].values[3], weights[1, 0, 2].numpy())
 
 
-def test_slots_are_no_positions() -> None:
+def test_slots_are_not_positions() -> None:
     weights = torch.rand(1, 1, 5, 2)
     (panel,) = panels([moment("attention", weights, (), N, Dim.of(2))], [FIELD])
     assert (panel.rows, panel.columns) == ("query, position of x", "key, slot")
     assert panel.frames[0].columns == ("0", "1")
 
 
-def test_a_whole_sample_halts_in_one_column_and_its_expected_depth_counts_what_is_left_at_the_last_step() -> None:
+def test_a_sample_halts_in_one_column_and_remaining_probability_counts_at_the_last_step() -> None:
     masses = (0.5, 0.25)
     halting = [moment("halting", torch.tensor([mass]), (step(i),)) for i, mass in enumerate(masses)]
     running = [moment("running", torch.tensor([i == 0]), (step(i),)) for i in range(2)]
-    panel = next(one for one in panels([*halting, *running], [FIELD]) if one.unit == "probability")
+    panel = next(panel for panel in panels([*halting, *running], [FIELD]) if panel.unit == "probability")
     np.testing.assert_allclose(panel.frames[0].values[0], [[0.5], [0.25]])
     assert "Steps taken: 1.00 on average; expected depth: 1.50" in panel.caption
 
@@ -80,12 +80,12 @@ def test_each_pointer_has_a_trajectory_over_addresses() -> None:
     assert panel.frames[0].columns[0] == "0 a"
 
 
-def test_what_two_loops_do_with_one_block_is_two_panels() -> None:
+def test_one_block_in_two_loops_has_two_panels() -> None:
     gates = [moment("gate", torch.rand(1, 5, 2), (Turn(loop, "step", 0),), N) for loop in ("repeat", "repeat_2")]
     assert len(panels(gates, [FIELD])) == 2
 
 
-def test_the_shades_of_a_panel_are_its_values_to_a_255th() -> None:
+def test_the_shades_of_a_panel_are_its_values_in_254_levels() -> None:
     values = np.array([[[0.0, 0.5], [1.0, np.nan]]])
     panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0", "1"), ("0", "1"), values),))
     shades = np.frombuffer(base64.b64decode(panel.to_json()["frames"][0]["shades"]), dtype=np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from archlang.graph import Graph
-from archlang.passes.common import share_common
+from archlang.passes.common_subexpressions import share_common
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 

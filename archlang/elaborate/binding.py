@@ -1,27 +1,24 @@
-"""Signatures against calls: which statics, sizes and types a call of a block has."""
+"""One call of a block being bound: the values of its statics, sizes and types."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
+from archlang.elaborate.static_arguments import parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.resolve import Declaration
 from archlang.names.values import (
-    KINDS,
-    MISFIT,
     BlockValue,
     Bound,
     Data,
     Length,
     Unknown,
     Value,
-    coerce,
     describe,
     show,
 )
@@ -29,20 +26,15 @@ from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (
     Binary,
-    Boolean,
     Call,
     ConditionalType,
     Expression,
     InputParameter,
     ListOf,
     Name,
-    Number,
-    Range,
-    StaticArgument,
     StaticParameter,
     TypeExpression,
     TypeName,
-    Unary,
 )
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
@@ -58,105 +50,6 @@ TASK_SIZES = ("vocab", "words", "classes")
 """The sizes that a task gives to its models."""
 LARGEST_SIZE = 1 << 24
 """No axis has more entries: what is larger does not fit into memory, or is a mistake."""
-
-
-def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
-    """The kind of a static: as written, or as its default shows."""
-    if parameter.kind is not None:
-        return parameter.kind if parameter.kind in KINDS else None
-    match parameter.default:
-        case Number(value=value) | Unary(operand=Number(value=value)):
-            return "float" if isinstance(value, float) else "int"
-        case Boolean() | Unary(operator="not"):
-            return "bool"
-        case Range():
-            return "range"
-        case ListOf():
-            return "list"
-        case Call():
-            return "block"
-        case Name(parts=parts):
-            if len(parts) > 1:
-                return "path"
-            return "block" if file.find(parts[0]) is not None else "symbol"
-        case Binary(operator="+" | "-" | "*" | "/" | "%"):
-            return "int"
-    return None
-
-
-def settle(
-    declaration: Declaration,
-    settled: Mapping[str, Bound],
-    arguments: Sequence[StaticArgument],
-    evaluator: Evaluator,
-    report: Report,
-) -> dict[str, Bound]:
-    """The statics that are given, `settled` ones and the arguments of a call, by name."""
-    item = declaration.item
-    parameters = {parameter.name: parameter for parameter in item.signature.statics}
-    free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
-    given = dict(settled)
-    places: dict[str, Span] = {}
-    for position, argument in enumerate(arguments):
-        if argument.name is None:
-            if position >= len(free):
-                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), _declared(declaration)))
-                break
-            parameter = free[position]
-        elif argument.name in parameters:
-            parameter = parameters[argument.name]
-        else:
-            report(
-                name_mistakes.unknown_static(
-                    argument.span, argument.name, item.name, parameters, _declared(declaration)
-                )
-            )
-            meant = did_you_mean(argument.name, parameters)
-            if meant is not None:
-                given.setdefault(meant, Bound(None, argument.span))
-            continue
-        if parameter.name in places:
-            report(name_mistakes.static_given_twice(argument.span, parameter.name, places[parameter.name]))
-            continue
-        places[parameter.name] = argument.span
-        given[parameter.name] = Bound(
-            static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
-        )
-    return given
-
-
-def _declared(declaration: Declaration) -> Span:
-    return declaration.item.name_span
-
-
-def static_value(
-    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, file: ResolvedFile, report: Report
-) -> Value:
-    """The value of one static, of its kind."""
-    kind = parameter_kind(parameter, file)
-    value = evaluator.value(expression, kind)
-    if kind is None:
-        return value
-    fitting = coerce(value, kind)
-    if fitting is MISFIT:
-        report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
-        return None
-    if kind == "file" and isinstance(fitting, str) and fitting:
-        return _placed(parameter.name, fitting, expression.span, report)
-    return fitting
-
-
-def _placed(name: str, path: str, span: Span, report: Report) -> Value:
-    """The whole path of a file that a program names: one beside the program or below. So that a stranger's program
-    reads nothing else, links are followed first. What the user types, on the command line, may be anywhere."""
-    if span.source.path.startswith(("--set ", "<command line>")):
-        return os.path.abspath(os.path.expanduser(path))
-    folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
-    found = os.path.realpath(os.path.join(folder, path))
-    if os.path.isabs(path) or os.path.commonpath([folder, found]) != folder:
-        report(name_mistakes.file_outside(span, name, path))
-        return None
-    return found
 
 
 @dataclass

@@ -8,26 +8,25 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import is_limited
 from archlang.elaborate import mistakes
+from archlang.elaborate.binding import LARGEST_SIZE, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.region_builder import Flow
-from archlang.elaborate.signature import LARGEST_SIZE, Binding
+from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Instance
 from archlang.names.values import (
     BlockValue,
-    InstanceValue,
     Unknown,
-    Value,
 )
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, Axis, Dim, Type
 from archlang.types.causality import MANNERS, Manner
-from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+from archlang.types.statics import StaticValue
 
 
 @dataclass
-class Applied:
+class BoundCall:
     """A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
 
     report: Callable[[Diagnostic], None]
@@ -143,21 +142,3 @@ class Applied:
                 mode = None if truth is None else (mode.then if truth else mode.otherwise)
             modes.append(mode.text if isinstance(mode, Name) and mode.text in MANNERS else Manner.FULL.value)
         return tuple(modes)
-
-
-def plain(value: Value) -> StaticValue | None:
-    """A static as Python gets it; a size that is not known stays a symbol."""
-    match value:
-        case Dim():
-            number = value.constant
-            return Symbol(str(value)) if number is None else number
-        case InstanceValue(path=path):
-            return InstanceOf(path)
-        case Unknown():
-            return Symbol("?")
-        case tuple():
-            items = [plain(item) for item in value]
-            return tuple(item for item in items if item is not None)
-        case bool() | float() | str() | Symbol() | Interval():
-            return value
-    return None

@@ -9,7 +9,7 @@ from archlang.graph.operations import Halting, Scan, step_limit
 
 
 @dataclass(frozen=True)
-class Layout:
+class LoopLayout:
     """`states` states stand at `outer` and after it in a loop node's inputs, and at `inner` and after it in its body's;
     the captured values begin at `outer_captured` and `inner_captured`."""
 
@@ -20,15 +20,15 @@ class Layout:
     inner_captured: int
 
 
-def layout(node: Node) -> Layout:
+def loop_layout(node: Node) -> LoopLayout:
     """The layout of a loop."""
     states = len(node.types)
     match node.operation:
         case Scan(carried=carried):
-            return Layout(carried, 1, 1, 1 + carried, 1 + carried)
+            return LoopLayout(carried, 1, 1, 1 + carried, 1 + carried)
         case Halting(mixture=True):
-            return Layout(states, 0, 0, states, states + 1)
-    return Layout(states, 0, 0, states, states)
+            return LoopLayout(states, 0, 0, states, states + 1)
+    return LoopLayout(states, 0, 0, states, states)
 
 
 def is_idle(node: Node) -> bool:

@@ -1,7 +1,7 @@
-"""Computes once what is written twice in one region: equal arithmetic, calls of pure blocks with equal statics, and
-calls of one block, with its weights, that draw no numbers.
+"""Computes once what a region computes twice: equal arithmetic, calls of pure blocks with equal statics, and calls of
+one instance that draw no random numbers.
 
-`inline` and `fold` make more of it to be found."""
+It finds more after `inline`."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from dataclasses import replace
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.operations import Arithmetic, Call, Literal, Part
 from archlang.graph.rename import rename, rename_inputs
-from archlang.passes.steady import is_steady
+from archlang.passes.determinism import is_deterministic
 
 
 def share_common(graph: Graph) -> Graph:
-    """The graph in which equal values of a region are one value."""
+    """Returns the graph in which nodes of one region that compute the same are one node."""
     return replace(graph, region=_share(graph.region, graph.instances))
 
 
 def _share(region: Region, instances: Mapping[str, Instance]) -> Region:
     nodes: list[Node] = []
     names: dict[str, str] = {}
-    first: dict[Hashable, int] = {}
+    indices: dict[Hashable, int] = {}  # of the first node with each key
     for original in region.nodes:
         node = rename_inputs(original, names)
-        what = _what(node, instances)
-        if what is not None and what in first:
-            kept = nodes[first[what]]
-            nodes[first[what]] = replace(kept, name=kept.name or node.name)
-            names[node.id] = kept.id
+        key = _key(node, instances)
+        if key is not None and key in indices:
+            first = nodes[indices[key]]
+            nodes[indices[key]] = replace(first, name=first.name or node.name)
+            names[node.id] = first.id
             continue
-        if what is not None:
-            first[what] = len(nodes)
+        if key is not None:
+            indices[key] = len(nodes)
         regions = tuple(_share(body, instances) for body in node.regions)
         nodes.append(replace(node, regions=regions) if regions else node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
-def _what(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
-    """What a node computes, equal for nodes that compute the same; None for one that must stay."""
+def _key(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
+    """Returns a key that nodes share if they compute the same; None for a node that must stay."""
     match node.operation:
         case Literal(value=value):
             return type(value), value
@@ -47,10 +47,10 @@ def _what(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
             return node.inputs, index
         case Arithmetic() as operation:
             return operation, tuple(sorted(node.inputs)) if operation.commutes else node.inputs
-        case Call(instance=path):
+        case Call(instance=path) as call:
             instance = instances[path]
             if instance.pure:
                 return instance.python, tuple(sorted(instance.statics.items())), node.inputs
-            if is_steady(node, node.operation, instances):
-                return node.operation, node.inputs
+            if is_deterministic(node, call, instances):
+                return call, node.inputs
     return None

@@ -11,7 +11,7 @@ import torch
 import archlang
 from archlang.backend import Architecture
 from archlang.graph import Graph
-from archlang.passes.invariants import leave_loops
+from archlang.passes.loop_invariants import hoist_invariants
 
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
@@ -27,7 +27,7 @@ PROGRAMS = {
 
 def test_what_is_the_same_in_each_step_is_computed_before_the_loop(becomes: Becomes) -> None:
     becomes(
-        leave_loops,
+        hoist_invariants,
         """
         graph g
         instance @norm: norm axes () "archlang.blocks.norm:Norm"
@@ -96,7 +96,7 @@ def test_what_may_draw_numbers_stays_in_each_step(instance: str) -> None:
         return %3
         """
     )
-    assert leave_loops(graph) == graph
+    assert hoist_invariants(graph) == graph
 
 
 def test_steps_of_a_stack_have_weights_of_their_own_and_keep_them(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a call knows of the block that it applies."""
+"""An instance has the caveats whose conditions hold for its call."""
 
 from __future__ import annotations
 

@@ -1,0 +1,155 @@
+"""The statics of a block: their kinds, and their values from defaults and arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from archlang.diagnostics import Report
+from archlang.diagnostics.names import did_you_mean
+from archlang.names import mistakes as name_mistakes
+from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.values import (
+    KINDS,
+    MISFIT,
+    Bound,
+    InstanceValue,
+    Unknown,
+    Value,
+    coerce,
+    describe,
+)
+from archlang.source import Span
+from archlang.syntax.tree import (
+    Binary,
+    Boolean,
+    Call,
+    Expression,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    StaticArgument,
+    StaticParameter,
+    Unary,
+)
+from archlang.types import Dim
+from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+
+
+def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
+    """The kind of a static: as written, or as its default shows."""
+    if parameter.kind is not None:
+        return parameter.kind if parameter.kind in KINDS else None
+    match parameter.default:
+        case Number(value=value) | Unary(operand=Number(value=value)):
+            return "float" if isinstance(value, float) else "int"
+        case Boolean() | Unary(operator="not"):
+            return "bool"
+        case Range():
+            return "range"
+        case ListOf():
+            return "list"
+        case Call():
+            return "block"
+        case Name(parts=parts):
+            if len(parts) > 1:
+                return "path"
+            return "block" if file.find(parts[0]) is not None else "symbol"
+        case Binary(operator="+" | "-" | "*" | "/" | "%"):
+            return "int"
+    return None
+
+
+def settle(
+    declaration: Declaration,
+    settled: Mapping[str, Bound],
+    arguments: Sequence[StaticArgument],
+    evaluator: Evaluator,
+    report: Report,
+) -> dict[str, Bound]:
+    """The statics that are given, `settled` ones and the arguments of a call, by name."""
+    item = declaration.item
+    parameters = {parameter.name: parameter for parameter in item.signature.statics}
+    free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
+    given = dict(settled)
+    places: dict[str, Span] = {}
+    for position, argument in enumerate(arguments):
+        if argument.name is None:
+            if position >= len(free):
+                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), _declared(declaration)))
+                break
+            parameter = free[position]
+        elif argument.name in parameters:
+            parameter = parameters[argument.name]
+        else:
+            report(
+                name_mistakes.unknown_static(
+                    argument.span, argument.name, item.name, parameters, _declared(declaration)
+                )
+            )
+            meant = did_you_mean(argument.name, parameters)
+            if meant is not None:
+                given.setdefault(meant, Bound(None, argument.span))
+            continue
+        if parameter.name in places:
+            report(name_mistakes.static_set_twice(argument.span, parameter.name, places[parameter.name]))
+            continue
+        places[parameter.name] = argument.span
+        given[parameter.name] = Bound(
+            static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
+        )
+    return given
+
+
+def _declared(declaration: Declaration) -> Span:
+    return declaration.item.name_span
+
+
+def static_value(
+    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, file: ResolvedFile, report: Report
+) -> Value:
+    """The value of one static, of its kind."""
+    kind = parameter_kind(parameter, file)
+    value = evaluator.value(expression, kind)
+    if kind is None:
+        return value
+    fitting = coerce(value, kind)
+    if fitting is MISFIT:
+        report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
+        return None
+    if kind == "file" and isinstance(fitting, str) and fitting:
+        return _placed(parameter.name, fitting, expression.span, report)
+    return fitting
+
+
+def _placed(name: str, path: str, span: Span, report: Report) -> Value:
+    """The whole path of a file that a program names: one beside the program or below. So that a stranger's program
+    reads nothing else, links are followed first. What the user types, on the command line, may be anywhere."""
+    if span.source.path.startswith(("--set ", "<command line>")):
+        return os.path.abspath(os.path.expanduser(path))
+    folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
+    found = os.path.realpath(os.path.join(folder, path))
+    if os.path.isabs(path) or os.path.commonpath([folder, found]) != folder:
+        report(name_mistakes.file_outside(span, name, path))
+        return None
+    return found
+
+
+def plain(value: Value) -> StaticValue | None:
+    """A static as Python gets it; a size that is not known stays a symbol."""
+    match value:
+        case Dim():
+            number = value.constant
+            return Symbol(str(value)) if number is None else number
+        case InstanceValue(path=path):
+            return InstanceOf(path)
+        case Unknown():
+            return Symbol("?")
+        case tuple():
+            items = [plain(item) for item in value]
+            return tuple(item for item in items if item is not None)
+        case bool() | float() | str() | Symbol() | Interval():
+            return value
+    return None

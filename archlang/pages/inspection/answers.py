@@ -1,0 +1,92 @@
+"""The answers of a model for one input, beside their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.task import Kind, Task
+from archlang.train.data import Batch
+from archlang.train.predictions import predict, span_logits
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One prediction.
+
+    Args:
+        place: The position that it belongs to; empty for the class of a whole sample.
+        probability: The probability that the model gives to the prediction.
+        target: The correct answer; None if it is unknown."""
+
+    place: str
+    predicted: str
+    probability: float
+    target: str | None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the prediction is the target; None if the target is unknown."""
+        return None if self.target is None else self.predicted == self.target
+
+
+def answers_of(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]) -> list[Answer]:
+    """Returns the predictions of a batch of one. A target of -1 is unknown.
+
+    Args:
+        fields: The text of each position of each input field."""
+    predictions, targets = predict(logits, batch)[0], batch.targets[0]
+    match batch.form:
+        case Form.SPANS:
+            probabilities = span_logits(logits, batch).softmax(1)[0]
+            return [
+                Answer(end, str(position), float(probabilities[position, column]), _target(target, str(target)))
+                for column, (end, position, target) in enumerate(
+                    zip(("begins at", "ends at"), predictions.tolist(), targets.tolist(), strict=True)
+                )
+            ]
+        case Form.CLASSES:
+            predicted, target = int(predictions), int(targets)
+            probability = float(logits.float().softmax(-1)[0, predicted])
+            return [Answer("", f"class {predicted}", probability, _target(target, f"class {target}"))]
+    assert batch.scored is not None
+    positions = batch.scored[0].nonzero()[:, 0].tolist()
+    texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
+    answers = []
+    for position in positions:
+        place = f"{position} {texts[position]}" if position < len(texts) else str(position)
+        if batch.form is Form.SETS:
+            answers.append(_set_answer(task, place, logits[0, position], predictions[position], targets[position]))
+        else:
+            answers.append(_token_answer(task, place, logits[0, position], predictions[position], targets[position]))
+    return answers
+
+
+def _token_answer(task: Task, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
+    # Only a tagging task knows the meaning of its tags.
+    words = task.vocabulary if task.kind is not Kind.TAGGING else ()
+
+    def text(token: int) -> str:
+        return words[token] if 0 <= token < len(words) else str(token)
+
+    probability = float(logits.float().softmax(-1)[int(predicted)])
+    return Answer(place, text(int(predicted)), probability, _target(int(target), text(int(target))))
+
+
+def _set_answer(task: Task, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
+    """Returns the answer with the probability of its least certain member."""
+
+    def text(members: Tensor) -> str:
+        return "{" + ",".join(task.vocabulary[member] for member in members.bool().nonzero()[:, 0].tolist()) + "}"
+
+    probabilities = logits.float().sigmoid()
+    least = float(torch.where(predicted, probabilities, 1 - probabilities).min())
+    return Answer(place, text(predicted), least, None if int(target.flatten()[0]) < 0 else text(target))
+
+
+def _target(target: int, text: str) -> str | None:
+    return None if target < 0 else text

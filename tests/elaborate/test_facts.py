@@ -1,0 +1,168 @@
+"""The clauses of a signature become facts of an instance, and any block that states them is treated alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from archlang.backend import Architecture
+from archlang.backend.runtime.recording import recording
+from archlang.compile import compile_graph
+from archlang.contracts import importable
+from archlang.graph import Graph, Instance
+from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
+from archlang.graph.operations import Call, Join, Repeat
+from archlang.graph.summary import summarize
+from archlang.plan.check import check_text
+from archlang.types import Dim
+
+Compiled = Callable[..., Architecture]
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def instance(folder: Path, clauses: str, statics: str = "wide = true", width: str = "8") -> Instance:
+    file = folder / "m.arch"
+    file.write_text(
+        "extern block mix[wide: bool, heads: int = 2](q: seq[n, d], kv: seq[m, e] = q) -> seq[n, d]\n"
+        f'    {clauses}\n    python "mine:Mix"\n'
+        f"model m(h: seq[n, {width}]) -> seq[n, {width}] {{ return mix[{statics}](h) }}\n"
+    )
+    return compile_graph(file, "m").instances["mix"]
+
+
+def test_terms_of_a_cost_add_up_and_lengths_stay_symbols(tmp_path: Path) -> None:
+    costs = "costs parameters = d * e, parameters = heads when wide, flops = 2 * n * m * d, flops = n when heads > 2"
+    n, m = Dim.of("n"), Dim.of("m")
+    assert instance(tmp_path, costs).costs == Costs(66, Dim.of(16) * n * m)
+    assert instance(tmp_path, costs, "wide = false, heads = 4").costs == Costs(64, Dim.of(16) * n * m + n)
+
+
+def test_a_size_has_a_name_that_other_clauses_use(tmp_path: Path) -> None:
+    clauses = "sizes width = 2 * heads when wide else d costs flops = n * width maps key(kv), value(kv) = width"
+    for statics, width in (("wide = true", 4), ("wide = false", 8)):
+        mix = instance(tmp_path, clauses, statics)
+        assert mix.costs == Costs(None, Dim.of(width) * Dim.of("n"))
+        assert mix.maps == (LinearMap("key", 1, width), LinearMap("value", 1, width))
+
+
+def test_maps_records_and_even_cuts_depend_on_conditions(tmp_path: Path) -> None:
+    clauses = "maps key(kv) = d when wide records gate = q when wide, attention cuts evenly into heads when wide"
+    wide, narrow = instance(tmp_path, clauses), instance(tmp_path, clauses, "wide = false")
+    assert wide.maps == (LinearMap("key", 1, 8),)
+    assert wide.records == (Record("gate", 0), Record("attention"))
+    assert wide.even == 2
+    assert narrow.maps == ()
+    assert narrow.records == (Record("attention"),)
+    assert narrow.even is None
+
+
+@pytest.mark.parametrize(
+    ("clauses", "costs"),
+    [
+        ("", UNKNOWN),
+        ("pure", Costs(0)),
+        ("costs flops = 0", Costs(None, Dim.of(0))),
+        ("costs parameters = d / 3, flops = n", Costs(None, Dim.of("n"))),
+        ("sizes a = b, b = a costs parameters = a, flops = 0", Costs(None, Dim.of(0))),
+    ],
+)
+def test_a_cost_that_no_clause_gives_is_unknown(tmp_path: Path, clauses: str, costs: Costs) -> None:
+    assert instance(tmp_path, clauses).costs == costs
+
+
+def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
+    mix = instance(tmp_path, "costs parameters = d, flops = 2 * n maps key(kv) = e, value(kv) = 4", width="k")
+    assert mix.costs == Costs(None, Dim.of(2) * Dim.of("n"))
+    assert mix.maps == (LinearMap("value", 1, 4),)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "code", "message"),
+    [
+        ("costs parameters = width", "E0313", "`width`"),
+        ("costs parameters = n", "E0318", "`n` is a length"),
+        ("maps key(x) = n", "E0318", "`n` is a length"),
+        ("costs flops = 0.5", "E0303", "the number `0.5`"),
+        ("sizes a = true", "E0303", "`true`"),
+        ("sizes d_model = 1, d_model = 2", "E0205", "`d_model`"),
+        ("costs parameters = positions", "E0313", "`positions`"),
+        ("costs parameters = 1 when heads", "E0313", "`heads`"),
+        ("maps key(y) = d", "E0502", "no input called `y`"),
+        ("records gate = y", "E0502", "no input called `y`"),
+        ("costs memory = 3", "E0507", "`memory`"),
+        ("records gates", "E0508", "`gates`"),
+    ],
+)
+def test_a_clause_that_cannot_be_is_reported(clauses: str, code: str, message: str) -> None:
+    (mistake,) = check_text(f'extern block mix(x: seq[n, d]) -> seq[n, d] {clauses} python "mine:Mix"\n')
+    assert mistake.code == code, mistake.message
+    assert message in mistake.message
+
+
+# A block of the user's own
+
+MODEL = """
+model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    memory = norm(h)
+    repeat 3 { h <- norm(h + blur[6](h, memory) + blur[4](memory)) }
+    return linear[classes](h)
+}"""
+X = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
+
+
+@pytest.fixture
+def blurred(compiled: Compiled) -> Architecture:
+    """A model with a block of docs/examples, which states all that a signature can."""
+    with importable([EXAMPLES / "blur.py"]):
+        return compiled((EXAMPLES / "blur.arch").read_text() + MODEL, model="m", plugins=True).eval()
+
+
+def calls(graph: Graph) -> list[str]:
+    (loop,) = (node for node in graph.region.nodes if isinstance(node.operation, Repeat))
+    return [node.operation.instance for node in loop.regions[0].nodes if isinstance(node.operation, Call)]
+
+
+def test_a_block_of_the_users_own_is_joined_and_leaves_loops(blurred: Architecture) -> None:
+    graph = blurred.program.graph
+    (join,) = (node.operation for node in graph.region.nodes if isinstance(node.operation, Join))
+    assert {("blur", "key"), ("blur", "value")} <= {(path.instance, path.name) for path in join.maps}
+    assert "blur" in calls(graph)
+    assert "blur_2" not in calls(graph), "what does not change in the loop is computed before it"
+
+
+def test_a_block_of_the_users_own_computes_the_same_when_it_is_joined(compiled: Compiled) -> None:
+    text = (EXAMPLES / "blur.arch").read_text() + MODEL
+    results = []
+    with importable([EXAMPLES / "blur.py"]):
+        for without in ((), ("join", "invariants", "common")):
+            torch.manual_seed(0)
+            results.append(compiled(text, model="m", plugins=True, without_passes=without).eval()(X))
+    torch.testing.assert_close(*results)
+
+
+def test_a_block_of_the_users_own_is_costed(blurred: Architecture, tmp_path: Path) -> None:
+    graph = compile_graph(tmp_path / "program.arch", "m", statics={"vocab": 11, "classes": 5})
+    summary = summarize(graph, 8)
+    assert not summary.unknown
+    assert not summary.uncounted
+    assert summary.unique == sum(weights.numel() for weights in blurred.parameters())
+    # The passes compute the memory's blur, and the maps of the memory, once instead of three times.
+    with FlopCounterMode(display=False) as counter:
+        blurred(X)
+    twice = 2 * (4 * 6 * 8 * 8 + 4 * 4 * (8 * 8 + 8 * 8 + 8 * 8))
+    assert summary.flops - twice == counter.get_total_flops()
+
+
+def test_a_block_of_the_users_own_is_recorded(blurred: Architecture) -> None:
+    with torch.no_grad(), recording(blurred) as found:
+        blurred(X)
+    attention = [one for one in found.moments if one.kind == "attention" and one.path == "blur"]
+    assert [one.turns[0].index for one in attention] == [0, 1, 2]
+    for one in attention:
+        assert one.values.shape == (1, 1, 8, 8)
+        torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 1, 8))
