@@ -35,9 +35,7 @@ def tune(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
     budget: Budget = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="The seed of the search, not of the runs.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the search, not of the runs.")] = 0,
     device: Device = "auto",
     precision: Precision = "32",
     yes: Yes = False,

@@ -102,8 +102,8 @@ def test_seeds_train_together_and_what_cannot_is_told_in_a_line_beside_the_table
     assert [cell["seeds"] for cell in json.loads(said.out)["cells"]] == [2, 2, 2, 2, 0, 0]
     warning, *done = sorted(said.err.splitlines(), key=lambda line: not line.startswith("warning"))
     assert warning == (
-        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: its batches hold so many tokens, and "
-        "not the same number of items for every seed; its seeds train one after another"
+        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: a batch is a number of tokens, so "
+        "the seeds have batches of different sizes; its seeds train one after another"
     )
     assert [line.partition(", Longer, ")[2][:6] for line in done] == ["seed 1", "seed 2"] * 2
     again = table(archlang, "--seeds", "2", "--json")
