@@ -90,7 +90,7 @@ def test_a_terminal_shows_how_many_answers_are_written_and_forgets_it() -> None:
                 time.sleep(0.25)  # a bar is drawn every tenth of a second
     assert "evaluating every split" in said(terminal)
     assert "generating answers of iid" in said(terminal)
-    assert "writing answers of test" in said(terminal)
+    assert "generating answers of test" in said(terminal)
     assert "30/60" in said(terminal)
     assert "60/60" not in said(terminal)
 
