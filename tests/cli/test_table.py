@@ -122,7 +122,7 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
     [
         (["--only", "Nobody"], "no row is called Nobody"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
-        (["--write", "table.doc"], "the ending of `table.doc` is unknown"),
+        (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "not a number of seeds"),
         (["--budget", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),
