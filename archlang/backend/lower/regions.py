@@ -17,7 +17,7 @@ from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.numbers import divide
+from archlang.backend.runtime.ieee_division import divide
 from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
