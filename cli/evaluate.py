@@ -33,11 +33,11 @@ def evaluate(
     from archlang.record.schemas import json_value
     from archlang.runs import evaluation
     from archlang.runs.progress import result_table
-    from archlang.train.decoding import MOST
+    from archlang.train.decoding import DEFAULT_ANSWERS
 
     with warnings_said():
         outcome = evaluation.evaluate_run(
-            run, split, device=device, written=MOST if decode is None else decode,
+            run, split, device=device, written=DEFAULT_ANSWERS if decode is None else decode,
             plugin="" if plugin is None else str(plugin.absolute()),
             console=None if as_json else console.out,
         )  # fmt: skip

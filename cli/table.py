@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from archlang.plan.table import TablePlan
     from archlang.runs.table import TableRuns
 
+# As in archlang.pages.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
-_BY_ENDING = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -104,8 +105,8 @@ def table(
     from archlang.plan.from_file import plan_table
 
     form = "json" if as_json else form or "terminal"
-    if write is not None and write.suffix not in _BY_ENDING:
-        console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
+    if write is not None and write.suffix not in _BY_SUFFIX:
+        console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
     plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
@@ -123,10 +124,10 @@ def table(
     failed = False
     if not no_run:
         failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together)
-    report = _report(runs, pairs, parse_sets(sets))
-    _print(report, form)
+    results = _results(runs, pairs, parse_sets(sets))
+    _print(results, form)
     if write is not None:
-        _write(report, write)
+        _write(results, write)
     if failed:
         raise typer.Exit(1)
 
@@ -255,25 +256,24 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
+def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
     from archlang.pages.reports.result_table import ResultTable
 
     plan = runs.plan
     return ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)
 
 
-def _print(report: ResultTable, form: str) -> None:
+def _print(results: ResultTable, form: str) -> None:
+    from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table
+
     if form == "terminal":
-        console.out.print(report.terminal())
-        for line in report.sentences():
-            console.out.print(line, markup=False)
+        console.out.print(terminal_table(results))
     else:
-        print(getattr(report, form)(), end="")
+        print(TEXT_FORMATS[form](results), end="")
 
 
-def _write(report: ResultTable, path: Path) -> None:
-    text = getattr(report, _BY_ENDING[path.suffix])()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        console.fail(f"`{path}` cannot be written: {error.strerror}", "name another place with `--write`")
+def _write(results: ResultTable, path: Path) -> None:
+    from archlang.pages.files import write_file
+    from archlang.pages.reports.table_formats import TEXT_FORMATS
+
+    write_file(path, TEXT_FORMATS[_BY_SUFFIX[path.suffix]](results))

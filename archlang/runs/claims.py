@@ -55,7 +55,7 @@ def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], b
         groups[breakdown] = claim.index
     split, _, metric = claim.metric.partition(".")
     score = scores.get(split)
-    return None if score is None else score.among(metric, groups)
+    return None if score is None else score.within_groups(metric, groups)
 
 
 def _number(value: StaticValue) -> int:

@@ -27,7 +27,7 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
-from archlang.train.decoding import MOST, add_written
+from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import make_fabric
 from archlang.train.loop import Trained
 from archlang.train.score import Interrupted, Score, evaluate
@@ -194,7 +194,7 @@ def evaluate_run(
     splits: Sequence[str] | None = None,
     *,
     device: str = "auto",
-    written: int = MOST,
+    written: int = DEFAULT_ANSWERS,
     plugin: str = "",
     console: Console | None = None,
 ) -> Outcome:

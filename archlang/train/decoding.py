@@ -1,8 +1,8 @@
-"""How a model does when it writes its answers by itself, token after token."""
+"""The metrics of answers that a model writes without teacher forcing, token by token."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -16,18 +16,18 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import DecodableTask, Task
 from archlang.train.data import Batch, Data
-from archlang.train.generators import always_the_same
+from archlang.train.generators import fixed_randomness
 from archlang.train.score import Interrupted, Score
 
-MOST = 1_000
-"""So many answers of a split are written, if nobody asks for more: the others would say little that these do not."""
+DEFAULT_ANSWERS = 1_000
+"""The answers of a split that are written by default; more would hardly change the metrics."""
 
 _BATCH = 256
-"""So many answers are written side by side."""
+"""The answers that are written at a time."""
 
 
-class Watcher(Protocol):
-    """Whoever looks on while answers are written: a progress bar, or nobody."""
+class DecodingWatcher(Protocol):
+    """Shows the progress of decoding."""
 
     def written(self, split: str, done: int, total: int) -> None: ...
 
@@ -38,17 +38,17 @@ def add_written(
     split: Split,
     task: Task,
     device: torch.device,
-    most: int = MOST,
+    most: int = DEFAULT_ANSWERS,
     stopping: Callable[[], bool] = lambda: False,
-    watcher: Watcher | None = None,
+    watcher: DecodingWatcher | None = None,
 ) -> Score:
-    """A score with `exact_match` and `oracle_match` of a task whose answers are written; else as it was.
+    """Returns the score with `exact_match` and `oracle_match`, or unchanged if the task has no answers to write.
 
-    Where a split has more items than `most`, so many are taken at even distances. One greedy run over the length of the
-    batch's longest answer and one step gives both: an answer is exact if each of its tokens and its end was chosen, and
-    matches with its length known if each of its tokens is the likeliest but for the end. The model goes on from what it
-    has chosen, an end too. Without an end the length is always known. No answer is longer than that run: one that has
-    no end by then is wrong whatever follows.
+    If a split has more items than `most`, so many of them are chosen at even distances. A greedy run over the length of
+    the batch's longest answer and one step yields both metrics. An answer is an exact match if the run chose each of
+    its tokens and its end. It is an oracle match, with its length known, if each of its tokens is the most likely token
+    other than the end. The model continues from the tokens that it chose, including an end. Without an end token the
+    length is always known. An answer without an end in this run is wrong.
 
     Source: the program of Csordás et al., "The Devil is in the Detail", 2021.
 
@@ -59,8 +59,8 @@ def add_written(
         return score
     assert isinstance(module, Architecture)
     assert isinstance(task, DecodableTask)
-    chosen = np.unique(np.linspace(0, len(split) - 1, min(most, len(split))).astype(np.int64))
-    some = split.select(chosen)
+    items = np.unique(np.linspace(0, len(split) - 1, min(most, len(split))).astype(np.int64))
+    sample = split.select(items)
     names = ("exact_match",) if task.end is None else ("exact_match", "oracle_match")
     hits = {name: np.zeros(len(split), dtype=np.int64) for name in names}
     done = 0
@@ -69,56 +69,56 @@ def add_written(
         if stopping():
             raise Interrupted
         if watcher is not None:
-            watcher.written(score.split, done + int(share * len(batch.items)), len(some))
+            watcher.written(score.split, done + int(share * len(batch.items)), len(sample))
 
-    with always_the_same(device):
-        for batch in Data(some, device).in_order_of_length(_BATCH):
-            for name, right in zip(names, _right(module, batch, field, task, watch), strict=False):
-                hits[name][chosen[batch.items.cpu().numpy()]] = right
+    with fixed_randomness(device):
+        for batch in Data(sample, device).batches_by_length(_BATCH):
+            for name, matches in zip(names, _matches(module, batch, field, task, watch), strict=False):
+                hits[name][items[batch.items.cpu().numpy()]] = matches
             done += len(batch.items)
     counts = np.zeros(len(split), dtype=np.int64)
-    counts[chosen] = 1
-    return score.extended({name: Tally(each, counts) for name, each in hits.items()}, written=len(chosen))
+    counts[items] = 1
+    tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}
+    return score.with_written(tallies, written=len(items))
 
 
 def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
-    """Which field the model writes, if both the task and the model are of that kind."""
+    """Returns the index of the field that the model writes; None if the task or the model has no such field."""
     if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
         return None
     assert isinstance(split.targets, Ragged)
     field = target_of(module.program.graph)
     if field is None or not len(split):
         return None
-    shown = list(split.inputs.values())[field]
-    return field if np.array_equal(shown.lengths, split.targets.lengths) else None
+    answers = list(split.inputs.values())[field]
+    return field if np.array_equal(answers.lengths, split.targets.lengths) else None
 
 
-def _right(
+def _matches(
     module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which answers of a batch are right: written freely, and with their length known."""
+    """Returns which answers of a batch are exact matches, and which are oracle matches."""
     names = list(batch.lengths)
-    lengths: Mapping[str, torch.Tensor] = {name: batch.lengths[name] for name in names if name != names[field]}
-    others = [one for index, one in enumerate(batch.fields) if index != field]
-    told = batch.lengths[names[field]] - int(task.end is not None)
-    begin = batch.fields[field][:, :1] if not others else task.begin
+    source_lengths = {name: batch.lengths[name] for name in names if name != names[field]}
+    sources = [source for index, source in enumerate(batch.fields) if index != field]
+    answer_lengths = batch.lengths[names[field]] - int(task.end is not None)
+    begin = batch.fields[field][:, :1] if not sources else task.begin
     written = decode(
         module,
         module.program,
-        others,
-        lengths,
+        sources,
+        source_lengths,
         begin,
         task.end,
         limit=None,
-        answer_lengths=told,
+        answer_lengths=answer_lengths,
         cache=True,
         watch=watch,
     )
     assert batch.scored is not None
-    ignored = ~batch.scored
     targets = batch.targets[:, : written.choices.shape[1]]
-    ignored = ignored[:, : targets.shape[1]]
-    free = ((written.choices == targets) | ignored).all(1)
-    behind = torch.arange(targets.shape[1], device=targets.device) >= told[:, None]
-    known = ((written.tokens == targets) | ignored | behind).all(1)
-    return free.cpu().numpy(), known.cpu().numpy()
+    ignored = ~batch.scored[:, : targets.shape[1]]
+    exact = ((written.choices == targets) | ignored).all(1)
+    behind_answer = torch.arange(targets.shape[1], device=targets.device) >= answer_lengths[:, None]
+    oracle = ((written.tokens == targets) | ignored | behind_answer).all(1)
+    return exact.cpu().numpy(), oracle.cpu().numpy()

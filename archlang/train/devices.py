@@ -1,4 +1,4 @@
-"""The device and the precision that a command line names."""
+"""Devices, precisions, and errors that depend on them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from archlang.train import mistakes
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
-# What torch says when the memory of the host does not suffice.
+# torch's message when the host is out of memory.
 _NO_HOST_MEMORY = "can't allocate memory"
 
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
-    """One process for each device of each node; what `torchrun` or SLURM has started is found by itself.
+    """Returns a Fabric with a process for each device of each node. Fabric finds processes that `torchrun` or SLURM
+    started.
 
     Raises:
-        RunError: there is no such device here, or it has no such precision."""
+        RunError: there is no such device, or it does not support the precision."""
     kind, numbered, index = device.partition(":")
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
@@ -29,19 +30,19 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
         raise mistakes.unknown_device(device)
     if precision not in PRECISIONS:
         raise mistakes.unknown_precision(precision, PRECISIONS)
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if int(index or 0) >= there[kind]:
+    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if int(index or 0) >= counts[kind]:
         raise mistakes.no_device(device)
-    if kind != "cpu" and devices > there[kind]:
-        raise mistakes.too_few_devices(kind, devices, there[kind])
+    if kind != "cpu" and devices > counts[kind]:
+        raise mistakes.too_few_devices(kind, devices, counts[kind])
     if precision == "16" and kind == "cpu":
         raise mistakes.no_such_precision_here(precision, kind)
-    # It tells of each precision but 32, on the standard error.
+    # It logs every precision except 32 to standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices * nodes == 1:
-        chosen: list[int] | int = [int(index)] if index else 1
-        return Fabric(accelerator=kind, devices=chosen, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
-    # A halting loop that ends early, or a dropped column, leaves weights without a gradient in some processes.
+        selected: list[int] | int = [int(index)] if index else 1
+        return Fabric(accelerator=kind, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
+    # Where a halting loop ends early, or a column is dropped, some processes have weights without a gradient.
     strategy = DDPStrategy(find_unused_parameters=True)
     return Fabric(
         accelerator=kind,
@@ -53,7 +54,7 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether it says that the memory of the device, or of the host, does not suffice."""
+    """Whether an error means that the device or the host is out of memory."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and _NO_HOST_MEMORY in str(error)
     )
@@ -61,7 +62,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def explaining_out_of_memory(device: torch.device, batch: int) -> Iterator[None]:
-    """Says what to do where the memory does not suffice."""
+    """Raises a RunError with a remedy in place of an out-of-memory error."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -72,7 +73,7 @@ def explaining_out_of_memory(device: torch.device, batch: int) -> Iterator[None]
 
 @contextmanager
 def explaining_compiler_errors() -> Iterator[None]:
-    """Says what to do where torch's compiler has failed."""
+    """Raises a RunError with a remedy in place of an error of torch's compiler."""
     try:
         yield
     except Exception as error:

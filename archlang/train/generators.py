@@ -1,4 +1,4 @@
-"""The generators of random numbers that a run draws from: of Python, numpy, torch, and the device."""
+"""The random generators that a run draws from: of Python, numpy, torch and the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 
 def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator's state has its own form
-    """The state of every generator, in plain tensors and numbers."""
+    """Returns the state of every generator, as plain tensors and numbers."""
     version, internal, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     return {
@@ -24,18 +24,17 @@ def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator
 
 
 def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None:
-    """Sets every generator back to where `random_state` found it. A run that was moved to another kind of device draws
-    other numbers there."""
+    """Restores every generator. If the state is from another kind of device, the device's generator is unchanged."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]
     np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
-    found = state.get(device.type)
-    if found is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(found, device)
-    elif found is not None and device.type == "mps":
-        torch.mps.set_rng_state(found)
+    device_state = state.get(device.type)
+    if device_state is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(device_state, device)
+    elif device_state is not None and device.type == "mps":
+        torch.mps.set_rng_state(device_state)
 
 
 def _device_state(device: torch.device) -> torch.Tensor | None:
@@ -47,13 +46,13 @@ def _device_state(device: torch.device) -> torch.Tensor | None:
 
 
 @contextmanager
-def always_the_same(device: torch.device) -> Iterator[None]:
-    """Inside, the same numbers are drawn every time; outside, nothing is noticed of it."""
-    before = random_state(device)
+def fixed_randomness(device: torch.device) -> Iterator[None]:
+    """Seeds every generator with 0 inside, and restores it afterwards."""
+    state = random_state(device)
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
     try:
         yield
     finally:
-        restore_random_state(before, device)
+        restore_random_state(state, device)

@@ -1,4 +1,4 @@
-"""The wording of errors while a run trains."""
+"""The wording of errors during training."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from archlang.record.mistakes import RunError
 
 
-def no_device(wanted: str) -> RunError:
+def no_device(device: str) -> RunError:
     return RunError(
-        f"there is no device `{wanted}` here", "use `--device cpu`, or a torch that was built for your accelerator"
+        f"there is no device `{device}` here", "use `--device cpu`, or a torch that was built for your accelerator"
     )
 
 
-def too_few_devices(kind: str, wanted: int, there: int) -> RunError:
-    return RunError(f"there are not {wanted} devices `{kind}` here", f"there are {there}; give `--devices {there}`")
+def too_few_devices(kind: str, devices: int, count: int) -> RunError:
+    return RunError(f"there are not {devices} devices `{kind}` here", f"there are {count}; give `--devices {count}`")
 
 
 def batch_too_small(batch: int, processes: int) -> RunError:
@@ -23,21 +23,23 @@ def batch_too_small(batch: int, processes: int) -> RunError:
     )
 
 
-def unknown_device(wanted: str) -> RunError:
-    return RunError(f"`{wanted}` names no device", "write auto, cpu, cuda, cuda:1 or mps")
+def unknown_device(device: str) -> RunError:
+    return RunError(f"`{device}` is not a device", "write auto, cpu, cuda, cuda:1 or mps")
 
 
-def unknown_precision(wanted: str, known: Iterable[str]) -> RunError:
-    return RunError(f"there is no precision `{wanted}`", f"choose one of {', '.join(known)}")
+def unknown_precision(precision: str, precisions: Iterable[str]) -> RunError:
+    return RunError(f"there is no precision `{precision}`", f"choose one of {', '.join(precisions)}")
 
 
-def no_such_precision_here(wanted: str, device: str) -> RunError:
-    return RunError(f"the device `{device}` does not compute in precision {wanted}", "use `--precision 32` or `bf16`")
+def no_such_precision_here(precision: str, device: str) -> RunError:
+    return RunError(
+        f"the device `{device}` does not compute in precision {precision}", "use `--precision 32` or `bf16`"
+    )
 
 
 def out_of_memory(device: str, batch: int) -> RunError:
     return RunError(
-        f"the memory of `{device}` does not hold a step with a batch of {batch}",
+        f"`{device}` has not enough memory for a step with a batch of {batch}",
         "lower `train.batch`, or the sizes of the model",
     )
 
@@ -47,28 +49,29 @@ def no_weights() -> RunError:
 
 
 def foreign_optimizer(optimizer: str) -> RunError:
-    return RunError(f"the optimizer `{optimizer}` is not one of archlang's", "use adamw, adam, rmsprop or sgd")
+    return RunError(f"archlang has no optimizer `{optimizer}`", "use adamw, adam, rmsprop or sgd")
 
 
-def not_finite(what: str, step: int, last: int | None) -> RunError:
-    checkpoint = "there is no checkpoint yet" if last is None else f"the checkpoint of step {last} is kept"
+def not_finite(quantity: str, step: int, last_checkpoint: int | None) -> RunError:
+    if last_checkpoint is None:
+        checkpoint = "there is no checkpoint yet"
+    else:
+        checkpoint = f"the checkpoint of step {last_checkpoint} is kept"
     return RunError(
-        f"the {what} became NaN or infinite at step {step}", f"lower `train.lr` or clip gradients; {checkpoint}"
+        f"the {quantity} became NaN or infinite at step {step}", f"lower `train.lr` or clip gradients; {checkpoint}"
     )
 
 
 def no_graphs(reason: str) -> RunError:
-    return RunError(f"there are no CUDA graphs of this run: {reason}", "leave `--graphs` out")
+    return RunError(f"this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
 
 
 def not_captured(reason: str) -> RunError:
     return RunError(
-        f"a step of this run cannot become a CUDA graph: {reason}",
-        "leave `--graphs` out: the run goes on from its last checkpoint",
+        f"a step of this run cannot be captured as a CUDA graph: {reason}",
+        "omit `--graphs`: the run resumes from its last checkpoint",
     )
 
 
 def not_compiled(reason: str) -> RunError:
-    return RunError(
-        f"torch's compiler has failed: {reason}", "leave `--compile` out; on the CPU it needs a C++ compiler"
-    )
+    return RunError(f"torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler")

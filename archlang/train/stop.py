@@ -1,4 +1,4 @@
-"""How a run is asked to stop: by Ctrl-C, or by a cluster that needs the machine."""
+"""A request to stop a run: by Ctrl-C, or by a cluster that needs the machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from types import FrameType
 
 @dataclass
 class Stop:
-    """Whether someone asked the run to stop; a second time it is not asked politely any more."""
+    """Whether a run is asked to stop."""
 
     asked: bool = False
 
     @contextmanager
     def listening(self) -> Iterator[Stop]:
-        """Turns SIGINT and SIGTERM into a stop after the step at hand, and a second one into KeyboardInterrupt."""
+        """Inside, SIGINT or SIGTERM asks the run to stop after the current step, and the second signal raises
+        KeyboardInterrupt. In a thread other than the main one it does nothing, as only that one receives signals."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -28,10 +29,10 @@ class Stop:
                 raise KeyboardInterrupt
             self.asked = True
 
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield self
         finally:
-            for number, handler in before.items():
-                # None: whoever set it was not Python, and it cannot be set back from here.
+            for number, handler in previous.items():
+                # None is a handler that was not set by Python, and cannot be restored.
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -122,7 +122,7 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
     [
         (["--only", "Nobody"], "no row is called Nobody"),
         (["--compare", "Tiny,Nobody"], "names no two rows"),
-        (["--write", "table.doc"], "of no known form"),
+        (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "no number of seeds"),
         (["--budget", "soon"], "no time"),
         (["--format", "word"], "is not one of"),

@@ -60,13 +60,13 @@ def test_a_batch_is_as_wide_as_each_of_its_fields_and_its_marks() -> None:
 def test_evaluation_sees_every_item_once_the_short_ones_first() -> None:
     rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
-    assert [batch.items.tolist() for batch in data.in_order_of_length(2)] == [[1, 3], [2, 4], [0]]
+    assert [batch.items.tolist() for batch in data.batches_by_length(2)] == [[1, 3], [2, 4], [0]]
 
 
 def test_evaluation_takes_fewer_items_at_once_where_they_are_long() -> None:
     rows = Ragged.of([[1] * length for length in (2, 2, 2, 9, 9)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
-    assert [len(batch.items) for batch in data.in_order_of_length(100, tokens=10)] == [3, 1, 1]
+    assert [len(batch.items) for batch in data.batches_by_length(100, tokens=10)] == [3, 1, 1]
 
 
 def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
@@ -170,7 +170,7 @@ def test_an_item_with_more_tokens_than_a_batch_is_a_batch_of_its_own() -> None:
 def test_items_weigh_what_their_loss_is_a_mean_of() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     marks = Ragged(np.array([True, False, True, True]), rows.offsets)
-    chosen = np.array([0, 1])
-    assert Data(Split({"x": rows}, np.array([0, 1])), CPU).weight(chosen) == 2
-    assert Data(Split({"x": rows}, rows), CPU).weight(chosen) == 4
-    assert Data(Split({"x": rows}, rows, scored=marks), CPU).weight(chosen) == 3
+    items = np.array([0, 1])
+    assert Data(Split({"x": rows}, np.array([0, 1])), CPU).loss_count(items) == 2
+    assert Data(Split({"x": rows}, rows), CPU).loss_count(items) == 4
+    assert Data(Split({"x": rows}, rows, scored=marks), CPU).loss_count(items) == 3

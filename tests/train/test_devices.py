@@ -24,7 +24,7 @@ def test_a_device_that_is_not_there_is_named(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cpu:1", "", "cuda:-1"])
 def test_a_word_that_is_no_device_is_refused(device: str) -> None:
-    with pytest.raises(RunError, match="names no device"):
+    with pytest.raises(RunError, match="is not a device"):
         make_fabric(device)
 
 
@@ -59,7 +59,7 @@ def test_a_compiler_that_fails_is_told_in_one_line() -> None:
     from torch._inductor.exc import InvalidCxxCompiler
 
     with (
-        pytest.raises(RunError, match="^torch's compiler has failed: No working C\\+\\+ compiler"),
+        pytest.raises(RunError, match="^torch's compiler failed: No working C\\+\\+ compiler"),
         explaining_compiler_errors(),
     ):
         raise InvalidCxxCompiler

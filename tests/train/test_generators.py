@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from archlang.train.generators import always_the_same, random_state, restore_random_state
+from archlang.train.generators import fixed_randomness, random_state, restore_random_state
 
 CPU = torch.device("cpu")
 
@@ -29,7 +29,7 @@ def test_what_is_drawn_apart_is_the_same_and_not_noticed() -> None:
     restore_random_state(state, CPU)
     apart = []
     for _ in range(2):
-        with always_the_same(CPU):
+        with fixed_randomness(CPU):
             apart.append(draw())
     assert apart[0] == apart[1]
     assert draw() == expected

@@ -11,7 +11,7 @@ from torch import Tensor
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import Kind, Task
 from archlang.train.data import Batch
-from archlang.train.score import ends, predict
+from archlang.train.predictions import predict, span_logits
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def answers_of(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, Se
     predictions, targets = predict(logits, batch)[0], batch.targets[0]
     match batch.form:
         case Form.SPANS:
-            probabilities = ends(logits, batch).softmax(1)[0]
+            probabilities = span_logits(logits, batch).softmax(1)[0]
             return [
                 Answer(end, str(position), float(probabilities[position, column]), _target(target, str(target)))
                 for column, (end, position, target) in enumerate(

@@ -19,8 +19,8 @@ from archlang.pages.inspection.panels import Field, panels
 from archlang.plan.from_file import plan_recipe
 from archlang.runs.evaluation import OpenedRun
 from archlang.train.data import Batch
-from archlang.train.generators import always_the_same
-from archlang.train.score import forward
+from archlang.train.generators import fixed_randomness
+from archlang.train.predictions import forward
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def inspect(run: OpenedRun, batch: Batch, title: str) -> Inspection:
         for value, field_texts in zip(graph.region.inputs, texts.values(), strict=True)
         if value.type.lengths
     ]
-    with torch.no_grad(), always_the_same(run.device), recording(module) as record:
+    with torch.no_grad(), fixed_randomness(run.device), recording(module) as record:
         logits = forward(module, batch)
     depth = module.mean_depth
     return Inspection(

@@ -62,10 +62,10 @@ class EagerStep:
         parts = [own_items[start : start + size] for start in range(0, len(own_items), size)]
         if processes == 1 and len(parts) == 1:
             return self._backward(run.data.batch(items))
-        batch_weight = max(run.data.weight(items), 1)
+        batch_weight = max(run.data.loss_count(items), 1)
         losses = []
         for index, part in enumerate(parts):
-            loss_share, sample_share = run.data.weight(part) / batch_weight, len(part) / len(items)
+            loss_share, sample_share = run.data.loss_count(part) / batch_weight, len(part) / len(items)
             with fabric.no_backward_sync(run.model, enabled=processes > 1 and index + 1 < len(parts)):
                 batch = run.data.batch(part)
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))

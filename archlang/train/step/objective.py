@@ -8,14 +8,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.train.data import Batch
-from archlang.train.score import forward, loss
+from archlang.train.loss import mean_loss
+from archlang.train.predictions import forward
 from archlang.train.settings import Settings
 from archlang.train.setup import Workload
 
 
 def batch_loss(model: Callable[..., Tensor], batch: Batch, workload: Workload) -> Float[Tensor, ""]:
     """Returns the mean loss of a batch."""
-    return loss(forward(model, batch), batch, workload.rule, workload.settings.label_smoothing)
+    return mean_loss(forward(model, batch), batch, workload.rule, workload.settings.label_smoothing)
 
 
 def add_ponder(

@@ -24,7 +24,7 @@ from torch.optim import Optimizer
 from archlang.backend.runtime.loops import halting_loops
 from archlang.backend.runtime.stacking import as_one
 from archlang.train.devices import is_out_of_memory
-from archlang.train.generators import always_the_same, random_state
+from archlang.train.generators import fixed_randomness, random_state
 from archlang.train.step.memory import compute_within_memory, halve_micro
 from archlang.train.step.objective import add_ponder, batch_loss
 from archlang.train.step.protocol import CannotStack, StepResult
@@ -177,12 +177,12 @@ class StackedStep:
         losses = []
         for start in range(0, count, self._runs_at_a_time):
             runs = slice(start, start + self._runs_at_a_time)
-            batch_weights = [max(data.weight(run_items), 1) for run_items in items[runs]]
+            batch_weights = [max(data.loss_count(run_items), 1) for run_items in items[runs]]
             part_losses = []
             for first in range(0, size, micro):
                 part = items[runs, first : first + micro]
                 loss_shares = [
-                    data.weight(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
+                    data.loss_count(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
                 ]
                 part_losses.append(self._backward(runs, part, loss_shares, part.shape[1] / size))
             losses.append(torch.stack(part_losses).sum(0))
@@ -279,12 +279,12 @@ class StackedStep:
     def _agrees_with_solo(self, items: np.ndarray) -> bool:
         run, device = self._first, self._first.fabric.device
         names = [name for name, weight in self._weights.items() if weight.requires_grad]
-        with always_the_same(device):
+        with fixed_randomness(device):
             results = self._compute(slice(0, len(items)), items, "same")
             objective = add_ponder(results["loss"], results["ponder"], run.settings).sum()
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
-            with always_the_same(device):
+            with fixed_randomness(device):
                 loss = batch_loss(module, run.data.batch(run_items), run.workload)
                 objective = add_ponder(loss, module.ponder, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])

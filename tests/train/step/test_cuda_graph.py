@@ -349,7 +349,7 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
 
 
 def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no CUDA graphs of this run: `cpu` has none"):
+    with pytest.raises(RunError, match="this run cannot use CUDA graphs: `cpu` has none"):
         training.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()
 
@@ -418,7 +418,8 @@ def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
 
     monkeypatch.setattr(EagerStep, "_update", asking)
     monkeypatch.setattr(training, "make_capture", lambda *_: as_torch_does)
-    with pytest.raises(RunError, match="cannot become a CUDA graph: .* not permitted when stream is capturing\n"):
+    message = "cannot be captured as a CUDA graph: .* not permitted when stream is capturing\n"
+    with pytest.raises(RunError, match=message):
         train(plan_recipe(program), tmp_path / "run")
     monkeypatch.undo()
     plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False)

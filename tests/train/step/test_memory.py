@@ -12,7 +12,7 @@ import torch
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import training
-from archlang.train import score
+from archlang.train import predictions
 from archlang.train.step import objective
 from archlang.train.step.memory import MemoryWarning
 from tests.tiny_run import After
@@ -63,7 +63,7 @@ def test_micro_batches_train_as_the_whole_batch_does(program: Path, tmp_path: Pa
 def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
     """Lets no more samples through a model at a time than this; gives the sizes that were tried."""
     tried: list[int] = []
-    forward = score.forward
+    forward = predictions.forward
 
     def narrow(module: Any, batch: Any) -> Any:
         tried.append(len(batch.items))

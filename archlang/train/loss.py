@@ -1,0 +1,40 @@
+"""The loss of a batch."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.task import LossRule
+from archlang.train.data import Batch
+from archlang.train.label_smoothing import smoothed_entropy
+from archlang.train.predictions import span_logits
+
+
+def mean_loss(
+    logits: Float[Tensor, "..."], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """Returns the mean loss over samples, over the scored positions, or over the begins and ends of spans. Smoothing
+    applies to classes, not to spans or sets."""
+    if batch.form is Form.SPANS:
+        return F.cross_entropy(span_logits(logits, batch).transpose(1, 2).flatten(0, 1), batch.targets.flatten())
+    if batch.scored is None:
+        return smoothed_entropy(logits.float(), batch.targets, smoothing).mean()
+    losses = position_losses(logits, batch, rule, smoothing).flatten()
+    scored = batch.scored.flatten()
+    return (losses * scored).sum() / scored.sum().clamp(min=1)
+
+
+def position_losses(
+    logits: Float[Tensor, "b n k"], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
+) -> Float[Tensor, "b n"]:
+    """Returns the loss at each position, scored or not; for sets, the mean over their possible members."""
+    logits = logits.float()
+    if batch.form is not Form.SETS:
+        losses = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing)
+        return losses.view(batch.targets.shape)
+    if rule is LossRule.SQUARES:
+        return (logits.sigmoid() - batch.targets).square().mean(-1)
+    return F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none").mean(-1)

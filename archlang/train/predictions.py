@@ -1,0 +1,41 @@
+"""From the logits of a batch to predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from archlang.tasks.kit.split import Form
+from archlang.train.data import Batch
+
+
+def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"]:
+    """Returns the logits of a batch."""
+    lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
+    return module(*batch.fields, lengths=lengths)
+
+
+def span_logits(logits: Float[Tensor, "b n 2"], batch: Batch) -> Float[Tensor, "b n 2"]:
+    """Masks the logits of begin and end at the positions that a span cannot have."""
+    assert batch.scored is not None, "a split of spans marks the positions that a span can have"
+    return logits.float().masked_fill(~batch.scored[..., None], -torch.inf)
+
+
+def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_"]:
+    """Returns the most likely class or span, or the members of a set with a probability of at least 0.5."""
+    match batch.form:
+        case Form.SETS:
+            return logits >= 0
+        case Form.SPANS:
+            return best_span(span_logits(logits, batch))
+    return logits.argmax(-1)
+
+
+def best_span(logits: Float[Tensor, "b n 2"]) -> Int[Tensor, "b 2"]:
+    """Returns the pair of positions with the largest sum of logits whose end is not before its begin."""
+    best_begin_logit, best_begin = logits[..., 0].cummax(1)
+    end = (best_begin_logit + logits[..., 1]).argmax(1)
+    return torch.stack([best_begin.gather(1, end[:, None])[:, 0], end], 1)
