@@ -15,10 +15,12 @@ from archlang.types import Axis, Dim, Type
 
 @dataclass(frozen=True)
 class Summary:
-    """`unique` counts each weight once, `executed` as often as it is used, where every loop runs to its limit. `flops`
-    are those of one sample. `values` are the numbers that all steps of all blocks give for it: with what blocks keep
-    for themselves, training keeps 1.5 to 3.5 times as many until the way back. `unknown` are the blocks whose
-    parameters are not known, `uncounted` those whose FLOPs are not."""
+    """What an architecture costs, where every loop runs to its limit.
+
+    `unique` counts each weight once, `executed` as often as it is used. The other costs are of one sample. `values` are
+    the numbers that all steps of all blocks and arithmetic return, `activations` about as many as training keeps until
+    backward: these, and what the signatures of blocks state besides. `unknown`, `uncounted` and `unmeasured` are the
+    blocks whose parameters, FLOPs or activations are unknown; each of these counts as 0."""
 
     model: str
     length: int
@@ -28,6 +30,8 @@ class Summary:
     unknown: tuple[str, ...]
     uncounted: tuple[str, ...]
     values: int
+    activations: int
+    unmeasured: tuple[str, ...]
     nodes: Mapping[str, Cost] = field(default_factory=dict, repr=False)
     """by the id of a node, what it costs in all of its calls"""
 
@@ -39,12 +43,18 @@ class Cost:
     parameters: int = 0
     flops: int = 0
     values: int = 0
+    activations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.parameters + other.parameters, self.flops + other.flops, self.values + other.values)
+        return Cost(
+            self.parameters + other.parameters,
+            self.flops + other.flops,
+            self.values + other.values,
+            self.activations + other.activations,
+        )
 
     def times(self, count: int) -> Cost:
-        return Cost(self.parameters * count, self.flops * count, self.values * count)
+        return Cost(self.parameters * count, self.flops * count, self.values * count, self.activations * count)
 
 
 def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
@@ -63,6 +73,8 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
         tuple(sorted(counter.unknown)),
         tuple(sorted(counter.uncounted)),
         cost.values,
+        cost.activations,
+        tuple(sorted(counter.unmeasured)),
         counter.nodes,
     )
 
@@ -76,6 +88,7 @@ class _Counter:
         self.around = 1  # how often what is being counted runs
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
+        self.unmeasured: set[str] = set()
         self.copies: dict[str, int] = {}
         self.stacked = 1
 
@@ -98,7 +111,8 @@ class _Counter:
         if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
         if isinstance(node.operation, Call | Arithmetic):
-            cost = Cost(values=_count(node.type, lengths))
+            count = _count(node.type, lengths)
+            cost = Cost(values=count, activations=count)
         match node.operation:
             case Call(instance=path):
                 cost += self.call(path, given, lengths)
@@ -139,14 +153,18 @@ class _Counter:
         sizes = {POSITIONS: prod(_size(dim, lengths) for dim in given[0].lengths) if given else 1}
         for axes, kind in zip(instance.axes, given, strict=False):
             sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
-        count = instance.costs.parameters
-        work = None if instance.costs.flops is None else _size(instance.costs.flops, sizes)
-        self.weights[instance.path] = count or 0
-        if count is None:
-            self.unknown.add(instance.block)
-        if work is None:
-            self.uncounted.add(instance.block)
-        return Cost(count or 0, work or 0)
+        costs = instance.costs
+        for cost, blocks in (
+            (costs.parameters, self.unknown), (costs.flops, self.uncounted), (costs.activations, self.unmeasured),
+        ):  # fmt: skip
+            if cost is None:
+                blocks.add(instance.block)
+        self.weights[instance.path] = costs.parameters or 0
+        return Cost(
+            parameters=costs.parameters or 0,
+            flops=0 if costs.flops is None else _size(costs.flops, sizes),
+            activations=0 if costs.activations is None else _size(costs.activations, sizes),
+        )
 
 
 def _count(kind: Type, lengths: Mapping[str, int]) -> int:
