@@ -19,10 +19,10 @@ class Reason(Enum):
 
     READS_ALL = "reads every position"
     READS_FROM_THE_END = "reads from the last position"
-    READS_FROM_OUTSIDE = "reads a sequence from outside of the chunk, which has later positions"
-    HALTS_BY_ALL = "halts by every position"
-    MOVES_FOR_OTHERS = "moves a state while any position goes on"
-    ENDS_WITH_THE_LAST = "gives what the last chunk has left"
+    READS_FROM_OUTSIDE = "reads a sequence from outside the chunk, which has later positions"
+    HALTS_BY_ALL = "halts by all positions together"
+    MOVES_FOR_OTHERS = "updates a state while any position is running"
+    ENDS_WITH_THE_LAST = "returns the state after the last chunk"
 
 
 @dataclass(frozen=True)
