@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from archlang.pages.reports.statistics import SOLVED, Summary, paired_test
 from archlang.pages.reports.verdict import Verdict, judge
 from archlang.plan.table import TableColumn, TableRow
-from archlang.runs.table import Measured
+from archlang.runs.table import CellResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 VERDICT_SIGNS = {Verdict.REPRODUCED: "✓", Verdict.BELOW: "↓", Verdict.ABOVE: "↑", Verdict.NOT_RUN: ""}
@@ -18,12 +18,12 @@ VERDICT_SIGNS = {Verdict.REPRODUCED: "✓", Verdict.BELOW: "↓", Verdict.ABOVE:
 class ResultCell:
     """A cell with the statistics of its seeds, None if no seed is done, and a verdict, None if there is no claim."""
 
-    measured: Measured
+    measured: CellResult
     summary: Summary | None
     verdict: Verdict | None
 
     @staticmethod
-    def of(measured: Measured) -> ResultCell:
+    def of(measured: CellResult) -> ResultCell:
         summary = Summary.of(tuple(measured.values.values()))
         claim = measured.cell.claim
         return ResultCell(measured, summary, None if claim is None else judge(claim, summary))
@@ -122,7 +122,7 @@ class ResultTable:
         name: str,
         rows: Sequence[TableRow],
         columns: Sequence[TableColumn],
-        measured: Sequence[Measured],
+        measured: Sequence[CellResult],
         compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
     ) -> ResultTable:

@@ -12,10 +12,10 @@ from rich.text import Text
 from archlang.pages.html import render
 from archlang.pages.reports.charts import Chart, Line, chart_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
-from archlang.record.archive import RunSummary, summarize
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
-from archlang.runs.progress import cost_of_loss, shown
+from archlang.record.summaries import RunSummary, summarize
+from archlang.runs.progress import cost_of_lowest_loss, format_metric
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 _BAR_WIDTH = 40  # characters
@@ -131,7 +131,7 @@ class RunReport:
         headers = ["split", "items", "loss", *map(metric_title, self.metrics), *(["mean steps"] if has_depth else [])]
         rows = [
             [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
-             *(shown(metric, result.metrics.get(metric)) for metric in self.metrics),
+             *(format_metric(metric, result.metrics.get(metric)) for metric in self.metrics),
              *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
             for split, result in self.splits.items()
         ]  # fmt: skip
@@ -150,7 +150,7 @@ class RunReport:
     def costs(self) -> list[str]:
         """Returns a sentence for each metric that selecting by the lowest loss would make worse."""
         selection = () if self.results is None else self.results.selection
-        return [cost_of_loss(alternative) for alternative in selection if alternative.is_worse]
+        return [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
 
     # Formats
 

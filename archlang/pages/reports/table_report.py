@@ -44,13 +44,13 @@ class TableReport:
         Raises:
             RunError: A run folder is damaged."""
         runs = TableRuns(plan, folder)
-        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
+        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed)
         results: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
         read: set[Path] = set()
         for cell in plan.cells:
             for run in cell.plans:
-                run_folder = runs.place(run)
+                run_folder = runs.run_folder(run)
                 if run_folder in read or (run_results := read_results(run_folder)) is None:
                     continue
                 read.add(run_folder)

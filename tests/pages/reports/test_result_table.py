@@ -13,16 +13,16 @@ from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import csv_text, json_text, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.runs.table import Measured
+from archlang.runs.table import CellResult
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
 CLAIM = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, "NDR, Table 1")
 
 
-def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> Measured:
+def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> CellResult:
     claim = CLAIM if (row, column) == (ROWS[0], COLUMNS[0]) else None
-    return Measured(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
+    return CellResult(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
 
 
 @pytest.fixture
