@@ -196,7 +196,7 @@ def show(
     """
     from rich.markup import escape
 
-    from archlang.pages.reports import split_report
+    from archlang.pages.reports.split_report import SplitReport, terminal_report
     from archlang.plan.from_file import bind_task
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
@@ -206,16 +206,16 @@ def show(
     for name in split or ():
         if name not in made.split_names():
             raise mistakes.unknown_split(chosen.name, name, made.split_names())
-    parts = []
+    reports = []
     for name in split or made.split_names():
         with console.err.status(escape(f"preparing {name} of {chosen.name}")):
             items = cache.load(chosen.name, chosen.statics, made, name, cache.DATA_SEED)
-        parts.append(split_report.describe(made, name, items, examples))
+        reports.append(SplitReport.of(made, name, items, examples))
     if as_json:
         statics = {name: str(value) for name, value in chosen.statics.items()}
         facts = {"task": chosen.name, "kind": made.kind.value, "vocabulary": len(made.vocabulary), "statics": statics}
-        splits = {part.name: part.described() for part in parts}
+        splits = {report.name: report.to_json() for report in reports}
         print(json.dumps({**facts, "splits": splits}, indent=2, ensure_ascii=False))
         return
     title = f"{chosen.name}: {made.kind.value}, {len(made.vocabulary):,} words in its vocabulary"
-    console.out.print(split_report.shown(title, parts), soft_wrap=False)
+    console.out.print(terminal_report(title, reports), soft_wrap=False)

@@ -36,10 +36,10 @@ def summary(
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.graph.summary import summarize
 
-    graph = named_graph(file, model, recipe, parse_sets(sets))
+    graph = compile_named(file, model, recipe, parse_sets(sets))
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths

@@ -194,7 +194,7 @@ def _described(outcome: Outcome) -> dict[str, object]:
 
 
 def _report(outcome: Outcome) -> None:
-    from archlang.runs.progress import claim_table, cost_of_loss, result_table
+    from archlang.runs.progress import claim_table, cost_of_lowest_loss, result_table
 
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
@@ -203,5 +203,5 @@ def _report(outcome: Outcome) -> None:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     for alternative in outcome.alternatives:
         if alternative.is_worse:
-            console.out.print(cost_of_loss(alternative), markup=False)
+            console.out.print(cost_of_lowest_loss(alternative), markup=False)
     console.out.print(f"the run is in {outcome.folder}", markup=False)

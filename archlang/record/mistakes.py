@@ -79,7 +79,7 @@ def does_not_fit(folder: Path, reason: str) -> RunError:
 # Tables
 
 
-def engine_missing(name: str) -> RunError:
+def extra_missing(name: str) -> RunError:
     return RunError(f"what `{name}` needs is not installed", f"run `pip install 'archlang[{name}]'`")
 
 

@@ -45,9 +45,9 @@ from archlang.record.schemas import (
     json_line,
     json_text,
 )
-from archlang.record.sources import used_files
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
+from archlang.record.used_files import used_files
 
 LOCK = ".lock"
 # A run that was killed before it began may have left these files.

@@ -58,7 +58,7 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
     try:
         service: Any = importlib.import_module(name)  # Any: none of them is needed to check this file
     except ImportError:
-        raise mistakes.engine_missing(name) from None
+        raise mistakes.extra_missing(name) from None
     config = {path: str(value) for path, value in plan.settings.items()}
     try:
         if name == "mlflow":

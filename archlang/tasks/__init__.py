@@ -1,4 +1,4 @@
-"""The tasks that recipes name: generators with their splits, and the cache that keeps what they made."""
+"""Tasks that recipes name: generators of splits, and the cache of generated splits."""
 
 from archlang.tasks.kit.cache import load
 from archlang.tasks.kit.mistakes import TaskError

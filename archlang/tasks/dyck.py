@@ -75,7 +75,7 @@ class Dyck:
             raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
         # A string nests, on average, into p + 2 q others: above 1 most of them would never end.
         if self.p + 2 * self.q > 1:
-            raise mistakes.grows_for_ever("dyck", "p + 2 q", self.p + 2 * self.q)
+            raise mistakes.grows_without_end("dyck", "p + 2 q", self.p + 2 * self.q)
         check_sizes("dyck", self)
         check_choice("dyck", "loss", self.loss, ("squares", "entropy"))
         for lengths in self.test:

@@ -75,7 +75,7 @@ def test_check_holds_the_class_against_its_signature(archlang: Command, folder: 
     (folder / "r.arch").write_text(PROGRAM.replace("vocab = 2", "vocab = 5"))
     said = archlang("check", "r.arch", "--plugin", "mine.py")
     assert said.code == 1
-    assert "gives vocab = 5, and its class has 2 words" in said.err
+    assert "gives vocab = 5, and its class has 2 tokens" in said.err
 
 
 def test_a_signature_of_ones_own_is_checked_like_any(archlang: Command, folder: Path) -> None:

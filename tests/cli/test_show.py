@@ -84,3 +84,13 @@ def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, fol
         said = archlang("show", "model.arch", "--without", name)
         assert said.code == 2
         assert f"no optional pass is called `{name}`" in said.err
+
+
+@pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch"])
+def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
+    archlang: Command, folder: Path, stage: str
+) -> None:
+    (folder / "model.arch").rename(folder / "a\x1b[31mb.arch")
+    said = archlang("show", "a\x1b[31mb.arch", stage)
+    assert said.code == 0
+    assert "\x1b" not in said.out

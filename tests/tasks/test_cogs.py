@@ -61,7 +61,7 @@ def test_the_vocabulary_is_that_of_all_files(task: Cogs) -> None:
 
 def test_other_files_of_the_form_are_noticed(offer: Offer) -> None:
     offer({f"cogs/{name}.tsv": ROW for name in NAMES})
-    with pytest.raises(TaskError, match="hold 10 different words, and those that were published hold 871"):
+    with pytest.raises(TaskError, match="have 10 different words, and the published files have 871"):
         Cogs().generate("train", 0)
 
 

@@ -129,9 +129,9 @@ def test_the_loss_is_the_published_one_unless_asked() -> None:
     [
         ({"pairs": 8}, "pairs = 8 is out of bounds for dyck: choose a number between 1 and 7"),
         ({"p": 0.6, "q": 0.4}, "the probabilities p and q of dyck add up to 1.0"),
-        ({"p": 0.5, "q": 0.3}, "most of what it draws would never end"),
+        ({"p": 0.5, "q": 0.3}, "most strings would grow without end"),
         ({"loss": "cubes"}, "write one of squares, entropy"),
-        ({"test": (60,)}, "test has 60, which is no range such as 52..100"),
+        ({"test": (60,)}, "test has 60, which is not a range such as 52..100"),
         ({"test": (Interval(53, 53),)}, "test = 53..53 is out of bounds"),
         ({"test": (Interval(40, 60),)}, "train or test = 2..50 and test = 40..60 of dyck overlap"),
         ({"train_size": -1}, "train_size = -1 is out of bounds"),

@@ -66,5 +66,5 @@ def test_no_items_are_none() -> None:
 
 
 def test_another_choice_is_refused() -> None:
-    with pytest.raises(TaskError, match="answer = all means nothing to dynamic_recall: write one of neighbour, rest"):
+    with pytest.raises(TaskError, match="answer = all is not a valid value for dynamic_recall"):
         DynamicRecall(answer="all")

@@ -223,5 +223,5 @@ def test_a_pool_that_is_too_small_says_so() -> None:
 def test_what_is_too_rare_is_given_up() -> None:
     # Five operators in 21 symbols have two arguments each, and where trees grow too low they are given three.
     task = ListOps(train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 5), nominal_length=21)
-    with pytest.raises(TaskError, match=r"test_size = 1000 .* before it gave up"):
+    with pytest.raises(TaskError, match=r"test_size = 1000 .* it stopped at"):
         task.generate("test", 0)

@@ -40,5 +40,5 @@ def test_the_example_of_the_paper_has_the_same_symbols_at_even_places() -> None:
 
 
 def test_another_choice_is_refused() -> None:
-    with pytest.raises(TaskError, match="even = last means nothing to mix: write one of first, same"):
+    with pytest.raises(TaskError, match="even = last is not a valid value for mix: write one of first, same"):
         Mix(even="last")

@@ -94,13 +94,13 @@ def test_a_split_does_not_depend_on_the_size_of_another() -> None:
 @pytest.mark.parametrize(
     ("statics", "message"),
     [
-        ({"test_pairs": (8,)}, "test_length of mqar has 3 values, and test_pairs has 1: write as many in both"),
+        ({"test_pairs": (8,)}, "test_length of mqar has 3 values, and test_pairs has 1"),
         ({"pairs": 17}, "pairs = 17 is out of bounds for mqar: choose a number between 1 and 16"),
         ({"test_pairs": (8, 65, 64)}, "test_pairs = 65 is out of bounds for mqar: choose a number between 1 and 64"),
         ({"words": 10}, "test_pairs = 8 is out of bounds"),
         ({"length": 2}, "length = 2 is out of bounds"),
         ({"power": 0.0}, "power = 0.0 is out of bounds"),
-        ({"test_length": (128.5, 256, 512)}, "test_length has 128.5, which is no whole number"),
+        ({"test_length": (128.5, 256, 512)}, "test_length has 128.5, which is not a whole number"),
         ({"valid_size": -1}, "valid_size = -1 is out of bounds"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Helpers that several tasks share."""
+"""Parts that several tasks share."""

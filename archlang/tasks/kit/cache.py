@@ -1,9 +1,8 @@
-"""Generated splits kept on disk: made once, checked when read, mapped into memory.
+"""The cache of generated splits: verified when loaded, and memory-mapped.
 
-A split is a folder of `.npy` files with `manifest.json`, written beside its place and renamed into it, so that a
-reader sees a whole split or none and two processes that make the same one do no harm. A cache that cannot be written
-(full, read-only, no home folder) costs time and not the run: the split is returned from memory, with a warning. What
-was generated under an older `version` of a task is never read again."""
+A split is a folder of `.npy` files with `manifest.json`, written atomically, so that a reader never sees an unfinished
+split, and two processes may generate the same split. If the cache cannot be written (full, read-only, no home folder),
+`load` warns and returns the split from memory. Raising the `version` of a task invalidates its cached splits."""
 
 from __future__ import annotations
 
@@ -25,12 +24,11 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
-# Runs of different seeds differ in their weights and batches; the data of a task are the same for all, as published
-# data are.
+# The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
+# are.
 DATA_SEED = 0
 _FORMAT = 1
 _MANIFEST = "manifest.json"
-_CHUNK = 1 << 20
 
 
 @runtime_checkable
@@ -38,45 +36,48 @@ class ReadsUserFiles(Protocol):
     """A task that reads files of the user's own."""
 
     def files(self) -> tuple[str, ...]:
-        """Where they are."""
+        """Returns the paths of these files."""
 
 
 class _Damaged(Exception):
-    """What is stored is not what was written."""
+    """A cached split that differs from the written one."""
 
 
 def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> Split:
-    """The split of `task`, which was made from `statics`; generated only if the cache does not hold it.
+    """Loads a split of `task`, whose statics are `statics`, or generates and caches it.
 
-    Arrays that come from the cache are mapped read-only."""
+    Arrays from the cache are memory-mapped and read-only.
+
+    Raises:
+        TaskError, DataError: the split cannot be generated."""
     try:
-        place = folder() / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
+        path = folder() / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
     except OSError as error:
-        warnings.warn(f"there is no cache folder ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
+        warnings.warn(f"no cache folder ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
         return task.generate(split, seed)
     try:
-        return _read(place)
+        return _read(path)
     except FileNotFoundError:
         pass
     except (_Damaged, OSError) as error:
-        warnings.warn(f"{place} is damaged ({error}) and is made again", CacheWarning, stacklevel=2)
-        remove_folder(place)
-    made = task.generate(split, seed)
+        warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
+        remove_folder(path)
+    generated = task.generate(split, seed)
     try:
-        _write(place, made)
-        return _read(place)
+        _write(path, generated)
+        return _read(path)
     except (_Damaged, OSError) as error:
         warnings.warn(
-            f"the {split} split of {name} could not be kept in {place.parent} ({error}), so every run makes it again; "
-            "set ARCHLANG_CACHE to a folder with room",
+            f"the {split} split of {name} cannot be cached in {path.parent} ({error}), so every run generates it; "
+            "set ARCHLANG_CACHE to a folder with free space",
             CacheWarning,
             stacklevel=2,
         )
-        return made
+        return generated
 
 
 def folder() -> Path:
-    """Where splits are kept.
+    """Returns the folder of cached splits.
 
     Raises:
         OSError: there is no cache folder."""
@@ -84,17 +85,14 @@ def folder() -> Path:
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
-    told = {key: _plain(value) for key, value in sorted(statics.items())}
-    facts: list[object] = [_FORMAT, name, task.version, split, seed, told]
-    if files := published_files.versions(task):
-        facts.append(files)
-    if own := _own(task):
-        facts.append(own)
+    plain = {key: _plain(value) for key, value in sorted(statics.items())}
+    facts: list[object] = [_FORMAT, name, task.version, split, seed, plain]
+    facts += [versions for versions in (published_files.versions(task), _user_digests(task)) if versions]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _plain(value: StaticValue) -> object:
-    """A static as JSON that differs where statics differ (`1` and `1.0`, `true` and the word `true`)."""
+    """Returns a static as JSON, different for different statics (`1` and `1.0`, `true` and the word `true`)."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bool | int | float):
@@ -102,44 +100,44 @@ def _plain(value: StaticValue) -> object:
     return str(value)
 
 
-def _own(task: Task) -> list[str | None]:
-    """Digests of what is a user's own: the files that a task reads, and the file of a class that is not archlang's."""
+def _user_digests(task: Task) -> list[str | None]:
+    """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
     module = type(task).__module__
     source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
-    return [_digest_of(Path(file)) for file in (*files, source) if file]
+    return [_digest(Path(file)) for file in (*files, source) if file]
 
 
-def _digest_of(file: Path) -> str | None:
-    """None for what cannot be read: making the split says so."""
+def _digest(file: Path) -> str | None:
+    """Returns None if the file cannot be read; generating the split then raises the error."""
     try:
         return _sha256(file) if file.is_file() else None
     except OSError:
         return None
 
 
-def _read(place: Path) -> Split:
-    manifest = place / _MANIFEST
+def _read(folder: Path) -> Split:
+    manifest = folder / _MANIFEST
     try:
-        described = json.loads(manifest.read_text(encoding="utf-8"))
-        digests = {str(name): str(digest) for name, digest in described["sha256"].items()}
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        digests = {str(name): str(digest) for name, digest in content["sha256"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
     except FileNotFoundError:
-        if place.exists():
+        if folder.exists():
             raise _Damaged(f"{_MANIFEST} is missing") from None
         raise
     arrays: dict[str, np.ndarray] = {}
     for name, digest in digests.items():
-        path = place / f"{name}.npy"
+        path = folder / f"{name}.npy"
         try:
             if _sha256(path) != digest:
-                raise _Damaged(f"{path.name} is not what was written")
+                raise _Damaged(f"{path.name} differs from what was written")
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError:
             raise _Damaged(f"{path.name} is missing") from None
         except ValueError:
-            # An empty array cannot be mapped.
+            # An empty array cannot be memory-mapped.
             arrays[name] = np.load(path, allow_pickle=False)
     try:
         return Split.from_arrays(arrays)
@@ -147,23 +145,20 @@ def _read(place: Path) -> Split:
         raise _Damaged(f"{error} is missing") from error
 
 
-def _write(place: Path, split: Split) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # If another process was first, its folder stays: it holds the same.
-    with atomic_folder(place, overwrite=False, durable=False) as unfinished:
+def _write(folder: Path, split: Split) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # If another process was first, its equal folder stays.
+    with atomic_folder(folder, overwrite=False, durable=False) as unfinished:
         digests = {}
         for name, array in split.arrays().items():
             path = unfinished / f"{name}.npy"
             np.save(path, array, allow_pickle=False)
             digests[name] = _sha256(path)
-        # In order: the fields of a split are a model's inputs, one after another.
+        # The order of the arrays matters: the fields of a split are the positional inputs of a model.
         text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1)
         (unfinished / _MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:
-    whole = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            whole.update(chunk)
-    return whole.hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

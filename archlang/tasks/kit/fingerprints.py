@@ -1,4 +1,4 @@
-"""Telling items apart: fingerprints, which decide what is drawn twice and which split may hold an item."""
+"""Fingerprints of items, which find repeated items and assign items to splits."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _WEIGHTS = RandomStream("archlang fingerprints").words(_LONGEST)
 
 
 def fingerprints(items: Ragged) -> Fingerprints:
-    """64 bits for each sequence; two different sequences share them about once in 2^64 pairs.
+    """Returns 64 bits for each sequence: a weighted sum of its tokens, mixed by the finalizer of splitmix64.
 
-    A weighted sum of the tokens, then the finalizer of splitmix64. Where two items do collide, one of them is
-    rejected as if it had been drawn before, which harms nothing."""
+    Two different sequences collide with probability 2^-64. A collision rejects a sequence as a repeated one, which is
+    harmless."""
     lengths = items.lengths
-    places = np.arange(len(items.values)) - np.repeat(items.offsets[:-1], lengths)
-    terms = (items.values.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[places % _LONGEST]
+    positions = np.arange(len(items.values)) - np.repeat(items.offsets[:-1], lengths)
+    terms = (items.values.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[positions % _LONGEST]
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return _mix(running[items.offsets[1:]] - running[items.offsets[:-1]])
 
 
 def table_fingerprints(rows: np.ndarray) -> Fingerprints:
-    """The fingerprints of sequences of one length, equal to those of `Ragged.table(rows)`."""
+    """Returns the fingerprints of the rows of a matrix [N, length], equal to those of `Ragged.table(rows)`."""
     sums = np.zeros(len(rows), dtype=np.uint64)
-    for place in range(rows.shape[1]):
-        sums += (rows[:, place].astype(np.uint64) + np.uint64(1)) * _WEIGHTS[place % _LONGEST]
+    for position in range(rows.shape[1]):
+        sums += (rows[:, position].astype(np.uint64) + np.uint64(1)) * _WEIGHTS[position % _LONGEST]
     return _mix(sums)
 
 
 def combine(first: Fingerprints, second: Fingerprints) -> Fingerprints:
-    """The fingerprints of pairs, in this order."""
+    """Returns the fingerprints of ordered pairs."""
     return _mix(first * _WEIGHTS[0] + second * _WEIGHTS[1])
 
 
@@ -46,16 +46,16 @@ def _mix(words: Fingerprints) -> Fingerprints:
 
 
 def in_share(prints: Fingerprints, low: float, high: float) -> Truths:
-    """Which items belong to the share [low, high) of all items.
+    """Marks the items in the share [low, high) of all items.
 
-    Splits take the items of different shares. That makes them disjoint whatever their sizes and seeds are."""
+    Splits with different shares are disjoint for all sizes and seeds."""
     scale = 2.0**64
-    above = np.ones(len(prints), dtype=np.bool_) if low <= 0 else prints >= np.uint64(int(low * scale))
-    return above if high >= 1 else above & (prints < np.uint64(int(high * scale)))
+    at_least_low = np.ones(len(prints), dtype=np.bool_) if low <= 0 else prints >= np.uint64(int(low * scale))
+    return at_least_low if high >= 1 else at_least_low & (prints < np.uint64(int(high * scale)))
 
 
 class Seen:
-    """The items that were drawn so far."""
+    """The fingerprints of the items drawn so far."""
 
     def __init__(self) -> None:
         self._sorted = np.zeros(0, dtype=np.uint64)
@@ -64,30 +64,30 @@ class Seen:
         return len(self._sorted)
 
     def fresh(self, prints: Fingerprints) -> Truths:
-        """Which of these were not drawn before, neither here nor earlier in the same batch; notes them as drawn."""
+        """Marks the first occurrence of each item that was not drawn before, and adds these items."""
         new = np.zeros(len(prints), dtype=np.bool_)
         new[np.unique(prints, return_index=True)[1]] = True
         if len(self._sorted):
-            places = np.minimum(np.searchsorted(self._sorted, prints), len(self._sorted) - 1)
-            new &= self._sorted[places] != prints
+            nearest = np.minimum(np.searchsorted(self._sorted, prints), len(self._sorted) - 1)
+            new &= self._sorted[nearest] != prints
         # A stable sort of two sorted runs is a merge.
         self._sorted = np.sort(np.concatenate([self._sorted, np.sort(prints[new])]), kind="stable")
         return new
 
 
 class Patience:
-    """Says when drawing is hopeless: a window of batches that brings less than 1/300 of what is wanted."""
+    """Ends a search for distinct items: a window of batches that brings less than 1/300 of the wanted items is over."""
 
     def __init__(self, wanted: int, window: int) -> None:
         self._least, self._window = max(wanted // 300, 1), window
-        self._batches = self._brought = 0
+        self._batches = self._found = 0
 
-    def is_over(self, brought: int) -> bool:
-        """To be asked after each batch, with the number of items that it brought."""
+    def is_over(self, found: int) -> bool:
+        """Returns whether to give up. Call it after each batch with the number of new items in the batch."""
         self._batches += 1
-        self._brought += brought
+        self._found += found
         if self._batches < self._window:
             return False
-        over = self._brought < self._least
-        self._batches = self._brought = 0
+        over = self._found < self._least
+        self._batches = self._found = 0
         return over

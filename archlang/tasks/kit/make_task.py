@@ -1,7 +1,7 @@
-"""A task from its signature's Python, with its statics settled.
+"""The instance of a task from the Python class that its signature names.
 
-Of what a program names, only archlang's own classes are imported. A class of a user's own, in a file beside the recipe,
-is imported only if the user has named that file (`--plugin FILE.py`)."""
+A program can only cause the import of archlang's own classes. A user's own class, in a file beside the recipe, is
+imported only if the user names that file (`--plugin FILE.py`)."""
 
 from __future__ import annotations
 
@@ -17,90 +17,89 @@ from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue, Symbol
 
 _OWN = "archlang.tasks."
-# Where the modules of plugins stand, apart from all others.
+# A prefix that keeps the modules of plugins apart from all others in `sys.modules`.
 _PLUGINS = "archlang_plugin_"
 
 
 def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin: str = "") -> Task:
-    """The task `name`, whose class is `python`: one of archlang's, or one of the file `plugin`.
+    """Returns the task `name` with these statics. Its class `python` (`module:Class`) is one of archlang's, or is in
+    the file `plugin`.
 
     Raises:
-        TaskError: the class is neither, the file cannot be imported, or the task cannot be made as asked."""
-    module, _, attribute = python.partition(":")
+        TaskError: there is no such class, the file cannot be imported, or the class rejects the statics."""
+    module_name, _, attribute = python.partition(":")
     plain = {key: _plain(value) for key, value in statics.items()}
     if is_own(python):
-        made = _own(name, python, module, attribute)
-        task: Task = made(**plain)
-        return task
+        return _own_class(name, python, module_name, attribute)(**plain)
     if not plugin:
         raise mistakes.foreign_task(name, python)
-    place = Path(plugin)
-    if place.stem != module:
-        raise mistakes.other_plugin(name, python, place)
-    found = getattr(import_plugin(place), attribute, None)
-    if not isinstance(found, type):
-        raise mistakes.plugin_without_class(place, attribute)
+    path = Path(plugin)
+    if path.stem != module_name:
+        raise mistakes.other_plugin(name, python, path)
+    task_class = getattr(import_plugin(path), attribute, None)
+    if not isinstance(task_class, type):
+        raise mistakes.plugin_without_class(path, attribute)
     try:
-        task = found(**plain)
+        task: Task = task_class(**plain)
     except TypeError as error:
-        raise mistakes.plugin_fails(place, error) from error
+        raise mistakes.plugin_fails(path, error) from error
     missing = [part for part in _PARTS if not hasattr(task, part)]
     if missing:
-        raise mistakes.plugin_incomplete(place, attribute, missing)
+        raise mistakes.plugin_incomplete(path, attribute, missing)
     return task
 
 
 def is_own(python: str) -> bool:
-    """Whether a class is one of archlang's."""
+    """Returns whether a class is one of archlang's."""
     return python.startswith(_OWN)
 
 
 def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
-    """Holds a class against what its signature `gives`.
+    """Compares the vocabulary of a task with `vocab` of its signature.
 
     Raises:
-        TaskError: they differ."""
+        TaskError: the sizes differ."""
     if "vocab" in gives and gives["vocab"] != len(task.vocabulary):
         raise mistakes.vocabulary_differs(name, gives["vocab"], len(task.vocabulary))
 
 
-def _own(name: str, python: str, module: str, attribute: str) -> Callable[..., Task]:
-    """A class of archlang's. Whatever else its modules hold is not to be called by a program."""
+def _own_class(name: str, python: str, module_name: str, attribute: str) -> Callable[..., Task]:
+    """Returns one of archlang's classes. A program can name nothing else in its modules."""
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        task_class = getattr(importlib.import_module(module_name), attribute, None)
     except ModuleNotFoundError:
-        found = None
-    if not isinstance(found, type) or found.__module__ != module:
+        task_class = None
+    if not isinstance(task_class, type) or task_class.__module__ != module_name:
         raise mistakes.foreign_task(name, python)
-    return found
+    return task_class
 
 
-# What `Task` promises. A protocol with properties cannot be asked without computing them.
+# The attributes of `Task`. An `isinstance` check of a runtime protocol would compute its properties.
 _PARTS = (
     "kind", "breakdown", "in_distribution", "unit", "metrics", "version", "split_names", "generate",
 )  # fmt: skip
 
 
-def import_plugin(place: Path) -> ModuleType:
-    """The module of a plugin, imported once.
+def import_plugin(path: Path) -> ModuleType:
+    """Returns the Python module of a plugin, imported once.
 
     Raises:
-        TaskError: the file is not there, or does not run."""
-    name = f"{_PLUGINS}{place.stem}"
-    known = sys.modules.get(name)
-    if known is not None and known.__file__ == str(place.absolute()):
-        return known
-    spec = importlib.util.spec_from_file_location(name, place.absolute())
-    if spec is None or spec.loader is None or not place.is_file():
-        raise mistakes.no_plugin(place)
+        TaskError: the file is missing, or importing it fails."""
+    name = f"{_PLUGINS}{path.stem}"
+    imported = sys.modules.get(name)
+    if imported is not None and imported.__file__ == str(path.absolute()):
+        return imported
+    spec = importlib.util.spec_from_file_location(name, path.absolute())
+    if spec is None or spec.loader is None or not path.is_file():
+        raise mistakes.no_plugin(path)
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their own module up.
+    # `dataclass` looks up the module of its class.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise mistakes.plugin_fails(place, error) from error
+        raise mistakes.plugin_fails(path, error) from error
     return module
 
 

@@ -1,7 +1,7 @@
-"""What the metrics of tasks count, as numbers for each item.
+"""The metrics of tasks, counted for each item.
 
-A metric of a split is the sum of `hits` over the sum of `counts`; broken down by a group, both sums run over the items
-of that group."""
+A metric of a split is the sum of `hits` divided by the sum of `counts`. In a breakdown by groups, both sums run over
+the items of a group."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import Unit
 
 MEANINGS = {
-    "accuracy": "share of right answers, counted as the task counts (samples, positions or whole sequences)",
-    "token_accuracy": "share of scored positions that are right",
-    "sequence_accuracy": "share of sequences that are right at every scored position",
-    "last_accuracy": "share of sequences that are right at their last scored position",
-    "exact_match": "share of answers that are right as a whole",
-    "oracle_match": "share of answers that are right as a whole when their length is known",
-    "f1": "overlap of answers with what was asked for: harmonic mean of precision and recall, of each item alone",
-    "perplexity": "e to the mean cross entropy of scored positions; the lower, the better",
+    "accuracy": "share of correct answers, counted in the task's unit (samples, positions or whole sequences)",
+    "token_accuracy": "share of scored positions that are correct",
+    "sequence_accuracy": "share of sequences that are correct at every scored position",
+    "last_accuracy": "share of sequences that are correct at their last scored position",
+    "exact_match": "share of answers that are correct as a whole",
+    "oracle_match": "share of answers that are correct as a whole, decoded to the length of the target",
+    "f1": "overlap of answers with targets: the harmonic mean of precision and recall, averaged over items",
+    "perplexity": "exponential of the mean cross entropy of scored positions; lower is better",
 }
 LOWER_IS_BETTER = frozenset({"perplexity"})
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """For each item, how many answers were right and how many were asked for; or, where `exponential`, the sum of its
-    losses and how many there were."""
+    """For each of N items, the number of correct answers [N] and the number of answers [N]; if `exponential`, the sum
+    of losses [N] and the number of losses [N]."""
 
     hits: Integers | Reals
     counts: Integers
@@ -37,29 +37,32 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """The metric over all items."""
+        """The metric over all items; NaN if no answer counts."""
         return self.among(np.ones(len(self.counts), dtype=np.bool_))
 
     def among(self, chosen: np.ndarray) -> float:
-        """The metric over the items that are true in `chosen`; not a number where nothing was asked."""
-        asked = int(self.counts[chosen].sum())
-        if not asked:
+        """Returns the metric over the items where `chosen` [N] is true; NaN if no answer of them counts."""
+        count = int(self.counts[chosen].sum())
+        if not count:
             return float("nan")
-        mean = float(self.hits[chosen].sum() / asked)
+        mean = float(self.hits[chosen].sum() / count)
         return float(np.exp(mean)) if self.exponential else mean
 
 
 def rank(metric: str, value: float) -> float:
-    """A number that is the larger, the better the value of the metric, or of the loss, is."""
+    """Returns a number that is larger for better values of the metric, or of the loss."""
     return -value if metric in LOWER_IS_BETTER or metric == "loss" else value
 
 
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:
-    """Counts `metric` over predictions: classes [N], spans [N, 2], or one for each place of `split.targets.values`.
+    """Counts a metric over predictions: classes [N], spans [N, 2], or a class for each value of `split.targets`.
 
-    Perplexity is not counted but measured, from losses; and what a task judges itself it counts itself."""
+    Perplexity is computed from losses, and a `JudgedTask` computes its own metrics; both are outside this function.
+
+    Raises:
+        ValueError: there is no such metric."""
     if metric not in MEANINGS:
-        raise ValueError(f"{metric!r} is none of {', '.join(MEANINGS)}")
+        raise ValueError(f"unknown metric {metric!r}; expected one of {', '.join(MEANINGS)}")
     targets = split.targets
     if not isinstance(targets, Ragged):
         if split.form is Form.SPANS:
@@ -69,15 +72,15 @@ def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tal
     offsets = targets.offsets
     scored = np.ones(len(targets.values), dtype=np.bool_) if split.scored is None else split.scored.values
     equal = np.asarray(predictions == targets.values)
-    # A step is right only if the whole set is.
-    right = (equal.all(axis=1) if split.form is Form.SETS else equal) & scored
-    hits, counts = _sums(right, offsets), _sums(scored, offsets)
-    asked = np.asarray(counts > 0, dtype=np.int64)
+    # A position is correct only if its whole set is.
+    correct = (equal.all(axis=1) if split.form is Form.SETS else equal) & scored
+    hits, counts = _sums(correct, offsets), _sums(scored, offsets)
+    nonempty = np.asarray(counts > 0, dtype=np.int64)
     if metric == "last_accuracy":
-        last = _last_places(scored, offsets)
-        return Tally(np.where(asked > 0, right[last], False).astype(np.int64), asked)
+        last = _last_positions(scored, offsets)
+        return Tally(np.where(nonempty > 0, correct[last], False).astype(np.int64), nonempty)
     if metric in ("sequence_accuracy", "exact_match") or (metric == "accuracy" and unit is Unit.SEQUENCE):
-        return Tally(np.where(hits == counts, asked, 0), asked)
+        return Tally(np.where(hits == counts, nonempty, 0), nonempty)
     return Tally(hits, counts)
 
 
@@ -91,13 +94,13 @@ def _spans(metric: str, targets: Integers, predictions: np.ndarray) -> Tally:
     return Tally(2.0 * common / lengths, ones)
 
 
-def _sums(truths: np.ndarray, offsets: Integers) -> Integers:
-    running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(truths, dtype=np.int64)])
+def _sums(marks: np.ndarray, offsets: Integers) -> Integers:
+    running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(marks, dtype=np.int64)])
     return np.asarray(running[offsets[1:]] - running[offsets[:-1]], dtype=np.int64)
 
 
-def _last_places(scored: np.ndarray, offsets: Integers) -> Integers:
-    """The last scored place of each sequence; any place where there is none."""
-    places = np.where(scored, np.arange(len(scored)), 0)
-    latest = np.maximum.accumulate(places) if len(places) else places
+def _last_positions(scored: np.ndarray, offsets: Integers) -> Integers:
+    """Returns the index of the last scored value of each sequence, or any index if it has none."""
+    indices = np.where(scored, np.arange(len(scored)), 0)
+    latest = np.maximum.accumulate(indices) if len(indices) else indices
     return np.asarray(latest[np.maximum(offsets[1:] - 1, 0)], dtype=np.int64)

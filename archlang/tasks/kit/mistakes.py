@@ -1,4 +1,4 @@
-"""What can be wrong with the statics of a task, worded for the person who wrote them."""
+"""The errors of tasks: their statics, their files, and users' own classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archlang.types.statics import Interval
 
 
 class TaskError(ArchlangError):
-    """A task that cannot be generated as asked: `message` says what is wrong, `remedy` what to write instead."""
+    """A task that cannot be generated: `message` says what is wrong, `remedy` how to correct it."""
 
     def __init__(self, message: str, remedy: str) -> None:
         self.message = message
@@ -18,20 +18,20 @@ class TaskError(ArchlangError):
 
 
 class CacheWarning(UserWarning):
-    """The cache of generated splits could not help; the split itself is right."""
+    """The cache of generated splits failed; the returned split is correct."""
 
 
 def unknown_split(task: str, split: str, known: Sequence[str]) -> TaskError:
     return TaskError(f"{task} has no split `{split}`", f"its splits are {', '.join(known)}")
 
 
-def unknown_choice(task: str, static: str, found: str, known: Sequence[str]) -> TaskError:
-    return TaskError(f"{static} = {found} means nothing to {task}", f"write one of {', '.join(known)}")
+def unknown_choice(task: str, static: str, value: str, known: Sequence[str]) -> TaskError:
+    return TaskError(f"{static} = {value} is not a valid value for {task}", f"write one of {', '.join(known)}")
 
 
-def outside(task: str, static: str, found: int | float, low: int | float, high: int | float | None) -> TaskError:
-    where = f"at least {low}" if high is None else f"between {low} and {high}"
-    return TaskError(f"{static} = {found} is out of bounds for {task}", f"choose a number {where}")
+def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:
+    bounds = f"of at least {low}" if high is None else f"between {low} and {high}"
+    return TaskError(f"{static} = {value} is out of bounds for {task}", f"choose a number {bounds}")
 
 
 def negative_seed(seed: int) -> TaskError:
@@ -40,45 +40,45 @@ def negative_seed(seed: int) -> TaskError:
 
 def ranges_overlap(task: str, first: str, first_range: object, second: str, second_range: object) -> TaskError:
     return TaskError(
-        f"{first} = {first_range} and {second} = {second_range} of {task} overlap, so they could hold the same items",
-        "choose ranges that have no number in common",
+        f"{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items",
+        "choose disjoint ranges",
     )
 
 
-def range_out_of_bounds(task: str, static: str, found: Interval, low: int, high: int) -> TaskError:
-    return TaskError(f"{static} = {found} is out of bounds for {task}", f"choose a range inside {low}..{high}")
+def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, high: int) -> TaskError:
+    return TaskError(f"{static} = {interval} is out of bounds for {task}", f"choose a range inside {low}..{high}")
 
 
-def too_many_items(task: str, static: str, asked: int, available: int, widen: str) -> TaskError:
+def too_many_items(task: str, static: str, size: int, available: int, remedy: str) -> TaskError:
     return TaskError(
-        f"{static} = {asked} asks {task} for more distinct items than the {available} that exist",
-        f"ask for at most {available}, or {widen}",
+        f"{static} = {size} is more than the {available} distinct items of {task}",
+        f"write {static} = {available} or less, or {remedy}",
     )
 
 
-def too_few_for_singles(task: str, asked: int, needed: int) -> TaskError:
+def too_few_for_singles(task: str, size: int, required: int) -> TaskError:
     return TaskError(
-        f"train_size = {asked} leaves no room for the {needed} single applications that {task} always trains on",
-        f"ask for at least {needed}, or start `train` at 2",
+        f"train_size = {size} is less than the {required} single applications that {task} always trains on",
+        f"write train_size = {required} or more, or begin `train` at 2",
     )
 
 
-def items_too_rare(task: str, static: str, asked: int, found: int, widen: str) -> TaskError:
+def items_too_rare(task: str, static: str, size: int, drawn: int, remedy: str) -> TaskError:
     return TaskError(
-        f"{static} = {asked} asks {task} for more than it can draw: only {found} came up before it gave up",
-        f"ask for fewer, or {widen}",
+        f"{static} = {size} is more than {task} can draw: it stopped at {drawn} distinct items",
+        f"choose a smaller {static}, or {remedy}",
     )
 
 
-def odd_length(static: str, found: int) -> TaskError:
+def odd_length(static: str, length: int) -> TaskError:
     return TaskError(
-        f"{static} has the odd length {found}, and a flip-flop sequence is made of pairs", "choose an even length"
+        f"{static} has the odd length {length}, and a flip-flop sequence consists of pairs", "choose an even length"
     )
 
 
-def not_whole_percent(static: str, found: float) -> TaskError:
+def not_whole_percent(static: str, value: float) -> TaskError:
     return TaskError(
-        f"{static} has {found}, and results are reported by whole per cent",
+        f"{static} has {value}, and results are reported by whole per cent",
         "round it to two decimals",
     )
 
@@ -87,45 +87,46 @@ def empty_list(static: str) -> TaskError:
     return TaskError(f"{static} is empty", "name at least one value")
 
 
-def repeated_value(static: str, found: object) -> TaskError:
-    return TaskError(f"{static} names {found} twice", "name each value once")
+def repeated_value(static: str, value: object) -> TaskError:
+    return TaskError(f"{static} names {value} twice", "name each value once")
 
 
-def not_of_kind(static: str, found: object, kind: str) -> TaskError:
-    return TaskError(f"{static} has {found}, which is no {kind}", f"write a {kind}")
+def not_of_kind(static: str, value: object, kind: str) -> TaskError:
+    return TaskError(f"{static} has {value}, which is not a {kind}", f"write a {kind}")
 
 
-def probabilities_too_large(task: str, statics: Sequence[str], found: float) -> TaskError:
+def probabilities_too_large(task: str, statics: Sequence[str], total: float) -> TaskError:
     return TaskError(
-        f"the probabilities {' and '.join(statics)} of {task} add up to {found}",
-        "choose them so that less than 1 is used",
+        f"the probabilities {' and '.join(statics)} of {task} add up to {total}",
+        "choose them so that their sum is less than 1",
     )
 
 
-def grows_for_ever(task: str, what: str, found: float) -> TaskError:
+def grows_without_end(task: str, formula: str, value: float) -> TaskError:
     return TaskError(
-        f"{what} of {task} is {found}, so that most of what it draws would never end",
+        f"{formula} of {task} is {value}, so most strings would grow without end",
         "choose them so that it is 1 or less",
     )
 
 
-def lists_differ(task: str, first: str, count: int, second: str, other: int) -> TaskError:
+def lists_differ(task: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
     return TaskError(
-        f"{first} of {task} has {count} values, and {second} has {other}", "write as many in both: they go together"
+        f"{first} of {task} has {first_count} values, and {second} has {second_count}",
+        "write the same number of values in both",
     )
 
 
-def vocabulary_too_small(task: str, static: str, asked: int, needed: int) -> TaskError:
+def vocabulary_too_small(task: str, static: str, size: int, required: int) -> TaskError:
     return TaskError(
-        f"{static} = {asked} is too small for {task}, whose files hold {needed} different words",
-        f"write {static} = {needed}, or more",
+        f"{static} = {size} is too small for {task}, whose files have {required} different words",
+        f"write {static} = {required} or more",
     )
 
 
-def vocabulary_not_published(task: str, found: int, published: int) -> TaskError:
+def vocabulary_not_published(task: str, size: int, published: int) -> TaskError:
     return TaskError(
-        f"the files of {task} hold {found} different words, and those that were published hold {published}",
-        "fetch the files again; other files of the same form can be read by the task `file`",
+        f"the files of {task} have {size} different words, and the published files have {published}",
+        "fetch the files again; the task `file` reads other files of the same format",
     )
 
 
@@ -155,50 +156,52 @@ def uneven_files(dataset: str, first: str, first_count: int, second: str, second
     )
 
 
-# Classes of a user's own
+# A user's own classes
 
 
 def foreign_task(task: str, python: str) -> TaskError:
     module = python.partition(":")[0]
     return TaskError(
-        f"the task `{task}` is not one of archlang's: its class is `{python}`, and no Python of a program's own is run "
-        "unasked",
+        f"the task `{task}` is not one of archlang's: its class is `{python}`, and a program's own Python "
+        "runs only on request",
         f"read {module}.py, and if you trust it, add `--plugin {module}.py`",
     )
 
 
-def other_plugin(task: str, python: str, place: object) -> TaskError:
+def other_plugin(task: str, python: str, path: object) -> TaskError:
     module = python.partition(":")[0]
-    return TaskError(f"the class of `{task}` is `{python}`, and not in {place}", f"name {module}.py after `--plugin`")
-
-
-def no_plugin(place: object) -> TaskError:
-    return TaskError(f"{place} is no Python file", "name the file after `--plugin` as it is seen from here")
-
-
-def plugin_without_class(place: object, name: str) -> TaskError:
-    return TaskError(f"{place} has no class `{name}`", "name it as the signature's `python` does")
-
-
-def plugin_incomplete(place: object, name: str, missing: Sequence[str]) -> TaskError:
     return TaskError(
-        f"the class `{name}` of {place} lacks {', '.join(missing)}",
-        "see `archlang.tasks.kit.task.Task` for what a task has",
+        f"the class of `{task}` is `{python}`, which is not in {path}", f"name {module}.py after `--plugin`"
     )
 
 
-def vocabulary_differs(task: str, written: int, found: int) -> TaskError:
+def no_plugin(path: object) -> TaskError:
+    return TaskError(f"{path} is not a Python file", "write the path relative to the current folder after `--plugin`")
+
+
+def plugin_without_class(path: object, name: str) -> TaskError:
+    return TaskError(f"{path} has no class `{name}`", "use the class name in `python` of the signature")
+
+
+def plugin_incomplete(path: object, name: str, missing: Sequence[str]) -> TaskError:
     return TaskError(
-        f"the signature of `{task}` gives vocab = {written}, and its class has {found} words",
-        f"write `gives vocab = {found}`",
+        f"the class `{name}` of {path} lacks {', '.join(missing)}",
+        "see `archlang.tasks.kit.task.Task` for the attributes of a task",
     )
 
 
-def plugin_fails(place: object, reason: BaseException) -> TaskError:
-    return TaskError(f"{place} does not work: {type(reason).__name__}: {reason}", "mend it, and try again")
+def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
+    return TaskError(
+        f"the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens",
+        f"write `gives vocab = {size}`",
+    )
 
 
-# Files of a user's own
+def plugin_fails(path: object, reason: BaseException) -> TaskError:
+    return TaskError(f"{path} fails: {type(reason).__name__}: {reason}", "correct the file")
+
+
+# A user's own files
 
 
 def no_path(task: str) -> TaskError:
@@ -207,40 +210,46 @@ def no_path(task: str) -> TaskError:
 
 def no_file(task: str, path: str) -> TaskError:
     return TaskError(
-        f"{path} is missing, or is no plain file",
-        f"put the file of `{task}` there; a path is seen from the folder of the program",
+        f"{path} is missing, or is not a regular file",
+        f"put the file of `{task}` there; a path is relative to the folder of the program",
     )
 
 
 def unreadable_file(path: str) -> TaskError:
-    return TaskError(f"{path} cannot be read or unpacked", "see who owns it, and whether it is whole")
+    return TaskError(f"{path} cannot be read or decompressed", "check its permissions, and whether it is complete")
 
 
 def not_text(path: str) -> TaskError:
-    return TaskError(f"{path} is not text in UTF-8", "save it as UTF-8")
+    return TaskError(f"{path} is not UTF-8 text", "save it as UTF-8")
 
 
 def unknown_form(path: str) -> TaskError:
-    return TaskError(f"{path} is neither TSV nor JSONL", "let its name end in .tsv or .jsonl; .gz or .xz may follow")
+    return TaskError(
+        f"{path} is neither TSV nor JSONL", "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz"
+    )
 
 
 def bad_line(path: str, number: int, reason: str) -> TaskError:
-    return TaskError(f"line {number} of {path}: {reason}", "mend the line; `archlang tasks file` says what a file has")
+    return TaskError(
+        f"line {number} of {path}: {reason}", "correct the line; `archlang tasks file` describes the format"
+    )
 
 
 def splits_twice(path: str) -> TaskError:
     return TaskError(
-        f"{path} has a column `split`, and further files are named too",
-        "take `valid` and `test` out of the recipe, or the column out of the file",
+        f"{path} has a column `split`, and the recipe names further files",
+        "remove `valid` and `test` from the recipe, or the column from the file",
     )
 
 
 def no_training_lines(path: str) -> TaskError:
-    return TaskError(f"no line of {path} is for training", "write `train` in the column `split` of those that are")
-
-
-def too_many_labels(task: str, asked: int, found: int) -> TaskError:
     return TaskError(
-        f"labels = {asked} is too small for {task}, whose training split holds {found} different labels",
-        f"write labels = {found}, or more",
+        f"no line of {path} is in the split `train`", "write `train` in the column `split` of the training lines"
+    )
+
+
+def too_many_labels(task: str, size: int, required: int) -> TaskError:
+    return TaskError(
+        f"labels = {size} is too small for {task}, whose training split has {required} different labels",
+        f"write labels = {required} or more",
     )

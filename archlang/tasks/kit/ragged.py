@@ -15,9 +15,9 @@ Reals = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Sequences of different lengths: all `values` after one another, and where each sequence begins and ends.
+    """Sequences of different lengths, concatenated: sequence i is `values[offsets[i] : offsets[i + 1]]`.
 
-    Tokens are numbers, `values` [places]; what else stands at a place (features, sets) is a row, `values` [places, k].
+    `values` is [P] for tokens and [P, k] for features or sets, where P is the sum of all lengths.
 
     >>> words = Ragged.of([[3, 1], [], [2]])
     >>> len(words), words[0], words.select([2, 0]).values
@@ -28,10 +28,12 @@ class Ragged:
     offsets: Integers
 
     @staticmethod
-    def of(rows: Iterable[Sequence[int | Sequence[float]]], dtype: npt.DTypeLike = np.uint8) -> Ragged:
-        rows = list(rows)
-        flat = [value for row in rows for value in row]
-        return Ragged(np.asarray(flat, dtype=dtype), offsets_of(np.asarray([len(row) for row in rows], dtype=np.int64)))
+    def of(sequences: Iterable[Sequence[int | Sequence[float]]], dtype: npt.DTypeLike = np.uint8) -> Ragged:
+        """Returns these sequences as a Ragged of this dtype."""
+        sequences = list(sequences)
+        values = [value for sequence in sequences for value in sequence]
+        lengths = np.asarray([len(sequence) for sequence in sequences], dtype=np.int64)
+        return Ragged(np.asarray(values, dtype=dtype), offsets_of(lengths))
 
     @staticmethod
     def of_bytes(texts: Iterable[bytes]) -> Ragged:
@@ -42,7 +44,7 @@ class Ragged:
 
     @staticmethod
     def table(rows: np.ndarray) -> Ragged:
-        """The rows of a matrix: sequences of one length."""
+        """Returns the rows of a matrix [N, length] as sequences."""
         count, length = rows.shape
         return Ragged(rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * length)
 
@@ -60,27 +62,27 @@ class Ragged:
         return np.diff(self.offsets)
 
     def select(self, indices: npt.ArrayLike) -> Ragged:
-        """The sequences at these indices (or where this mask is true), in this order."""
+        """Returns the sequences at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64)
         lengths = self.lengths[chosen]
         offsets = offsets_of(lengths)
-        # The place in `values` that each place of the result comes from.
+        # The index in `values` of each value of the result.
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
         return Ragged(self.values[places], offsets)
 
 
 def offsets_of(lengths: Integers) -> Integers:
-    """Where sequences of these lengths begin and end when they stand after one another."""
+    """Returns the offsets [N + 1] of concatenated sequences of these lengths [N]."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def enclose(sequences: Ragged, begin: int, end: int) -> Ragged:
-    """`begin` before and `end` after each sequence; of rows, rows that are all `begin` and all `end`."""
+    """Returns each sequence with `begin` before it and `end` after it; features get constant rows of these."""
     lengths = sequences.lengths + 2
     offsets = offsets_of(lengths)
     values = np.empty((offsets[-1], *sequences.values.shape[1:]), dtype=sequences.values.dtype)
@@ -93,20 +95,21 @@ def enclose(sequences: Ragged, begin: int, end: int) -> Ragged:
 
 
 def append(sequences: Ragged, end: int) -> Ragged:
-    """`end` after each sequence."""
+    """Returns each sequence with `end` after it."""
     values = np.insert(sequences.values, sequences.offsets[1:], end, axis=0)
     return Ragged(values, sequences.offsets + np.arange(len(sequences.offsets)))
 
 
 def shift(targets: Ragged, begin: int) -> Ragged:
-    """What a decoder has seen when it is asked for each target: `begin`, and the targets before it. None is empty."""
+    """Returns the decoder's inputs for these targets: `begin`, and all targets but the last. No sequence may be
+    empty."""
     values = np.roll(targets.values, 1, axis=0)
     values[targets.offsets[:-1]] = begin
     return Ragged(values, targets.offsets)
 
 
 def join(parts: Sequence[Ragged]) -> Ragged:
-    """The sequences of all parts after one another."""
+    """Returns the sequences of all parts, one part after another."""
     lengths = np.concatenate([part.lengths for part in parts]) if parts else np.zeros(0, dtype=np.int64)
     values = np.concatenate([part.values for part in parts]) if parts else np.zeros(0, dtype=np.uint8)
     return Ragged(values, offsets_of(lengths))

@@ -1,7 +1,7 @@
-"""Random numbers that are the same on every machine, in every process and with every numpy.
+"""Random numbers that are equal on every machine and with every version of numpy.
 
-numpy promises the stream of a bit generator, but not what `Generator` makes of it (NEP 19), so the few distributions
-that tasks need are made from raw words here."""
+numpy guarantees the stream of a bit generator, but not the distributions of `Generator` (NEP 19). This file derives the
+few distributions that tasks need from raw words."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ Shape = int | tuple[int, ...]
 
 
 class RandomStream:
-    """A stream of random numbers. Every word of `key` matters: `RandomStream("ctl", "train", 3)`."""
+    """A stream of random numbers, seeded by all parts of `key`: `RandomStream("ctl", "train", 3)`."""
 
     def __init__(self, *key: str | int) -> None:
         for part in key:
             if isinstance(part, int) and part < 0:
                 raise mistakes.negative_seed(part)
-        # As text, since a row of numbers and the same row with a zero behind it seed alike.
+        # As text: SeedSequence gives a list of numbers and the same list with a zero appended the same state.
         self._bits = np.random.PCG64(np.random.SeedSequence(int.from_bytes(json.dumps(key).encode(), "little")))
 
     def words(self, shape: Shape) -> npt.NDArray[np.uint64]:
-        """Uniform words of 64 bits."""
+        """Returns uniform words of 64 bits, of this shape."""
         size = int(np.prod(shape, dtype=np.int64))
         return np.asarray(self._bits.random_raw(size), dtype=np.uint64).reshape(shape)
 
     def below(self, bound: int | npt.NDArray[np.int64], shape: Shape) -> npt.NDArray[np.int64]:
-        """Whole numbers 0 … bound - 1. No bound of a task nears 2^32, so the bias is below what can be measured."""
+        """Returns uniform integers in [0, bound). Bounds are far below 2^32, so the bias is not measurable."""
         high = self.words(shape) >> np.uint64(32)
         return np.asarray((high * np.asarray(bound, dtype=np.uint64)) >> np.uint64(32), dtype=np.int64)
 
     def real(self, shape: Shape) -> npt.NDArray[np.float64]:
-        """Numbers in [0, 1)."""
+        """Returns uniform numbers in [0, 1)."""
         return np.asarray((self.words(shape) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
     def order(self, count: int) -> npt.NDArray[np.int64]:
-        """A permutation of 0 … count - 1."""
+        """Returns a random permutation of 0 … count - 1."""
         return np.argsort(self.words(count), kind="stable")
 
     def normal(self, count: int) -> npt.NDArray[np.float64]:
-        """Numbers of the standard normal distribution, by Marsaglia's polar method.
+        """Returns numbers from the standard normal distribution, by Marsaglia's polar method.
 
-        Only operations that every machine rounds alike: no logarithm of a library."""
-        found: list[npt.NDArray[np.float64]] = []
+        It uses only operations that round equally on every machine, so no logarithm of a library."""
+        parts: list[npt.NDArray[np.float64]] = []
         missing = count
         while missing > 0:
             pairs = 2.0 * self.real((missing // 2 + 32, 2)) - 1.0
@@ -55,12 +55,12 @@ class RandomStream:
             inside = (squares > 0) & (squares < 1)
             pairs, squares = pairs[inside], squares[inside]
             numbers = (pairs * np.sqrt(-2.0 * _logarithm(squares) / squares)[:, None]).reshape(-1)[:missing]
-            found.append(numbers)
+            parts.append(numbers)
             missing -= len(numbers)
-        return np.concatenate([np.zeros(0), *found])
+        return np.concatenate([np.zeros(0), *parts])
 
     def exponential(self, shape: Shape) -> npt.NDArray[np.float64]:
-        """Numbers of the exponential distribution with the mean 1."""
+        """Returns numbers from the exponential distribution with mean 1."""
         return -_logarithm(1.0 - self.real(shape))
 
 

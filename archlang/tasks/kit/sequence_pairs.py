@@ -13,7 +13,7 @@ from archlang.tasks.kit.split import Split
 
 @dataclass(frozen=True, eq=False)
 class SequencePairs:
-    """Rows of words with their translations, as numbers, and the groups that they belong to."""
+    """N source sequences with their target sequences, as tokens, and their groups [N]."""
 
     source: Ragged
     target: Ragged
@@ -27,8 +27,8 @@ class SequencePairs:
         return SequencePairs(self.source.select(chosen), self.target.select(chosen), groups)
 
     def split(self, begin: int, end: int, source_begin: int | None = None, source_end: int | None = None) -> Split:
-        """As items: `source` is `[B] words [E]`, `target` what a decoder has seen, and `words [E]` is asked for. A
-        source with a vocabulary of its own has its own signs."""
+        """Returns the pairs as a split: `source` is `[B] words [E]`, the decoder's input `target` is `[B] words`, and
+        the targets are `words [E]`. A source with its own vocabulary has its own `[B]` and `[E]`."""
         targets = append(self.target, end)
         source = enclose(
             self.source,

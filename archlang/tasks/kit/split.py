@@ -14,21 +14,22 @@ from archlang.tasks.kit.ragged import Integers, Ragged, join
 
 
 class Form(Enum):
-    """What the targets of a split look like."""
+    """The form of the targets of a split."""
 
     CLASSES = "a class for each item: [N]"
-    POSITIONS = "a class for each position of a field: Ragged of numbers"
-    SETS = "a set for each position of a field: Ragged of rows of truths"
-    SPANS = "where the answer begins and ends in a field, both inside: [N, 2]"
+    POSITIONS = "a class for each position of a field: Ragged, values [P]"
+    SETS = "a set for each position of a field: Ragged, values [P, classes] of bool"
+    SPANS = "the first and the last position of the answer in a field: [N, 2]"
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Items of a task.
+    """The N items of a split.
 
-    `inputs` are tokens, or rows of real numbers for a field `seq[n, k]`. `targets` have one of the forms of `Form`;
-    `scored` marks the positions that count (all, if None; of spans those where one may begin and end); `groups` are [N]
-    numbers by which results are broken down; `notes` are what the task's own `judge` needs and no model sees."""
+    `inputs` holds the fields of a model: tokens, or real numbers for a field `seq[n, k]`. `targets` has one of the
+    forms of `Form`. `scored` marks the positions that count, or the positions where a span may begin and end; None
+    marks all. `groups` holds numbers [N] by which results are broken down. `notes` holds data for the task's `judge`,
+    which no model sees."""
 
     inputs: Mapping[str, Ragged]
     targets: Integers | Ragged
@@ -46,6 +47,7 @@ class Split:
         return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
 
     def select(self, indices: npt.ArrayLike) -> Split:
+        """Returns the items at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)
         targets = self.targets.select(chosen) if isinstance(self.targets, Ragged) else self.targets[chosen]
         return Split(
@@ -57,24 +59,26 @@ class Split:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Every array of the split by a name that says where it belongs; `from_arrays` is the way back."""
-        found: dict[str, np.ndarray] = {}
+        """Returns every array of the split by a dotted name. `from_arrays` is the inverse."""
+        arrays: dict[str, np.ndarray] = {}
         for name, ragged in self.inputs.items():
-            found[f"inputs.{name}.values"], found[f"inputs.{name}.offsets"] = ragged.values, ragged.offsets
+            arrays[f"inputs.{name}.values"], arrays[f"inputs.{name}.offsets"] = ragged.values, ragged.offsets
         if isinstance(self.targets, Ragged):
-            found["targets.values"], found["targets.offsets"] = self.targets.values, self.targets.offsets
+            arrays["targets.values"], arrays["targets.offsets"] = self.targets.values, self.targets.offsets
         else:
-            found["targets"] = self.targets
+            arrays["targets"] = self.targets
         if self.scored is not None:
-            found["scored.values"], found["scored.offsets"] = self.scored.values, self.scored.offsets
+            arrays["scored.values"], arrays["scored.offsets"] = self.scored.values, self.scored.offsets
         for name, group in self.groups.items():
-            found[f"groups.{name}"] = group
+            arrays[f"groups.{name}"] = group
         for name, ragged in self.notes.items():
-            found[f"notes.{name}.values"], found[f"notes.{name}.offsets"] = ragged.values, ragged.offsets
-        return found
+            arrays[f"notes.{name}.values"], arrays[f"notes.{name}.offsets"] = ragged.values, ragged.offsets
+        return arrays
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Split:
+        """Returns the split with these arrays, which `arrays` returned."""
+
         def ragged(name: str) -> Ragged:
             return Ragged(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
 
@@ -92,7 +96,7 @@ class Split:
 
 
 def join_splits(parts: Sequence[Split]) -> Split:
-    """The items of all parts after one another; the parts have the same fields and groups."""
+    """Returns the items of all parts, one part after another. The parts have the same fields and groups."""
     first = parts[0]
     targets: Integers | Ragged
     if isinstance(first.targets, Ragged):
@@ -109,10 +113,10 @@ def join_splits(parts: Sequence[Split]) -> Split:
 
 
 def digest(split: Split) -> str:
-    """A sha256 of everything in a split, the same on every machine."""
-    whole = hashlib.sha256()
+    """Returns a sha256 of every array of a split, equal on every machine."""
+    sha256 = hashlib.sha256()
     for name, array in sorted(split.arrays().items()):
-        whole.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        whole.update(np.ascontiguousarray(little).data)
-    return whole.hexdigest()
+        sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        sha256.update(np.ascontiguousarray(little_endian).data)
+    return sha256.hexdigest()

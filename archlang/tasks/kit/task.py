@@ -13,7 +13,7 @@ from archlang.tasks.kit.split import Form, Split
 
 
 class Kind(Enum):
-    """What a task asks of a model. The signature beside the task says the same by its fields and its result."""
+    """What a task asks of a model. The fields and the result of its signature agree with it."""
 
     CLASSIFICATION = "classification"
     PAIRS = "classification of pairs"
@@ -36,15 +36,16 @@ class Kind(Enum):
 
 
 class LossRule(Enum):
-    """How far logits are from targets: cross entropy, of each member of a set alone where sets are asked for; or the
-    squared error of the sigmoids."""
+    """The loss between logits and targets: cross entropy, which is binary for each member of a set, or the squared
+    error of the sigmoids."""
 
     ENTROPY = "entropy"
     SQUARES = "squares"
 
 
 class Unit(Enum):
-    """What `accuracy` counts: right samples, right scored positions, or sequences right at every scored position."""
+    """What `accuracy` counts: correct samples, correct scored positions, or sequences correct at every scored
+    position."""
 
     SAMPLE = "sample"
     POSITION = "position"
@@ -59,19 +60,19 @@ class Task(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What is asked of a model."""
+        """What the task asks of a model."""
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of every token, by id. No id is padding: sequences are ragged."""
+        """The text of every token, by id. Sequences are ragged, so no id is padding."""
 
     @property
     def breakdown(self) -> str:
-        """The group that reports use first: what the task generalizes by."""
+        """The group by which reports break results down first, such as length."""
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
-        """The splits whose items are drawn as those of `train` are. All others ask for generalization."""
+        """The splits with the distribution of `train`. All others test generalization."""
 
     @property
     def unit(self) -> Unit:
@@ -79,21 +80,27 @@ class Task(Protocol):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of `archlang.tasks.kit.metrics`, the most important first."""
+        """Names from `archlang.tasks.kit.metrics`, the most important first."""
 
     @property
     def version(self) -> int:
-        """Rises when the same statics and seed begin to give other items, so that caches notice."""
+        """Raised when the same statics and seed generate other items, so that cached splits are generated again."""
 
-    def split_names(self) -> tuple[str, ...]: ...
+    def split_names(self) -> tuple[str, ...]:
+        """Returns the names of the splits, `train` first."""
 
-    def generate(self, split: str, seed: int) -> Split: ...
+    def generate(self, split: str, seed: int) -> Split:
+        """Returns a split.
+
+        Raises:
+            TaskError: there is no such split, or its items cannot be drawn or read.
+            DataError: a published file is missing or damaged."""
 
 
 @runtime_checkable
 class DecodableTask(Protocol):
-    """A task whose answers are sequences that a model may write by itself, token after token: it is given `begin`
-    first, and stops after `end`; where that is None, it is told how long its answer is."""
+    """A task whose answers a model can decode token by token, from `begin` until `end`. If `end` is None, decoding
+    stops at the length of the target."""
 
     @property
     def begin(self) -> int: ...
@@ -103,19 +110,19 @@ class DecodableTask(Protocol):
 
 @runtime_checkable
 class JudgedTask(Protocol):
-    """A task that measures some of its metrics itself, where they are more than a comparison of tokens."""
+    """A task that computes some of its metrics itself, because they are more than a comparison of tokens."""
 
     def judge(self, split: Split, predictions: np.ndarray) -> Mapping[str, Reals]:
-        """For metrics of the task, the merit of each item between 0 and 1. `predictions` are classes [N], spans
-        [N, 2], or one for each place of `split.targets.values`."""
+        """Returns scores [N] between 0 and 1 for some metrics of the task. `predictions` holds classes [N], spans [N,
+        2], or a class for each value of `split.targets`."""
 
 
 def loss_rule(task: Task) -> LossRule:
-    """How a task's loss is measured: its `rule`, or else cross entropy."""
+    """Returns the task's `rule`, or cross entropy if it has none."""
     rule: LossRule = getattr(task, "rule", LossRule.ENTROPY)
     return rule
 
 
 def spell(task: Task, tokens: Iterable[int]) -> str:
-    """Tokens as text."""
+    """Returns tokens as text, separated by spaces."""
     return " ".join(task.vocabulary[token] for token in tokens)

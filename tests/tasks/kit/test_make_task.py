@@ -79,7 +79,7 @@ def test_with_the_flag_the_class_is_made(plugin: Path) -> None:
     task = make_task("even", "mine:Even", {"size": 2}, str(plugin))
     assert (task.kind, len(task.generate("train", 0))) == (Kind.CLASSIFICATION, 2)
     check_vocabulary(task, "even", {"vocab": 2, "classes": 2})
-    with pytest.raises(TaskError, match=r"`even` gives vocab = 3, and its class has 2 words: write `gives vocab = 2`"):
+    with pytest.raises(TaskError, match=r"`even` gives vocab = 3, and its class has 2 tokens: write `gives vocab = 2`"):
         check_vocabulary(task, "even", {"vocab": 3})
 
 
@@ -98,7 +98,7 @@ def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("python", "reason"),
     [
-        ("yours:Even", "the class of `even` is `yours:Even`, and not in"),
+        ("yours:Even", "the class of `even` is `yours:Even`, which is not in"),
         ("mine:Odd", "has no class `Odd`"),
         ("mine:number", "has no class `number`"),
         ("mine:Half", "lacks breakdown, in_distribution, unit, metrics, version, split_names, generate"),
@@ -110,10 +110,10 @@ def test_a_plugin_that_does_not_fit_is_told(python: str, reason: str, plugin: Pa
 
 
 def test_a_plugin_that_fails_is_told_without_a_traceback(plugin: Path, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"mine\.py does not work: TypeError: .*colour"):
+    with pytest.raises(TaskError, match=r"mine\.py fails: TypeError: .*colour"):
         make_task("even", "mine:Even", {"colour": 1}, str(plugin))
-    with pytest.raises(TaskError, match="is no Python file"):
+    with pytest.raises(TaskError, match="is not a Python file"):
         make_task("even", "gone:Even", {}, str(tmp_path / "gone.py"))
     (tmp_path / "broken.py").write_text("this is no Python")
-    with pytest.raises(TaskError, match="broken.py does not work: SyntaxError"):
+    with pytest.raises(TaskError, match="broken.py fails: SyntaxError"):
         make_task("even", "broken:Even", {}, str(tmp_path / "broken.py"))

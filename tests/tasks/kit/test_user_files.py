@@ -124,12 +124,12 @@ def test_messages_quote_nothing_of_a_file(tmp_path: Path) -> None:
     ids=["cut off", "text", "another compression"],
 )
 def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(TaskError, match=r"a\.tsv\.gz cannot be read or unpacked"):
+    with pytest.raises(TaskError, match=r"a\.tsv\.gz cannot be read or decompressed"):
         own(put(tmp_path, "a.tsv.gz", content)).lines("train")
 
 
 def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="not text in UTF-8"):
+    with pytest.raises(TaskError, match="not UTF-8 text"):
         own(put(tmp_path, "a.tsv", b"text\tlabel\n\xff\tx\n")).lines("train")
 
 
@@ -137,7 +137,7 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.tsv")
     (tmp_path / "folder.tsv").mkdir()
     for name in ("gone.tsv", "pipe.tsv", "folder.tsv"):
-        with pytest.raises(TaskError, match="is missing, or is no plain file"):
+        with pytest.raises(TaskError, match="is missing, or is not a regular file"):
             own(tmp_path / name).lines("train")
     with pytest.raises(TaskError, match="neither TSV nor JSONL"):
         own(put(tmp_path, "a.csv", TSV)).lines("train")
@@ -147,9 +147,9 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
 
 def test_a_split_column_excludes_further_files(tmp_path: Path) -> None:
     path = put(tmp_path, "a.tsv", "text\tlabel\tsplit\na\tb\ttrain\n")
-    with pytest.raises(TaskError, match="has a column `split`, and further files are named too"):
+    with pytest.raises(TaskError, match="has a column `split`, and the recipe names further files"):
         own(path, test=str(path)).lines("train")
-    with pytest.raises(TaskError, match="no line of .* is for training"):
+    with pytest.raises(TaskError, match="no line of .* is in the split `train`"):
         own(put(tmp_path, "b.tsv", "text\tlabel\tsplit\na\tb\ttest\n")).lines("test")
 
 
