@@ -153,7 +153,7 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
     summary = summarize(graph, length)
     assert 1.5 < saved / summary.values < 3.5
     assert not summary.unmeasured
-    assert 0.75 < saved / summary.activations < 1.25
+    assert 0.6 < saved / summary.activations < 1.25  # less where a loop halts before its limit
 
 
 def test_the_costs_of_nodes_are_those_of_the_whole(tmp_path: Path) -> None:
