@@ -10,8 +10,8 @@ from archlang.graph.operations import Halting, Scan, step_limit
 
 @dataclass(frozen=True)
 class LoopLayout:
-    """The first index of the states and of the captured values: `outer` and `outer_captured` among the inputs of the loop
-    node, `inner` and `inner_captured` among those of its body. `states` is the number of states."""
+    """The first index of the states and of the captured values: `outer` and `outer_captured` among the inputs of the
+    loop node, `inner` and `inner_captured` among those of its body. `states` is the number of states."""
 
     states: int
     outer: int
