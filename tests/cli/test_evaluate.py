@@ -70,8 +70,8 @@ def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nothing",), "is no run folder"),
-        (("tiny.arch",), "is no run folder"),
+        (("nothing",), "is not a run folder"),
+        (("tiny.arch",), "is not a run folder"),
         (("run", "--split", "exam"), "no split `exam`"),
     ],
 )
