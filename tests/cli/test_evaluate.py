@@ -106,7 +106,7 @@ def test_a_model_that_writes_answers_writes_as_many_as_are_asked_for(
     for metric in ("exact match", "oracle match"):
         assert metric in said.output
     some = eval_("run", "--split", "test", "--decode", "4")
-    assert "the model wrote by itself: 4 of test" in " ".join(some.output.split())
+    assert "the model generated: 4 of test" in " ".join(some.output.split())
     none = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
     assert set(none["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
     assert eval_("run", "--decode", "-1").exit_code == 2
