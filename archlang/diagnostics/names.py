@@ -1,4 +1,4 @@
-"""Suggests names for misspelt ones, and lists names in messages."""
+"""Parts of messages: suggestions for misspelt names, lists of names, and counts."""
 
 from __future__ import annotations
 
@@ -42,3 +42,8 @@ def listed(names: Iterable[str]) -> str:
     ordered = sorted(names)
     shown = ", ".join(f"`{name}`" for name in ordered[:_MOST_LISTED])
     return shown if len(ordered) <= _MOST_LISTED else f"{shown} and {len(ordered) - _MOST_LISTED} more"
+
+
+def plural(count: int, noun: str) -> str:
+    """Returns a count with its noun, such as `1 value` or `2 values`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, suggest
+from archlang.diagnostics.names import listed, plural, suggest
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.causality import MANNERS
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
 
 # Types
 
@@ -67,7 +62,7 @@ def wrong_number_of_arguments(span: Span, block: str, expected: str, found: int,
         "E0403",
         f"`{block}` expects {expected}, but this call passes {found}",
         span,
-        _plural(found, "value"),
+        plural(found, "value"),
         labels,
         "write statics in brackets and values in parentheses",
     )
@@ -123,7 +118,7 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> D
         "E0408",
         f"`{name}` has {expected}, but {found} {'is' if found == 1 else 'are'} written here",
         span,
-        _plural(found, "size"),
+        plural(found, "size"),
         remedy="the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
         "`address[n, bits]`, `pointer[t, n, k]`",
     )

@@ -53,8 +53,8 @@ def block(name: str) -> Definition | Extern | None:
 
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
-    found = _get(_ROOT / "tasks", name)
-    return found if isinstance(found, Extern) else None
+    item = _get(_ROOT / "tasks", name)
+    return item if isinstance(item, Extern) else None
 
 
 @cache
@@ -87,11 +87,11 @@ def optimizer_names() -> frozenset[str]:
 
 def blocks() -> Mapping[str, Definition | Extern]:
     """Returns the prelude's blocks by name, and the blocks of other library files by dotted name."""
-    found = {name: _get(BLOCKS, name) for name in sorted(block_names())}
+    items = {name: _get(BLOCKS, name) for name in sorted(block_names())}
     for folder in sorted(path for path in BLOCKS.iterdir() if path.is_dir()):
         for name in sorted(_index(folder)):
-            found[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
-    return {name: item for name, item in found.items() if item is not None}
+            items[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
+    return {name: item for name, item in items.items() if item is not None}
 
 
 def tasks() -> Mapping[str, Extern]:

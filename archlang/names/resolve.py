@@ -119,8 +119,8 @@ class Loader:
 
     def load_source(self, source: Source) -> ResolvedFile:
         """Resolves a text; its path need not exist."""
-        program, found = parse_tolerantly(source)
-        self.diagnostics.extend(found)
+        program, diagnostics = parse_tolerantly(source)
+        self.diagnostics.extend(diagnostics)
         return self._resolve(program, Path(source.path))
 
     def _load(self, path: Path, shown: str) -> ResolvedFile:
