@@ -218,7 +218,7 @@ class Loops:
             elif name not in updates:
                 self._report(name_mistakes.state_not_updated(span, name, "carried state"))
             if isinstance(value, Flow) and not _may_be_state(value, "scan"):
-                self._report(mistakes.no_state(update, name, value.type, "scan"))
+                self._report(mistakes.no_state(span, name, value.type, "scan"))
             elif isinstance(value, Flow):
                 initial.append(value)
                 inner.names[name] = inner.builder.add_input(value.type, name, span)
