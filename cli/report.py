@@ -32,7 +32,7 @@ def report(
     seeds: Seeds = None,
     no_page: Annotated[bool, typer.Option("--no-page", help="Print only, and write no page.")] = False,
 ) -> None:
-    """Show the results of a run or a table: curves, accuracy by length or depth, claims and settings.
+    """Show the curves, accuracy by length or depth, claims and settings of a run or a table.
 
     The page is one file that needs no network. The terminal shows the same numbers as tables and bars. Nothing is run.
 

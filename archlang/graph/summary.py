@@ -17,10 +17,11 @@ from archlang.types import Axis, Dim, Type
 class Summary:
     """The costs of a model, where every loop runs to its limit.
 
-    `unique` counts each parameter once, `executed` as often as it is used. `flops` and `values` are those of one sample
-    with `length` positions; `values` counts the numbers in the results of all steps of all blocks. Blocks keep more for
-    backward: training keeps 1.5 to 3.5 times as many numbers. `unknown` are the blocks whose parameters are not known,
-    `uncounted` those whose FLOPs are not. `nodes` has the cost of all executions of a node by its id."""
+    `unique` counts each parameter once, `executed` as often as it is used. The other costs are those of one sample with
+    `length` positions. `values` counts the numbers in the results of all steps of all blocks, and `activations` about
+    as many as training keeps until backward: the results, and what the signatures of blocks state besides. `unknown`,
+    `uncounted` and `unmeasured` are the blocks whose parameters, FLOPs or activations are unknown; these count as 0.
+    `nodes` has the cost of all executions of a node by its id."""
 
     model: str
     length: int
@@ -30,6 +31,8 @@ class Summary:
     unknown: tuple[str, ...]
     uncounted: tuple[str, ...]
     values: int
+    activations: int
+    unmeasured: tuple[str, ...]
     nodes: Mapping[str, Cost] = field(default_factory=dict, repr=False)
 
 
@@ -40,12 +43,18 @@ class Cost:
     parameters: int = 0
     flops: int = 0
     values: int = 0
+    activations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.parameters + other.parameters, self.flops + other.flops, self.values + other.values)
+        return Cost(
+            self.parameters + other.parameters,
+            self.flops + other.flops,
+            self.values + other.values,
+            self.activations + other.activations,
+        )
 
     def times(self, count: int) -> Cost:
-        return Cost(self.parameters * count, self.flops * count, self.values * count)
+        return Cost(self.parameters * count, self.flops * count, self.values * count, self.activations * count)
 
 
 def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
@@ -64,6 +73,8 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
         tuple(sorted(counter.unknown)),
         tuple(sorted(counter.uncounted)),
         cost.values,
+        cost.activations,
+        tuple(sorted(counter.unmeasured)),
         counter.nodes,
     )
 
@@ -80,6 +91,7 @@ class _Counter:
         self.executions = 1
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
+        self.unmeasured: set[str] = set()
         self.copies: dict[str, int] = {}
         self.stacked = 1
 
@@ -102,7 +114,8 @@ class _Counter:
         if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
         if isinstance(node.operation, Call | Arithmetic):
-            cost = Cost(values=_count(node.type, lengths))
+            count = _count(node.type, lengths)
+            cost = Cost(values=count, activations=count)
         match node.operation:
             case Call(instance=path):
                 cost += self.call(path, inputs, lengths)
@@ -144,14 +157,18 @@ class _Counter:
         sizes = {POSITIONS: prod(_size(dim, lengths) for dim in arguments[0].lengths) if arguments else 1}
         for axes, kind in zip(instance.axes, arguments, strict=False):
             sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
-        count = instance.costs.parameters
-        work = None if instance.costs.flops is None else _size(instance.costs.flops, sizes)
-        self.weights[instance.path] = count or 0
-        if count is None:
-            self.unknown.add(instance.block)
-        if work is None:
-            self.uncounted.add(instance.block)
-        return Cost(count or 0, work or 0)
+        costs = instance.costs
+        for cost, blocks in (
+            (costs.parameters, self.unknown), (costs.flops, self.uncounted), (costs.activations, self.unmeasured),
+        ):  # fmt: skip
+            if cost is None:
+                blocks.add(instance.block)
+        self.weights[instance.path] = costs.parameters or 0
+        return Cost(
+            parameters=costs.parameters or 0,
+            flops=0 if costs.flops is None else _size(costs.flops, sizes),
+            activations=0 if costs.activations is None else _size(costs.activations, sizes),
+        )
 
 
 def _count(kind: Type, lengths: Mapping[str, int]) -> int:

@@ -184,7 +184,7 @@ def _selected_checkpoint(folder: Path, split: str, metric: str) -> Checkpoint:
     latest = checkpoints.latest()
     if latest is None:
         if checkpoints.steps():
-            raise record_mistakes.no_whole_checkpoint(checkpoints.folder)
+            raise record_mistakes.no_intact_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
