@@ -1,4 +1,8 @@
-"""The compiler: parse, resolve, elaborate, optimize, build, one phase after another."""
+"""The compiler, phase after phase: parse, resolve, elaborate, optimize, build.
+
+`load_file` parses a file and resolves its names; the two are one call, because `use` lines name further files to parse.
+`elaborate` makes a graph of a model, with the statics of a recipe or of the caller. `build` optimizes a graph by the
+passes, and builds its torch module."""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from typing import TYPE_CHECKING
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
 from archlang.names.load import load_file
+from archlang.names.resolve import ResolvedFile
 from archlang.passes import optimize
-from archlang.plan.from_file import has_recipe, plan_recipe
+from archlang.plan.from_file import plan_first_point
 from archlang.plan.model_graph import model_graph
-from archlang.plan.overrides import model_statics_of
-from archlang.types.statics import Interval, StaticValue, Symbol
+from archlang.plan.overrides import model_statics_of, static_from_python, static_text
+from archlang.types.statics import StaticValue
 
 if TYPE_CHECKING:
     from archlang.backend.architecture import Architecture
@@ -42,24 +47,47 @@ def load(
     Raises:
         ProgramError: the file has mistakes.
         BuildError: a size is unknown, or a block's Python is missing or not allowed."""
-    values = {name: _static(value) for name, value in statics.items()}
-    if recipe is not None or (model is None and has_recipe(path)):
-        graph = plan_recipe(path, recipe, {f"model.{name}": _text(value) for name, value in values.items()}).graph
-    else:
-        graph = compile_graph(path, model, values)
+    values = {name: static_from_python(value) for name, value in statics.items()}
+    sets = {f"model.{name}": static_text(value) for name, value in values.items()}
+    resolved = load_file(path)
+    graph = elaborate(resolved, model, recipe, sets, values)
     return build(graph, plugins=plugins, without=without_passes)
 
 
 def compile_graph(
     path: str | Path, model: str | None = None, statics: Mapping[str, StaticValue] | None = None
 ) -> Graph:
-    """The graph of a model without a recipe: of the one called `model`, or the first of the file. `statics` are its
-    own, and the sizes that a task would give, `vocab` and `classes`.
+    """Compiles a model of a file to its graph without a recipe: the model called `model`, or the first. `statics` are
+    its own, and the sizes that a task would give, `vocab` and `classes`.
 
     Raises:
         ProgramError: the file has mistakes, or no such model or static."""
-    resolved = load_file(path)  # parses too, as files that the program uses are parsed when their names are needed
-    return model_graph(resolved, model, statics or {})
+    return model_graph(load_file(path), model, statics or {})
+
+
+def compile_named(path: str | Path, model: str | None, recipe: str | None, sets: Mapping[str, str]) -> Graph:
+    """Compiles what a command line names to its graph. `sets` are settings such as `{"model.d": "128"}`.
+
+    Raises:
+        ProgramError: the file has mistakes, or no such model, recipe or static."""
+    return elaborate(load_file(path), model, recipe, sets, model_statics_of(sets))
+
+
+def elaborate(
+    resolved: ResolvedFile,
+    model: str | None,
+    recipe: str | None,
+    sets: Mapping[str, str],
+    statics: Mapping[str, StaticValue],
+) -> Graph:
+    """The graph of the model that a recipe trains, with `sets`; or of a model without a recipe, with `statics`. If
+    neither `model` nor `recipe` is named, the file's first recipe is meant, if it has any.
+
+    Raises:
+        ProgramError: the model has mistakes, or the file has no such model or recipe."""
+    if recipe is not None or (model is None and resolved.recipes):
+        return plan_first_point(resolved, recipe, sets).graph
+    return model_graph(resolved, model, statics)
 
 
 def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ()) -> Architecture:
@@ -75,38 +103,3 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.
     instances = normalize(graph).instances
     return build_module(replace(optimized, instances=instances), plugins=plugins, ahead="ahead" not in without)
-
-
-def named_graph(path: Path, model: str | None, recipe: str | None, sets: Mapping[str, str]) -> Graph:
-    """The graph that a command line names: of a recipe of a file (its first if neither is given), or of a model with
-    `sets`, such as `{"model.d": "128"}`.
-
-    Raises:
-        ProgramError: the file has mistakes, or no such model or recipe."""
-    if recipe is not None or (model is None and has_recipe(path)):
-        return plan_recipe(path, recipe, sets).graph
-    return compile_graph(path, model, model_statics_of(sets))
-
-
-def _static(value: object) -> StaticValue:
-    """A Python value as a static: a string is a symbol, a Python range excludes its end."""
-    match value:
-        case str():
-            return Symbol(value)
-        case range(start=low, stop=stop, step=1):
-            return Interval(low, stop - 1)
-        case list() | tuple():
-            return tuple(map(_static, value))
-        case bool() | int() | float() | Interval() | Symbol():
-            return value
-    raise TypeError(f"a static cannot be {value!r}")
-
-
-def _text(value: StaticValue) -> str:
-    """A static as the language writes it."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case tuple():
-            return f"[{', '.join(map(_text, value))}]"
-    return str(value)

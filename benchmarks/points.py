@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from archlang.plan.from_file import plan_table
 from archlang.runs.engines import make_engine
-from archlang.runs.points import Done
+from archlang.runs.points import PointResult
 from archlang.runs.table import TableRuns
 from benchmarks.results_text import machine
 
@@ -58,7 +58,7 @@ def cost(points: int, workers: int, folder: Path, engine: str = "local") -> Cost
     file.write_text(PROGRAM.format(points=points), encoding="utf-8")
     runs = TableRuns(plan_table(file), folder / "runs", device="cpu")
     start = time.perf_counter()
-    done: list[Done] = list(make_engine(engine, workers).run(runs.points(), lambda: False))
+    done: list[PointResult] = list(make_engine(engine, workers).run(runs.points(), lambda: False))
     elapsed = time.perf_counter() - start
     failed = [point.error for point in done if point.error]
     if failed:

@@ -12,6 +12,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.files import arch_files
+from archlang.diagnostics.names import plural
 
 
 def check(
@@ -84,8 +85,5 @@ def _construct_tasks(paths: list[Path], plugin: str) -> None:
 
 
 def _summary(files: int, errors: int, warnings: int) -> str:
-    def count(number: int, word: str) -> str:
-        return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-    parts = [count(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
-    return f"{count(files, 'file')}, {', '.join(parts) or 'no mistakes'}"
+    parts = [plural(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
+    return f"{plural(files, 'file')}, {', '.join(parts) or 'no mistakes'}"

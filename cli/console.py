@@ -28,9 +28,9 @@ def prepare() -> None:
 
 def say(message: str, remedy: str = "") -> None:
     """Prints an error message and its remedy."""
-    err.print(Text.assemble(("error:", "bold red"), f" {_escape_controls(message)}"))
+    err.print(Text.assemble(("error:", "bold red"), f" {printable(message)}"))
     if remedy:
-        err.print(Text.assemble("  ", ("help:", "green"), f" {_escape_controls(remedy)}"))
+        err.print(Text.assemble("  ", ("help:", "green"), f" {printable(remedy)}"))
 
 
 def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
@@ -50,5 +50,6 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
             print(render.plain([diagnostic]), file=sys.stderr, end="")
 
 
-def _escape_controls(text: str) -> str:
+def printable(text: str) -> str:
+    """Returns a text in which U+FFFD replaces each character that would control the terminal."""
     return "\n".join(visible(line) for line in text.splitlines())

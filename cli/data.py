@@ -196,7 +196,7 @@ def show(
     """
     from rich.markup import escape
 
-    from archlang.pages.reports import split_report
+    from archlang.pages.reports.split_report import SplitReport, terminal_report
     from archlang.plan.from_file import bind_task
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
@@ -206,21 +206,16 @@ def show(
     for name in split or ():
         if name not in instance.split_names():
             raise mistakes.unknown_split(bound.name, name, instance.split_names())
-    parts = []
+    reports = []
     for name in split or instance.split_names():
         with console.err.status(escape(f"preparing {name} of {bound.name}")):
             items = cache.load(bound.name, bound.statics, instance, name, cache.DATA_SEED)
-        parts.append(split_report.describe(instance, name, items, examples))
+        reports.append(SplitReport.of(instance, name, items, examples))
     if as_json:
         statics = {name: str(value) for name, value in bound.statics.items()}
-        facts = {
-            "task": bound.name,
-            "kind": instance.kind.value,
-            "vocabulary": len(instance.vocabulary),
-            "statics": statics,
-        }
-        splits = {part.name: part.described() for part in parts}
-        print(json.dumps({**facts, "splits": splits}, indent=2, ensure_ascii=False))
+        facts = {"task": bound.name, "kind": instance.kind.value, "vocabulary": len(instance.vocabulary)}
+        splits = {report.name: report.to_json() for report in reports}
+        print(json.dumps({**facts, "statics": statics, "splits": splits}, indent=2, ensure_ascii=False))
         return
-    title = f"{bound.name}: {instance.kind.value}, {len(instance.vocabulary):,} words in its vocabulary"
-    console.out.print(split_report.shown(title, parts), soft_wrap=False)
+    title = f"{bound.name}: {instance.kind.value}, {len(instance.vocabulary):,} tokens in its vocabulary"
+    console.out.print(terminal_report(title, reports), soft_wrap=False)

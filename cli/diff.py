@@ -26,10 +26,10 @@ def diff(
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.pages.pictures.changes import describe_changes
 
-    old, new = named_graph(before, None, None, {}), named_graph(after, None, recipe, parse_sets(sets))
+    old, new = compile_named(before, None, None, {}), compile_named(after, None, recipe, parse_sets(sets))
     changes = describe_changes(old, new) or ("nothing changed",)
     print("\n".join(changes))
     if out is not None:

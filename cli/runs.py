@@ -1,4 +1,4 @@
-"""`archlang runs`: the run folders of a place."""
+"""`archlang runs`: lists, shows, compares and removes run folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from archlang.cli import console
 
 if TYPE_CHECKING:
-    from archlang.record.archive import RunSummary
+    from archlang.record.summaries import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -23,19 +23,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 @app.command("list")
 def list_(
-    folder: Annotated[Path, typer.Argument(help="Where to look, also below.")] = Path("runs"), as_json: AsJson = False
+    folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = Path("runs"),
+    as_json: AsJson = False,
 ) -> None:
-    """List the runs of a folder, with how far they are and what they measured.
+    """List the runs of a folder, with their progress and their results.
 
     Example: archlang runs list
     """
     from rich.table import Table
 
-    from archlang.record.archive import find_runs
+    from archlang.record.summaries import find_runs
 
     found = list(find_runs(folder))
     if as_json:
-        print(json.dumps([one.json_value() for one in found], indent=2, ensure_ascii=False))
+        print(json.dumps([summary.json_value() for summary in found], indent=2, ensure_ascii=False))
         return
     if not found:
         console.out.print(f"there are no runs in {folder}", markup=False)
@@ -44,63 +45,65 @@ def list_(
     table.add_column("run", overflow="fold")
     for title in ("task", "seed", "state", "step", "measured", "size"):
         table.add_column(title)
-    for one in found:
+    for run in found:
         table.add_row(
-            str(one.folder), one.task, str(one.seed), one.state, str(one.step), _measured(one), _size(one.size)
+            str(run.folder), run.task, str(run.seed), run.state, str(run.step), _first_metrics(run), _size(run.size)
         )
     console.out.print(table)
 
 
 @app.command()
 def show(run: Run, as_json: AsJson = False) -> None:
-    """Show one run: its settings, and what it measured.
+    """Show the settings and the results of a run.
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
     from rich.table import Table
 
-    from archlang.record.archive import summarize
-    from archlang.runs.progress import cost_of_loss
+    from archlang.record.summaries import summarize
+    from archlang.runs.progress import cost_of_lowest_loss
 
-    one = summarize(run)
+    summary = summarize(run)
     if as_json:
-        print(json.dumps({**one.json_value(), "settings": one.settings}, indent=2, ensure_ascii=False))
+        print(json.dumps({**summary.json_value(), "settings": summary.settings}, indent=2, ensure_ascii=False))
         return
     console.out.print(
-        f"{one.model} on {one.task}, seed {one.seed}: {one.state} at step {one.step}, {_size(one.size)}", markup=False
+        f"{summary.model} on {summary.task}, seed {summary.seed}: {summary.state} at step {summary.step}, "
+        f"{_size(summary.size)}",
+        markup=False,
     )
     settings = Table("setting", "value")
-    for name, value in one.settings.items():
+    for name, value in summary.settings.items():
         settings.add_row(name, value)
     console.out.print(settings)
-    if one.results is None:
+    if summary.results is None:
         return
-    for split, result in one.results.splits.items():
+    for split, result in summary.results.splits.items():
         measured = {"loss": result.loss, **result.metrics}
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
         console.out.print(f"{split}: {result.items} items, {metrics}", markup=False)
-    for alternative in one.results.selection:
+    for alternative in summary.results.selection:
         if alternative.is_worse:
-            console.out.print(cost_of_loss(alternative), markup=False)
+            console.out.print(cost_of_lowest_loss(alternative), markup=False)
 
 
 @app.command()
 def compare(runs: Runs, as_json: AsJson = False) -> None:
-    """Set runs side by side: the settings in which they differ, and what they measured.
+    """Compare runs: the settings in which they differ, and their results.
 
     Example: archlang runs compare runs/a runs/b
     """
     from rich.table import Table
 
-    from archlang.record.archive import differences, summarize
+    from archlang.record.summaries import differences, summarize
 
     found = [summarize(run) for run in runs]
     differing = differences(found)
     measured = {
         f"{split}.{metric}": tuple(None if run.results is None else run.results.value(split, metric) for run in found)
-        for one in found
-        if one.results is not None
-        for split, result in one.results.splits.items()
+        for summary in found
+        if summary.results is not None
+        for split, result in summary.results.splits.items()
         for metric in result.metrics
     }
     if as_json:
@@ -116,33 +119,32 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def rm(runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def rm(
+    runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+) -> None:
     """Remove run folders, with their checkpoints.
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.archive import summarize
+    from archlang.record.summaries import summarize
 
-    for one in [summarize(run) for run in runs]:
-        if one.state == "running":
-            console.fail(f"a process is training in {one.folder}", "stop it first")
-        if not yes and not typer.confirm(f"remove {one.folder} ({one.model}, step {one.step}, {_size(one.size)})?"):
+    for run in [summarize(folder) for folder in runs]:
+        if run.state == "running":
+            console.fail(f"a process is training in {run.folder}", "stop it first")
+        if not yes and not typer.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
             continue
         try:
-            shutil.rmtree(one.folder)
+            shutil.rmtree(run.folder)
         except OSError as error:
-            console.fail(f"{one.folder} cannot be removed: {error.strerror}", "see who owns it")
-        console.out.print(f"removed {one.folder}", markup=False)
+            console.fail(f"{run.folder} cannot be removed: {error.strerror}", "check its owner and permissions")
+        console.out.print(f"removed {run.folder}", markup=False)
 
 
-def _measured(one: RunSummary) -> str:
-    """The first metric of each split."""
-    found = []
-    for split, result in one.results.splits.items() if one.results is not None else ():
-        value = next(iter(result.metrics.values()), None)
-        if value is not None:
-            found.append(f"{split} {value:.3f}")
-    return ", ".join(found)
+def _first_metrics(run: RunSummary) -> str:
+    """Returns the first metric of each split."""
+    splits = {} if run.results is None else run.results.splits
+    values = {split: next(iter(result.metrics.values()), None) for split, result in splits.items()}
+    return ", ".join(f"{split} {value:.3f}" for split, value in values.items() if value is not None)
 
 
 def _size(count: int) -> str:

@@ -31,7 +31,7 @@ def show(
     Example: archlang show recipes/gutlb.arch --torch
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.passes.pipeline import NAMES, PASSES, optimize
 
     if tree + graph + torch + passes > 1:
@@ -45,14 +45,14 @@ def show(
 
         from archlang.syntax.parser import parse, read
 
-        print(pretty_repr(parse(read(file)), max_width=120))
+        print(console.printable(pretty_repr(parse(read(file)), max_width=120)))
         return
-    shown = named_graph(file, model, recipe, parse_sets(sets))
+    shown = compile_named(file, model, recipe, parse_sets(sets))
     if torch:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build
 
-        print(print_torch(build(shown, without=excluded)))
+        print(console.printable(print_torch(build(shown, without=excluded))))
         return
     if passes:
         for step in PASSES:
@@ -70,4 +70,4 @@ def show(
 
     if not no_passes:
         shown = optimize(shown, excluded)
-    print(print_graph(shown), end="")
+    print(console.printable(print_graph(shown)))

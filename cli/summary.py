@@ -30,16 +30,15 @@ def summary(
     """Count the parameters of an architecture, and the FLOPs and activations of a batch.
 
     Loops run to their limits, or `--depth` steps if that is less. FLOPs are those of matrix products, two for each
-    multiplication. Activations are a lower bound: the float32 results of blocks and arithmetic. Training keeps 1.5 to
-    3.5 times as much, because blocks keep intermediate values for backward.
+    multiplication. Activations are about as many float32 numbers as training keeps until backward.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.graph.summary import summarize
 
-    graph = named_graph(file, model, recipe, parse_sets(sets))
+    graph = compile_named(file, model, recipe, parse_sets(sets))
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
@@ -49,8 +48,8 @@ def summary(
             {
                 "model": costs.model, "length": costs.length, "depth": steps, "batch": batch, "unique": costs.unique,
                 "executed": costs.executed, "flops": costs.flops * batch,
-                "activation_bytes": _FLOAT_BYTES * costs.values * batch,
-                "unknown": costs.unknown, "uncounted": costs.uncounted,
+                "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
+                "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
             }
             for steps, costs in summaries
         ]  # fmt: skip
@@ -60,7 +59,7 @@ def summary(
     print(f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}")
     for steps, costs in summaries:
         at_depth = "" if steps is None else f", depth {steps}"
-        megabytes = _FLOAT_BYTES * costs.values * batch / 1e6
+        megabytes = _FLOAT_BYTES * costs.activations * batch / 1e6
         print(
             f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
             f"{megabytes:,.1f} MB of activations"
@@ -69,3 +68,7 @@ def summary(
         console.say(f"the parameters of {', '.join(first.unknown)} are unknown", "the sums above do not include them")
     if first.uncounted:
         console.say(f"the FLOPs of {', '.join(first.uncounted)} are unknown", "the sums above do not include them")
+    if first.unmeasured:
+        console.say(
+            f"the activations of {', '.join(first.unmeasured)} are unknown", "the sums above do not include them"
+        )

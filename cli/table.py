@@ -1,4 +1,4 @@
-"""`archlang table`: the runs of a table, and what they measured beside what the paper claims."""
+"""`archlang table`: runs the points of a table and prints it beside the claims of the paper."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
-from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
+from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
 if TYPE_CHECKING:
     from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
     from archlang.runs.table import TableRuns
 
+# As in archlang.pages.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
-_BY_ENDING = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _seeds(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
-        raise typer.BadParameter(f"{text!r} is no number of seeds; write 3, 1..5 or 1,4,7")
+        raise typer.BadParameter(f"{text!r} is not a number of seeds; write 3, 1..5 or 1,4,7")
     return text
 
 
 def _seconds(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"\d+(\.\d+)?[smhd]", text):
-        raise typer.BadParameter(f"{text!r} is no time; write 90s, 30m, 8h or 2d")
+        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 8h or 2d")
     return text
 
 
@@ -45,13 +46,13 @@ def _format(text: str | None) -> str | None:
 
 
 Seeds = Annotated[
-    str | None, typer.Option("--seeds", help="How many (`3`), or which (`1..5`, `1,4`).", callback=_seeds)
+    str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
 ]
 Budget = Annotated[str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)]
 
 
 def budget_seconds(text: str) -> float:
-    """`30m` as 1800."""
+    """Returns a duration such as `30m` in seconds."""
     return float(text[:-1]) * _UNITS[text[-1]]
 
 
@@ -66,19 +67,26 @@ def table(
         list[str] | None, typer.Option("--only", help="Rows whose titles match, as in `NDR*`; may be repeated.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the runs; what is done there is not run again.")
+        Path | None, typer.Option("--out", "-o", help="The folder of the runs; finished runs are not repeated.")
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
     options: Annotated[
-        list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
+        list[str] | None,
+        typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="Train the seeds of a cell as one model, each as alone but for dropout.")
+        bool,
+        typer.Option(
+            "--together",
+            help="Train the seeds of a cell as one model. Except for dropout, results are those of solo runs.",
+        ),
     ] = False,
     budget: Budget = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing; say what would run, and how long.")] = False,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; show what is done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run nothing; print the runs and their estimated time.")
+    ] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; print the finished runs.")] = False,
     compare: Annotated[
         list[str] | None, typer.Option("--compare", help="Two rows to test seed by seed: `NDR,Transformer`.")
     ] = None,
@@ -94,18 +102,18 @@ def table(
     plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
 ) -> None:
-    """Run the points of a table that are not done yet, and print it beside what the paper claims.
+    """Run the unfinished points of a table, and print it beside the claims of the paper.
 
-    A row is a recipe; a column is what is measured of it. A file without a table gives a row for each point that its
-    recipes vary. Ctrl-C stops every run with a checkpoint; the same command goes on, also with another engine.
+    A row is a recipe; a column is a metric. A file without a table gives a row for each point that its recipes vary.
+    Ctrl-C stops every run with a checkpoint; rerun the command to resume, with any engine.
 
     Example: archlang table recipes/papers/ndr/table1.arch --set train.steps=100 --seeds 2
     """
     from archlang.plan.from_file import plan_table
 
     form = "json" if as_json else form or "terminal"
-    if write is not None and write.suffix not in _BY_ENDING:
-        console.fail(f"`{write}` is of no known form", f"end it with {', '.join(_BY_ENDING)}", code=2)
+    if write is not None and write.suffix not in _BY_SUFFIX:
+        console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
     plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
@@ -123,22 +131,22 @@ def table(
     failed = False
     if not no_run:
         failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together)
-    report = _report(runs, pairs, parse_sets(sets))
-    _print(report, form)
+    results = _results(runs, pairs, parse_sets(sets))
+    _print(results, form)
     if write is not None:
-        _write(report, write)
+        _write(results, write)
     if failed:
         raise typer.Exit(1)
 
 
 def chosen_seeds(seeds: str | None) -> list[int]:
-    """`3` as 1, 2, 3; `2..4` and `1,4` as they say."""
+    """Returns the seeds of `--seeds`: `3` means 1, 2 and 3."""
     if seeds is None:
         return []
     if ".." in seeds:
         low, _, high = seeds.partition("..")
         return list(range(int(low), int(high) + 1))
-    return [int(one) for one in seeds.split(",")] if "," in seeds else list(range(1, int(seeds) + 1))
+    return [int(seed) for seed in seeds.split(",")] if "," in seeds else list(range(1, int(seeds) + 1))
 
 
 def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
@@ -146,27 +154,29 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         return plan
     rows = tuple(row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles))
     if not rows:
-        known = ", ".join(f"“{row.title}”" for row in plan.rows)
-        console.fail(f"no row is called {' or '.join(titles)}", f"the rows are {known}", code=2)
+        existing = ", ".join(f"“{row.title}”" for row in plan.rows)
+        console.fail(f"no row is called {' or '.join(titles)}", f"the rows are {existing}", code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
 
 
 def _with_plugin(plan: TablePlan, plugin: Path | None) -> TablePlan:
-    """A table whose rows may have a task of the user's own; cells that share a run go on sharing it."""
-    known = {id(one): with_plugin(one, plugin) for one in plan.plans}
-    cells = (replace(cell, plans=tuple(known[id(one)] for one in cell.plans)) for cell in plan.cells)
+    """Returns a table whose task may be in a plugin. Cells that share a run still share it."""
+    plans = {id(point): with_plugin(point, plugin) for point in plan.plans}
+    cells = (replace(cell, plans=tuple(plans[id(point)] for point in cell.plans)) for cell in plan.cells)
     return plan if plugin is None else replace(plan, cells=tuple(cells))
 
 
 def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
-    """Two titles with a comma between them; they may have commas of their own."""
+    """Returns two row titles, separated by a comma; titles may contain commas."""
     titles = [row.title for row in plan.rows]
-    cuts = [index for index, sign in enumerate(text) if sign == ","]
-    pairs = [(text[:cut].strip(), text[cut + 1 :].strip()) for cut in cuts]
-    found = next((pair for pair in pairs if pair[0] in titles and pair[1] in titles), None)
-    if found is None:
-        console.fail(f"`--compare {text}` names no two rows", "write two titles: `--compare NDR,Transformer`", code=2)
-    return found
+    commas = [index for index, sign in enumerate(text) if sign == ","]
+    pairs = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
+    pair = next((pair for pair in pairs if pair[0] in titles and pair[1] in titles), None)
+    if pair is None:
+        console.fail(
+            f"`--compare {text}` does not name two rows", "write two titles: `--compare NDR,Transformer`", code=2
+        )
+    return pair
 
 
 def _run(
@@ -178,102 +188,101 @@ def _run(
     quiet: bool,
     together: bool,
 ) -> bool:
-    """Runs what is not done. True if a point failed."""
+    """Runs the unfinished points. Returns whether a point failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from archlang.runs.engines import make_engine
-    from archlang.runs.points import grouped
+    from archlang.runs.points import group_seeds
     from archlang.train.stop import Stop
 
-    shown = console.err if quiet else console.out
+    terminal = console.err if quiet else console.out
     deadline = None if budget is None else time.time() + budget_seconds(budget)
     points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):
-        shown.print(f"{total - len(points)} of {total} runs are done", markup=False)
+        terminal.print(f"{total - len(points)} of {total} runs are done", markup=False)
     if not points:
         return False
-    hands = make_engine(engine, workers, options)
+    runner = make_engine(engine, workers, options)
     runs.folder.mkdir(parents=True, exist_ok=True)
     failed = stopped = 0
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=shown,
-        disable=not shown.is_terminal,
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
+        disable=not terminal.is_terminal,
     )  # fmt: skip
-    with warnings_said(), Stop().listening() as stop, bar:
+    with plain_warnings(), Stop().listening() as stop, bar:
         task = bar.add_task(runs.plan.name, total=len(points))
-        given = grouped(points) if together else points
-        for done in (one for ended in hands.run(given, lambda: stop.asked) for one in ended.each()):
+        results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
+        for run in (run for result in results for run in result.per_run()):
             bar.advance(task)
-            for line in done.said:
-                bar.console.print(f"warning: {done.point.name}: {line}", markup=False)
-            if done.error:
+            for line in run.warnings:
+                bar.console.print(f"warning: {run.point.name}: {line}", markup=False)
+            if run.error:
                 failed += 1
-                bar.console.print(f"failed: {done.point.name}: {done.error}", markup=False)
-            elif done.stopped:
+                bar.console.print(f"failed: {run.point.name}: {run.error}", markup=False)
+            elif run.stopped:
                 stopped += 1
-            elif not shown.is_terminal:
-                shown.print(f"done: {done.point.name}, {done.seconds:.1f} s", markup=False)
+            elif not terminal.is_terminal:
+                terminal.print(f"done: {run.point.name}, {run.seconds:.1f} s", markup=False)
     if stop.asked or stopped:
-        shown.print("stopped; the same command goes on from there", markup=False)
+        terminal.print("stopped; rerun the command to resume", markup=False)
     return failed > 0
 
 
 def _estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
-    """What would run, and how long it would take, from a few steps of each kind of run."""
-    from archlang.runs.engines.local import Local
-    from archlang.runs.points import grouped
+    """Prints the unfinished runs and how long they would take, from a few steps of each kind of run."""
+    from archlang.runs.engines.local import LocalEngine
+    from archlang.runs.points import group_seeds
     from archlang.runs.timing import time_run
 
     points = runs.points()
-    known: dict[tuple[str, ...], float] = {}
+    seconds: dict[tuple[str, ...], float] = {}
     total = 0.0
     with console.out.status("timing a few steps of each"):
         for point in points:
             settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
             key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
-            if key not in known:
-                known[key] = time_run(point)
-            total += known[key]
-            console.out.print(f"{point.name}, about {_span(known[key])}, in {point.folder}", markup=False)
-    at_once = min(Local(workers).workers, max(len(points), 1))
+            if key not in seconds:
+                seconds[key] = time_run(point)
+            total += seconds[key]
+            console.out.print(f"{point.name}, about {_duration(seconds[key])}, in {point.folder}", markup=False)
+    at_once = min(LocalEngine(workers).workers, max(len(points), 1))
     done = len(runs.plan.plans) - len(points)
     console.out.print(
-        f"{len(points)} runs to make and {done} done; about {_span(total)} of training, {_span(total / at_once)} with "
-        f"{at_once} at a time, not counting evaluations",
+        f"{len(points)} runs to train and {done} done; about {_duration(total)} of training, "
+        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations",
         markup=False,
     )
     if together:
-        groups = len(grouped(points))
-        console.out.print(f"together they would be {groups} models; the times are those of runs alone", markup=False)
+        groups = len(group_seeds(points))
+        console.out.print(f"together they would be {groups} models; the times are those of solo runs", markup=False)
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
 
 
-def _report(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
+def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
     from archlang.pages.reports.result_table import ResultTable
 
     plan = runs.plan
-    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), pairs, changed)
+    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed)
 
 
-def _print(report: ResultTable, form: str) -> None:
+def _print(results: ResultTable, form: str) -> None:
+    from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table
+
     if form == "terminal":
-        console.out.print(report.terminal())
-        for line in report.sentences():
-            console.out.print(line, markup=False)
+        console.out.print(terminal_table(results))
     else:
-        print(getattr(report, form)(), end="")
+        print(TEXT_FORMATS[form](results), end="")
 
 
-def _write(report: ResultTable, path: Path) -> None:
-    text = getattr(report, _BY_ENDING[path.suffix])()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        console.fail(f"`{path}` cannot be written: {error.strerror}", "name another place with `--write`")
+def _write(results: ResultTable, path: Path) -> None:
+    from archlang.pages.files import write_file
+    from archlang.pages.reports.table_formats import TEXT_FORMATS
+
+    write_file(path, TEXT_FORMATS[_BY_SUFFIX[path.suffix]](results))

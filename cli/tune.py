@@ -1,4 +1,4 @@
-"""`archlang tune`: the statics that a recipe looks for."""
+"""`archlang tune`: searches for the statics of a recipe."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
 from archlang.cli.table import Budget, budget_seconds
-from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
+from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
-_SHOWN = 10
+_PRINTED_TRIALS = 10
 
 
 def tune(
     file: Annotated[Path, typer.Argument(help="A program whose recipe has a `search`.", show_default=False)],
     recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="How many more places to try.")] = 20,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="The number of further trials.")] = 20,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `train.steps=100`.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the study; one that is there is gone on with.")
+        Path | None, typer.Option("--out", "-o", help="The folder of the study; an existing study is continued.")
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
     options: Annotated[
-        list[str] | None, typer.Option("--engine-option", help="Of ray or slurm, as in `slurm_partition=gpu`.")
+        list[str] | None,
+        typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
     budget: Budget = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the search; the runs have that of the recipe.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the search, not of the runs.")] = 0,
     device: Device = "auto",
     precision: Precision = "32",
     yes: Yes = False,
     plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, and nothing else.")] = False,
 ) -> None:
-    """Look for the statics that a recipe names after `search`, and print the best as a recipe.
+    """Search for the statics that a recipe names after `search`, and print the best as a recipe.
 
-    A line such as `search model.heads in [1, 2, 4], train.lr in 1e-4..1e-2 log` says where. What is made as good as
-    possible is the metric by which the recipe selects its weights. The study is kept in SQLite; the same command goes
-    on.
+    A line such as `search model.heads in [1, 2, 4], train.lr in 1e-4..1e-2 log` gives the search space. The objective
+    is the metric by which the recipe selects its weights. The study is stored in SQLite; rerun the command to continue
+    it.
 
     Example: archlang tune my.arch --trials 30
     """
@@ -60,36 +61,37 @@ def tune(
     from archlang.runs.tune import Tuning
     from archlang.train.stop import Stop
 
-    shown = console.err if as_json else console.out
-    ask_for([with_plugin(search.first(), plugin)], yes, shown)
+    terminal = console.err if as_json else console.out
+    ask_for([with_plugin(search.first(), plugin)], yes, terminal)
     deadline = None if budget is None else time.time() + budget_seconds(budget)
     own = "" if plugin is None else str(plugin.absolute())
     tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline, own)
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=shown,
-        disable=not shown.is_terminal,
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
+        disable=not terminal.is_terminal,
     )  # fmt: skip
-    with warnings_said(), Stop().listening() as stop, bar:
+    with plain_warnings(), Stop().listening() as stop, bar:
         task = bar.add_task(search.recipe, total=trials)
-        for trial, done in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
+        for trial, result in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
             bar.advance(task)
-            reached = f"failed: {done.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
             bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}", markup=False)
     if stop.asked:
-        shown.print("stopped; the same command goes on from there", markup=False)
+        terminal.print("stopped; rerun the command to resume", markup=False)
     ranked = tuning.trials()
     if as_json:
-        told = [{"trial": one.number, "values": one.values, tuning.metric: one.value} for one in ranked]
+        listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
         best = search.text(ranked[0].values) if ranked else None
-        print(json.dumps({"trials": told, "best": best}, indent=2, ensure_ascii=False))
+        print(json.dumps({"trials": listed, "best": best}, indent=2, ensure_ascii=False))
         return
     if not ranked:
-        console.fail("no trial has ended", "raise `--trials`, or see what failed above")
+        console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     table = Table("trial", tuning.metric, *(space.path for space in search.spaces), title="The best trials")
-    for one in ranked[:_SHOWN]:
-        table.add_row(str(one.number), f"{one.value:.4f}", *(_text(one.values[space.path]) for space in search.spaces))
-    shown.print(table)
-    shown.print(search.text(ranked[0].values), markup=False, highlight=False)
+    for trial in ranked[:_PRINTED_TRIALS]:
+        values = (_text(trial.values[space.path]) for space in search.spaces)
+        table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
+    terminal.print(table)
+    terminal.print(search.text(ranked[0].values), markup=False, highlight=False)
 
 
 def _values(values: dict[str, float | str]) -> str:

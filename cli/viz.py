@@ -26,14 +26,14 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.cli.settings import parse_sets
-    from archlang.compile import named_graph
+    from archlang.compile import compile_named
     from archlang.pages.pictures.formats import FORMATS, write_picture
     from archlang.pages.pictures.picture import draw
     from archlang.pages.pictures.text_tree import print_tree
 
     if out is not None and out.suffix not in FORMATS:
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
-    picture = draw(named_graph(file, model, recipe, parse_sets(sets)))
+    picture = draw(compile_named(file, model, recipe, parse_sets(sets)))
     if out is None:
         print(print_tree(picture), end="")
         return

@@ -39,20 +39,20 @@ recipe tables {
 """
 
 
-def test_the_first_model_of_a_file_is_taken_or_the_one_that_is_named(compiled: Compiled) -> None:
+def test_the_named_model_is_compiled_or_the_first(compiled: Compiled) -> None:
     x = torch.zeros(2, 3, dtype=torch.int64)
     assert compiled(MODELS)(x).shape == (2, 3, 4)
     assert compiled(MODELS, d=7)(x).shape == (2, 3, 7)
     assert compiled(MODELS, model="second", gated=True)(x).shape == (2, 5)
 
 
-def test_statics_are_given_as_python_has_them(compiled: Compiled) -> None:
+def test_statics_are_python_values(compiled: Compiled) -> None:
     module = compiled(MODELS, model="second", gated=False, act="gelu")
     assert not hasattr(module, "norm")
     assert getattr(module.get_submodule("feedforward"), "activation") is torch.nn.functional.gelu  # noqa: B009
 
 
-def test_the_first_recipe_of_a_file_is_taken_unless_a_model_is_named(tmp_path: Path) -> None:
+def test_the_first_recipe_is_compiled_unless_a_model_is_named(tmp_path: Path) -> None:
     path = tmp_path / "program.arch"
     path.write_text(MODELS + RECIPE)
     assert archlang.load(path).program.graph.name == "second"
@@ -67,17 +67,17 @@ def test_a_recipe_brings_its_statics_and_the_sizes_of_its_task(tmp_path: Path) -
     assert module.get_parameter("embed.weight").shape[1] == 8
 
 
-def test_a_mistake_in_the_file_is_a_diagnostic(compiled: Compiled) -> None:
+def test_a_mistake_in_the_file_raises_its_diagnostic(compiled: Compiled) -> None:
     with pytest.raises(archlang.ProgramError, match="program.arch:1:"):
         compiled("model m(x: tokens[n]) -> logits[n, 4] { return embd[4](x) }")
 
 
-def test_a_static_of_no_kind_is_refused(compiled: Compiled) -> None:
+def test_a_value_that_is_no_static_is_refused(compiled: Compiled) -> None:
     with pytest.raises(TypeError, match="a static cannot be"):
         compiled(MODELS, d={})
 
 
-def test_a_block_is_given_by_its_name_also_one_of_the_file_itself(compiled: Compiled) -> None:
+def test_a_block_is_passed_by_its_name_from_the_library_or_the_file(compiled: Compiled) -> None:
     names = [{name.split(".")[1] for name, _ in compiled(READING, **given).named_parameters() if "encode" in name}
              for given in ({}, {"read": "side"})]  # fmt: skip
     assert names == [{"weight", "bias"}, {"attention"}]

@@ -1,4 +1,4 @@
-"""`check` answers soon whatever the file: it stays within its limits, and names the one that a file exceeds."""
+"""`check` returns soon for any file: it stays within its limits, and reports the limit that a file exceeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
 from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.names.resolve import MOST_USES
 from archlang.plan import check as check_module
-from archlang.plan import grid as points
+from archlang.plan import grid
 from archlang.plan.check import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.plan.grid import MOST_POINTS
 from archlang.plan.variations import MOST_VARIED
@@ -63,18 +63,18 @@ def files(folder: Path, texts: Mapping[str, str]) -> Path:
 # Mistakes
 
 
-def test_the_first_hundred_errors_of_a_body_are_shown_and_that_there_are_more() -> None:
+def test_the_first_hundred_errors_of_a_body_are_shown_and_the_rest_announced() -> None:
     lines = "\n".join(f"    _v{number} = w{number}" for number in range(3 * MOST_ERRORS))
-    found = codes(block(lines))
-    assert found == ["E0201"] * MOST_ERRORS + ["E0115"]
+    reported = codes(block(lines))
+    assert reported == ["E0201"] * MOST_ERRORS + ["E0115"]
 
 
-def test_the_first_hundred_errors_of_a_text_are_shown_and_that_there_are_more() -> None:
-    found = codes(block("    v = = h\n" * 3 * MOST_ERRORS))
-    assert found == ["E0101"] * MOST_ERRORS + ["E0115"]
+def test_the_first_hundred_errors_of_a_text_are_shown_and_the_rest_announced() -> None:
+    reported = codes(block("    v = = h\n" * 3 * MOST_ERRORS))
+    assert reported == ["E0101"] * MOST_ERRORS + ["E0115"]
 
 
-def test_a_hundred_errors_are_all() -> None:
+def test_exactly_a_hundred_errors_are_all_shown() -> None:
     lines = "\n".join(f"    _v{number} = w{number}" for number in range(MOST_ERRORS))
     assert codes(block(lines)) == ["E0201"] * MOST_ERRORS
 
@@ -92,9 +92,9 @@ def test_warnings_are_counted() -> None:
 
 def test_a_long_chain_of_files_ends_in_an_error(tmp_path: Path) -> None:
     chain = {f"f{number}.arch": f'use "./f{number + 1}.arch"\n' for number in range(MOST_USES + 50)}
-    (found,) = check(files(tmp_path, {**chain, f"f{MOST_USES + 50}.arch": ""}))
-    assert found.code == "E0226"
-    assert found.span.source.path.endswith(f"f{MOST_USES}.arch")
+    (diagnostic,) = check(files(tmp_path, {**chain, f"f{MOST_USES + 50}.arch": ""}))
+    assert diagnostic.code == "E0226"
+    assert diagnostic.span.source.path.endswith(f"f{MOST_USES}.arch")
 
 
 def test_a_chain_of_as_many_files_as_are_allowed_is_read(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_a_chain_of_as_many_files_as_are_allowed_is_read(tmp_path: Path) -> None
 
 
 def test_too_many_uses_in_one_file_end_in_one_error() -> None:
-    found = only("".join(f"use archlang.models.panm as a{number}\n" for number in range(3 * MOST_USES)))
-    assert (found.code, found.span.line) == ("E0226", MOST_USES + 1)
+    diagnostic = only("".join(f"use archlang.models.panm as a{number}\n" for number in range(3 * MOST_USES)))
+    assert (diagnostic.code, diagnostic.span.line) == ("E0226", MOST_USES + 1)
 
 
 def test_used_files_are_limited_together(tmp_path: Path) -> None:
@@ -115,16 +115,16 @@ def test_used_files_are_limited_together(tmp_path: Path) -> None:
         "two.arch": half,
         "three.arch": "# why\n",
     }
-    (found,) = check(files(tmp_path, texts))
-    assert (found.code, found.span.line) == ("E0227", 4)
+    (diagnostic,) = check(files(tmp_path, texts))
+    assert (diagnostic.code, diagnostic.span.line) == ("E0227", 4)
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 400])
-def test_a_name_that_no_file_can_have_is_a_missing_file(name: str) -> None:
+def test_an_impossible_file_name_is_a_missing_file(name: str) -> None:
     assert codes(f'use "./{name}.arch"\n') == ["E0208"]
 
 
-def test_a_name_that_no_module_can_have_is_a_missing_module() -> None:
+def test_an_impossible_module_name_is_a_missing_module() -> None:
     assert codes(f"use archlang.{'x' * 300}\n") == ["E0211"]
 
 
@@ -139,17 +139,17 @@ def doubling(levels: int) -> str:
     return "".join(blocks)
 
 
-def test_blocks_that_double_end_in_an_error_at_the_block_that_is_too_much() -> None:
-    found = only(doubling(40))
-    assert found.code in ("E0228", "E0421")
+def test_blocks_that_double_are_refused_at_the_block_that_is_too_large() -> None:
+    diagnostic = only(doubling(40))
+    assert diagnostic.code in ("E0228", "E0421")
 
 
-def test_a_long_list_that_every_call_evaluates_ends_in_an_error() -> None:
+def test_a_long_list_that_every_call_evaluates_is_refused() -> None:
     numbers = ", ".join(["1"] * 5_000)
     calls = "\n".join(f"    _v{number} = b(h)" for number in range(500))
     text = block("", f"[s = [{numbers}]]") + block(calls).replace("block b", "block c")
-    found = only(text)
-    assert (found.code, found.span.text) == ("E0228", "c")
+    diagnostic = only(text)
+    assert (diagnostic.code, diagnostic.span.text) == ("E0228", "c")
 
 
 def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     assert first.spent < first_points.spent == second_points.spent
 
 
-def test_blocks_in_loops_in_blocks_end_in_an_error() -> None:
+def test_blocks_in_loops_in_blocks_are_refused() -> None:
     blocks = ["block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"]
     for level in range(1, 39):
         body = "repeat 1 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
@@ -193,7 +193,7 @@ def test_a_size_that_grows_without_end_cannot_be_computed(statics: str) -> None:
     assert codes(block("", f"[{statics}]")) == ["E0307"]
 
 
-def test_a_concatenation_that_doubles_again_and_again_cannot_be_computed() -> None:
+def test_a_concatenation_that_keeps_doubling_cannot_be_computed() -> None:
     lines = "\n".join(f"    v{number + 1} = concat(v{number}, v{number})" for number in range(80))
     assert "E0307" in codes(block(f"    v0 = h\n{lines}\n    _w = v80"))
 
@@ -202,49 +202,49 @@ def test_a_concatenation_that_doubles_again_and_again_cannot_be_computed() -> No
 
 
 def test_a_recipe_with_few_points_is_checked_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
     assert codes(MODEL + recipe("    vary model.d in 1..5, model.steps in 1..4, seed in 1..1000")) == []
 
 
 def test_a_recipe_with_too_many_points_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points.spread, "__defaults__", (20,))
-    found = only(MODEL + recipe("    vary model.d in 1..1000, model.steps in 1..1000, seed in 1..10"))
-    assert (found.code, found.span.text) == ("W0202", "model.d")
-    assert found.message == "`trial` has 1_000_000 points, and only 20 of them were checked"
+    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
+    diagnostic = only(MODEL + recipe("    vary model.d in 1..1000, model.steps in 1..1000, seed in 1..10"))
+    assert (diagnostic.code, diagnostic.span.text) == ("W0202", "model.d")
+    assert diagnostic.message == "`trial` has 1_000_000 points, and only 20 of them were checked"
 
 
 def test_a_mistake_at_one_value_of_a_short_list_is_found_among_many_points() -> None:
-    found = codes(MODEL + recipe("    vary model.d in 1..1000, task.order in [forward, backward, sideways]"))
-    assert set(found) == {"E0304", "W0202"}
+    reported = codes(MODEL + recipe("    vary model.d in 1..1000, task.order in [forward, backward, sideways]"))
+    assert set(reported) == {"E0304", "W0202"}
 
 
-def test_a_value_of_the_wrong_kind_is_found_wherever_it_stands() -> None:
+def test_a_value_of_the_wrong_kind_is_reported_at_any_position() -> None:
     numbers = ", ".join(map(str, range(1, 1000)))
     assert "E0303" in codes(MODEL + recipe(f"    vary model.d in [{numbers}, true, {numbers}]"))
 
 
 def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
     numbers = ", ".join(map(str, range(1, 101)))
-    found = only(MODEL + recipe(f"    search model.d in [{numbers}]"))
-    assert found.code == "W0202"
-    assert "100 values to search, and only 20 of them were checked" in found.message
+    diagnostic = only(MODEL + recipe(f"    search model.d in [{numbers}]"))
+    assert diagnostic.code == "W0202"
+    assert "100 values to search, and only 20 of them were checked" in diagnostic.message
 
 
 def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points.spread, "__defaults__", (1,))
+    monkeypatch.setattr(grid.spread, "__defaults__", (1,))
     rows = "".join(f'    row "{number}" trial\n' for number in range(30))
     columns = "".join(f'    column "{number}" test.accuracy[{number}]\n' for number in range(30))
     assert codes(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n") == []
 
 
 def test_a_table_with_too_many_cells_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points.spread, "__defaults__", (20,))
+    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
     rows = "".join(f'    row "{number}" trial at model.d = {number}\n' for number in range(1, 11))
     columns = "".join(f'    column "{number}" test.accuracy at model.steps = {number}\n' for number in range(1, 11))
-    found = only(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n")
-    assert (found.code, found.span.text) == ("W0202", "t")
-    assert found.message == "`t` has 100 different cells, and only 20 of them were checked"
+    diagnostic = only(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n")
+    assert (diagnostic.code, diagnostic.span.text) == ("W0202", "t")
+    assert diagnostic.message == "`t` has 100 different cells, and only 20 of them were checked"
 
 
 def test_every_setting_of_a_large_table_names_a_static() -> None:
@@ -254,13 +254,13 @@ def test_every_setting_of_a_large_table_names_a_static() -> None:
     assert "E0312" in codes(MODEL + recipe("") + table)
 
 
-def test_where_work_runs_out_between_points_the_rest_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_beyond_the_step_budget_are_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "MOST_STEPS_WITH_POINTS", 3_000)
-    found = only(MODEL + recipe("    vary model.d in 1..20"))
-    assert found.code == "W0202"
+    diagnostic = only(MODEL + recipe("    vary model.d in 1..20"))
+    assert diagnostic.code == "W0202"
 
 
-def test_fifty_recipes_with_points_are_checked_as_a_whole() -> None:
+def test_all_points_of_fifty_recipes_are_checked() -> None:
     lines = "    vary model.d in [8, 16, 32], model.steps in [1, 2, 3], seed in 1..5"
     assert codes(MODEL + "".join(recipe(lines, f"r{number}") for number in range(50))) == []
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 
 from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.names import plural
 from archlang.graph.graph import Instance
 from archlang.source import Span
 from archlang.types import Dim, Type
@@ -101,12 +102,12 @@ def wrong_axes(
 
 def wrong_size(model: str, field: str, kind: Type, wanted: int, size: int, counted: bool) -> ValueError:
     what = "position" if counted else "feature"
-    return ValueError(f"`{model}` takes `{field}`, {kind}, with {_count(wanted, what)}, and got {size}")
+    return ValueError(f"`{model}` takes `{field}`, {kind}, with {plural(wanted, what)}, and got {size}")
 
 
 def other_batch(model: str, first: str, batch: int, field: str, size: int) -> ValueError:
     return ValueError(
-        f"the fields of `{model}` have batches of different sizes: `{first}` has {_count(batch, 'sample')}, and "
+        f"the fields of `{model}` have batches of different sizes: `{first}` has {plural(batch, 'sample')}, and "
         f"`{field}` has {size}"
     )
 
@@ -120,7 +121,7 @@ def other_device(model: str, first: str, device: torch.device, field: str, other
 def other_length(model: str, length: str, first: str, known: int, field: str, size: int) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but `{first}` has "
-        f"{_count(known, 'position')}, and `{field}` has {size}"
+        f"{plural(known, 'position')}, and `{field}` has {size}"
     )
 
 
@@ -142,7 +143,7 @@ def lengths_of_no_positions(model: str, field: str, kind: Type) -> TypeError:
 
 def wrong_lengths(model: str, field: str, batch: int, shape: tuple[int, ...]) -> ValueError:
     return ValueError(
-        f"`{model}` takes a length for each of {_count(batch, 'sample')} of `{field}`, and got lengths of the shape "
+        f"`{model}` takes a length for each of {plural(batch, 'sample')} of `{field}`, and got lengths of the shape "
         f"{[*shape]}"
     )
 
@@ -164,7 +165,7 @@ def no_answer_lengths(value: object, model: str) -> TypeError:
 
 def wrong_answer_lengths(model: str, batch: int, shape: tuple[int, ...]) -> ValueError:
     return ValueError(
-        f"`{model}` takes an answer length for each of {_count(batch, 'sample')}, and got the shape {[*shape]}"
+        f"`{model}` takes an answer length for each of {plural(batch, 'sample')}, and got the shape {[*shape]}"
     )
 
 
@@ -230,7 +231,3 @@ def _argument(value: object) -> str:
 
 def _dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -275,6 +275,42 @@ def moves_after_halting(case: Case, name: str, gap: float, facts: Facts) -> Diag
     )
 
 
+def wrong_parameters(case: Case, stated: int, counted: int, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0716",
+        f"the block has {counted} parameters, and `costs` states {stated}",
+        next(cost.span for cost in case.item.costs if cost.quantity == "parameters"),
+        "stated here",
+        case,
+        facts,
+        "count the weights of the class for any statics and sizes, and correct the clause",
+    )
+
+
+def wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0717",
+        f"the map `{name}` {reason}",
+        case.item.maps[0].span,
+        "stated here",
+        case,
+        facts,
+        "make it an `archlang.kernels.linear.Linear`, and read it with `mapped` from `products`",
+    )
+
+
+def wrong_record(case: Case, expected: str, found: str, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0718",
+        f"the method `weights` returns {found}, and attention is {expected}",
+        next(record.span for record in case.item.records if record.kind == "attention"),
+        "stated here",
+        case,
+        facts,
+        "return a weight for each sample, head, query and key",
+    )
+
+
 def changed(index: int | None, gap: float, field: str = "result") -> str:
     """`position 3 of the result changes by 0.2`"""
     what = "the result" if field == "result" else f"`{field}`"

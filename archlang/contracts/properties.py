@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from archlang.contracts.cases import cases
+from archlang.contracts.facts import costs, maps, records
 from archlang.contracts.gradients import gradients
 from archlang.contracts.independence import batch, padding
 from archlang.contracts.purity import pure
@@ -34,6 +35,9 @@ PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
     "saving": saving,
     "numbers": numbers,
     "halting": halting,
+    "costs": costs,
+    "maps": maps,
+    "records": records,
 }
 _LENGTHS = (1, 2, 5)
 _THOROUGH_LENGTHS = (1, 2, 5, 7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -121,10 +122,11 @@ class Subject:
         masked: bool = False,
         values: Sequence[Tensor] | None = None,
         dtype: torch.dtype = torch.float64,
+        join: bool = False,
     ) -> list[Fields]:
         """What a module gives for each sample of a batch. `padded` are the lengths that the batch is padded to, if not
         to its longest sample; without any padding there are no masks, unless `masked`. `values` are the inputs, where
-        they are not those of the samples.
+        they are not those of the samples. `join` hands the block the products of its linear maps.
 
         Raises:
             Broken: the block raised an error, or its result is not what its signature says."""
@@ -143,7 +145,10 @@ class Subject:
                 tallies = self._loop(block, values[0], next(iter(masks.values()), None))
             else:
                 arguments = [self._argument(index, values[index], batch, padded, masked) for index in case.arguments]
-                result = block(*(arguments or [len(batch)]), **masks)
+                products: dict[str, Any] = {  # Any: as torch calls modules
+                    one.name: getattr(block, one.name)(arguments[one.input]) for one in case.instance.maps if join
+                }
+                result = block(*(arguments or [len(batch)]), **masks, **({"products": products} if join else {}))
         except Broken:
             raise
         except (Exception, SystemExit) as error:

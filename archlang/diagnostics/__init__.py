@@ -1,4 +1,4 @@
-"""Mistakes as data, and their rendering."""
+"""Diagnostics and their rendering."""
 
 from archlang.diagnostics.diagnostic import ArchlangError, Diagnostic, Label, ProgramError, Report
 

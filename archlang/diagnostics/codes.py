@@ -1,4 +1,4 @@
-"""Every code with its title and its page; the pages are the list."""
+"""The codes of diagnostics, with the title and the page of each. The page files define the codes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _PAGES = resources.files("archlang.diagnostics") / "pages"
 
 @cache
 def titles() -> Mapping[str, str]:
-    """The title of each code, in order."""
+    """Returns the title of each code, in the order of the codes."""
     pages = sorted((page for page in _PAGES.iterdir() if page.name.endswith(".md")), key=lambda page: page.name)
     return {page.name.removesuffix(".md"): _title(page.read_text(encoding="utf-8")) for page in pages}
 
 
 def explain(code: str) -> str:
-    """The page of a code.
+    """Returns the page of a code, in Markdown.
 
     Raises:
-        KeyError: there is no such code."""
+        KeyError: the code does not exist."""
     if code not in titles():
         raise KeyError(code)
     return (_PAGES / f"{code}.md").read_text(encoding="utf-8")
 
 
 def _title(page: str) -> str:
-    """A page begins with `# E0201: a value is used that is not bound`."""
+    """Returns the title of a page, which begins with a line such as `# E0201: unknown value`."""
     return page.partition("\n")[0].partition(": ")[2]

@@ -1,4 +1,4 @@
-"""A mistake as data: what is wrong, where, and what to write instead."""
+"""Diagnostics: mistakes of a program as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.source import Span
 
 @dataclass(frozen=True)
 class Label:
-    """Another place that matters to a mistake, with what is to be seen there."""
+    """Another place that matters to a mistake, with a text to show under it."""
 
     span: Span
     text: str
@@ -18,8 +18,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One mistake: a stable code (`E0203`; `W…` for a warning), a sentence of what is wrong, the place with the few
-    words written under it, every other place that matters, and a sentence of what to write instead."""
+    """A mistake of a program.
+
+    `code` is stable (`E0203`; `W…` for a warning), `message` says what is wrong, `label` is shown under `span`,
+    `labels` are other places that matter, and `remedy` says what to write instead."""
 
     code: str
     message: str
@@ -33,16 +35,16 @@ class Diagnostic:
         return self.code.startswith("E")
 
 
-# What a phase calls for each mistake that it finds.
+# A phase calls this function for each mistake.
 Report = Callable[[Diagnostic], None]
 
 
 class ArchlangError(Exception):
-    """Everything that archlang raises for a mistake of its user."""
+    """The base class of all exceptions that archlang raises for a mistake of the user."""
 
 
 class ProgramError(ArchlangError):
-    """A program has mistakes; `diagnostics` holds them all."""
+    """A program has mistakes, which `diagnostics` lists."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)

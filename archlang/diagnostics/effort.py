@@ -1,4 +1,4 @@
-"""The work that a check may take, counted in steps, so that the same program meets the limit at the same place."""
+"""Limits the work of a check. Work is counted in steps, so a program reaches the limit at the same place each time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 
 class TooMuchWork(Exception):
-    """The steps of the innermost `limited` are used up."""
+    """The innermost `limited` has no steps left."""
 
 
 @dataclass
 class Budget:
-    """Steps that may be spent, and those that are."""
+    """The limit of steps, and the steps spent so far."""
 
     steps: int
     spent: int = 0
@@ -25,7 +25,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limited(steps: int) -> Iterator[Budget]:
-    """Lets the code inside spend so many steps; they are not taken from those of an outer `limited`."""
+    """Limits the steps of the code inside; they do not count in an outer `limited`."""
     budget = Budget(steps)
     token = _budget.set(budget)
     try:
@@ -40,10 +40,10 @@ def is_limited() -> bool:
 
 
 def spend(steps: int = 1) -> None:
-    """Counts steps, each of the size of a small expression. Outside of `limited` nothing is counted.
+    """Counts steps; a step is about the evaluation of a small expression. Outside of `limited`, does nothing.
 
     Raises:
-        TooMuchWork: more are spent than there are."""
+        TooMuchWork: the limit is exceeded."""
     budget = _budget.get()
     if budget is not None:
         budget.spent += steps

@@ -1,4 +1,4 @@
-"""The lines of a source that a mistake points at, with the places marked under them."""
+"""Renders the source lines of a diagnostic, with marks under its spans."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from unicodedata import combining, east_asian_width
 
 from archlang.source import Source, Span
 
-# A longer line is shown around each of its marks only.
+# Of a longer line, only the text around each mark is shown.
 _WIDEST = 120
 _BEFORE = 40
 _TAB = "    "
-# Of a place that covers more lines than this, only the first and the last are shown.
+# Of a span with more lines, only the first and the last line are shown.
 _MOST_LINES = 4
 
 # A piece of text with the name of its style.
@@ -21,7 +21,7 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mark:
-    """A place with the few words written under it; the style also says what it is underlined with."""
+    """A span with the text under it; the style also selects the underline character."""
 
     span: Span
     text: str
@@ -29,8 +29,8 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """What is underlined on one line, from a column (from 0) to another (excluded)."""
+class _Underline:
+    """An underline on one line, from a column (counted from 0) to another (excluded), with a text."""
 
     start: int
     stop: int
@@ -39,65 +39,67 @@ class _Row:
 
 
 def excerpts(marks: Sequence[Mark]) -> Iterator[Piece]:
-    """For each file its lines in order, the file of the first mark first."""
+    """Yields the excerpt of each file, in the order of the first marks."""
     sources: dict[int, tuple[Source, list[Mark]]] = {}
     for mark in marks:
         sources.setdefault(id(mark.span.source), (mark.span.source, []))[1].append(mark)
-    for source, own in sources.values():
-        yield from _excerpt(source, own)
+    for source, source_marks in sources.values():
+        yield from _excerpt(source, source_marks)
 
 
 def _excerpt(source: Source, marks: Sequence[Mark]) -> Iterator[Piece]:
-    lines: dict[int, list[_Row]] = {}
+    lines: dict[int, list[_Underline]] = {}
     for mark in marks:
         _add(mark, lines)
     margin = " " * len(str(max(lines)))
     yield f"{margin}--> ", "place"
     if not source.text:
-        # The file itself is the matter: it could not be read.
+        # The file could not be read.
         yield f"{visible(source.path)}\n", ""
         return
     yield f"{visible(str(marks[0].span))}\n", ""
-    before = None
+    previous = None
     for number in sorted(lines):
-        if before is not None and number > before + 1:
+        if previous is not None and number > previous + 1:
             yield "...\n", "place"
-        before = number
+        previous = number
         yield from _line(source.line(number), f"{number:{len(margin)}}", lines[number])
 
 
-def _add(mark: Mark, lines: dict[int, list[_Row]]) -> None:
+def _add(mark: Mark, lines: dict[int, list[_Underline]]) -> None:
     source, first, start = mark.span.source, mark.span.line, mark.span.column - 1
     last, stop = source.position(max(mark.span.end - 1, mark.span.start))
     if first == last:
-        # A place without width is between two characters; the next one is marked.
-        lines.setdefault(first, []).append(_Row(start, max(stop, start + 1), mark.text, mark.style))
+        # An empty span is marked at the next character.
+        lines.setdefault(first, []).append(_Underline(start, max(stop, start + 1), mark.text, mark.style))
         return
-    lines.setdefault(first, []).append(_Row(start, max(len(source.line(first)), start + 1), "", mark.style))
+    lines.setdefault(first, []).append(_Underline(start, max(len(source.line(first)), start + 1), "", mark.style))
     if last - first < _MOST_LINES:
         for number in range(first + 1, last):
             lines.setdefault(number, [])
     line = source.line(last)
     indent = len(line) - len(line.lstrip())
-    lines.setdefault(last, []).append(_Row(min(indent, stop - 1), stop, mark.text, mark.style))
+    lines.setdefault(last, []).append(_Underline(min(indent, stop - 1), stop, mark.text, mark.style))
 
 
-def _line(line: str, number: str, rows: Sequence[_Row]) -> Iterator[Piece]:
+def _line(line: str, number: str, underlines: Sequence[_Underline]) -> Iterator[Piece]:
     if len(line) <= _WIDEST:
         yield from _numbered(line, number)
-        for row in rows:
-            yield from _underline(line, number, row)
+        for underline in underlines:
+            yield from _underline(line, number, underline)
         return
-    for row in rows or [_Row(0, 1, "", "")]:
-        first = max(row.start - _BEFORE, 0)
+    for underline in underlines or [_Underline(0, 1, "", "")]:
+        first = max(underline.start - _BEFORE, 0)
         part = line[first : first + _WIDEST]
         head, tail = "…" * (first > 0), "…" * (first + _WIDEST < len(line))
         shown = head + part + tail
         shift = len(head) - first
         yield from _numbered(shown, number)
-        if row.style:
-            stop = max(min(row.stop, first + len(part)), row.start + 1)
-            yield from _underline(shown, number, _Row(row.start + shift, stop + shift, row.text, row.style))
+        if underline.style:
+            stop = max(min(underline.stop, first + len(part)), underline.start + 1)
+            yield from _underline(
+                shown, number, _Underline(underline.start + shift, stop + shift, underline.text, underline.style)
+            )
 
 
 def _numbered(line: str, number: str) -> Iterator[Piece]:
@@ -105,20 +107,20 @@ def _numbered(line: str, number: str) -> Iterator[Piece]:
     yield f"{visible(line)}\n", ""
 
 
-def _underline(line: str, number: str, row: _Row) -> Iterator[Piece]:
+def _underline(line: str, number: str, underline: _Underline) -> Iterator[Piece]:
     yield f"{' ' * len(number)} | ", "place"
-    sign = "^" if row.style == "mark" else "-"
-    under = sign * max(_width(line[row.start : row.stop]), 1)
-    yield f"{' ' * _width(line[: row.start])}{under}", row.style
-    yield (f" {visible(row.text)}\n" if row.text else "\n"), row.style
+    sign = "^" if underline.style == "mark" else "-"
+    under = sign * max(_width(line[underline.start : underline.stop]), 1)
+    yield f"{' ' * _width(line[: underline.start])}{under}", underline.style
+    yield (f" {visible(underline.text)}\n" if underline.text else "\n"), underline.style
 
 
 def visible(text: str) -> str:
-    """Text as a terminal can show it: no tabs, nothing that moves the cursor or turns the direction of writing."""
+    """Replaces each tab by spaces, and each character that controls the terminal or the writing direction by U+FFFD."""
     text = text.replace("\t", _TAB)
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Returns the number of terminal columns of a text."""
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in visible(text))

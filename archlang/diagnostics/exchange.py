@@ -1,4 +1,4 @@
-"""Mistakes as machines read them: JSON, and SARIF for the services that show findings beside code."""
+"""Exports diagnostics as JSON, and as SARIF for services that show findings next to code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _Json = dict[str, Any]  # Any: JSON
 
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> str:
-    """A list of objects. Lines and columns count from 1, offsets from 0; all count characters, and the end is
-    excluded."""
+    """Returns a JSON list with an object for each diagnostic.
+
+    Lines and columns count from 1, offsets from 0. All count characters, and ends are excluded."""
     return _text(
         [
             {
@@ -35,19 +36,19 @@ def to_json(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def to_sarif(diagnostics: Iterable[Diagnostic]) -> str:
-    """A SARIF 2.1.0 log with one run; each rule brings its page."""
-    found = list(diagnostics)
-    rules = sorted({diagnostic.code for diagnostic in found})
+    """Returns a SARIF 2.1.0 log with one run; the help of each rule is the page of its code."""
+    results = list(diagnostics)
+    rules = sorted({diagnostic.code for diagnostic in results})
     run = {
         "tool": {"driver": {"name": "archlang", "rules": [_rule(code) for code in rules]}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(diagnostic, rules.index(diagnostic.code)) for diagnostic in found],
+        "results": [_result(diagnostic, rules.index(diagnostic.code)) for diagnostic in results],
     }
     return _text({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 
 def _text(value: object) -> str:
-    # Half a surrogate pair, which a text that was not read from a file may hold, is no character.
+    # A text that was not read from a file can contain lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The mistakes of one program: each once, in order, and no more than anybody reads."""
+"""Collects the diagnostics of one program: each once, in order, up to a limit."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Iterable
 from archlang.diagnostics import mistakes
 from archlang.diagnostics.diagnostic import Diagnostic, ProgramError
 
-# Whoever has more errors than this in one program wants to see the first ones.
+# The largest number of errors, and of warnings, that are shown.
 MOST_ERRORS = 100
 MOST_WARNINGS = 100
 
 
 class DiagnosticLog:
-    """Collects mistakes, each once: a block that is used twice has its mistake once."""
+    """Collects diagnostics, each once, even if the block that contains a mistake is checked several times."""
 
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._warnings: dict[tuple[str, str, int, str], Diagnostic] = {}
-        self._settled: set[tuple[str, str, int, int]] = set()
+        self._reported_places: set[tuple[str, str, int, int]] = set()
 
     def settle(self) -> None:
-        """Ends the check of blocks on their own. What is found later at a place of an error is the same mistake, with
-        the sizes of a recipe."""
-        self._settled = {_place(diagnostic) for diagnostic in self._errors.values()}
+        """Ends the check of single blocks. Later diagnostics at the place of an error are ignored, because they are the
+        same mistake with the sizes of a recipe."""
+        self._reported_places = {_place(diagnostic) for diagnostic in self._errors.values()}
 
     def __call__(self, diagnostic: Diagnostic) -> None:
-        """Adds a mistake.
+        """Adds a diagnostic.
 
         Raises:
-            ProgramError: it is one error too many; those before it are in the exception."""
-        if _place(diagnostic) in self._settled:
+            ProgramError: there are more than `MOST_ERRORS` errors; the exception has all diagnostics so far."""
+        if _place(diagnostic) in self._reported_places:
             return
         span = diagnostic.span
         key = (diagnostic.code, span.source.path, span.start, diagnostic.message)
@@ -43,23 +43,25 @@ class DiagnosticLog:
         self._errors.setdefault(key, diagnostic)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Adds several diagnostics."""
         for diagnostic in diagnostics:
             self(diagnostic)
 
     def has(self, code: str) -> bool:
+        """Returns whether an error has this code."""
         return any(diagnostic.code == code for diagnostic in self._errors.values())
 
     def sorted(self) -> tuple[Diagnostic, ...]:
-        """The errors and the first warnings by their places."""
+        """Returns the errors and the first warnings, ordered by place."""
         warnings = _by_place(self._warnings.values())
         shown = warnings[:MOST_WARNINGS]
-        found = _by_place([*self._errors.values(), *shown])
+        diagnostics = _by_place([*self._errors.values(), *shown])
         if len(warnings) > MOST_WARNINGS:
-            found.append(mistakes.too_many_warnings(warnings[MOST_WARNINGS].span, len(warnings), MOST_WARNINGS))
-        return tuple(found)
+            diagnostics.append(mistakes.too_many_warnings(warnings[MOST_WARNINGS].span, len(warnings), MOST_WARNINGS))
+        return tuple(diagnostics)
 
     def stop_at_errors(self) -> None:
-        """Ends a phase.
+        """Ends a phase: raises the errors found so far.
 
         Raises:
             ProgramError: there are errors."""

@@ -1,4 +1,4 @@
-"""Mistakes as people read them."""
+"""Renders diagnostics for people."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 __all__ = ["coloured", "plain", "to_json", "to_sarif"]
 
-# A message that lists names or sizes may be of any length; nobody reads more of it than this.
+# Longer messages are cut.
 _LONGEST = 1_000
 _MOST_LABELS = 20
 _STYLES = {"error": "bold red", "warning": "bold yellow", "place": "cyan", "label": "cyan", "help": "green", "": ""}
 
 
 def plain(diagnostics: Iterable[Diagnostic]) -> str:
-    """Mistakes as text without colour, an empty line after each."""
+    """Returns diagnostics as text without colour, each followed by an empty line."""
     return "".join("".join(text for text, _ in _pieces(diagnostic)) + "\n" for diagnostic in diagnostics)
 
 
 def coloured(diagnostic: Diagnostic) -> Text:
-    """A mistake as text for a terminal."""
-    # Imported when there is something to colour, not with the package.
+    """Returns a diagnostic as coloured text for a terminal."""
+    # Imported late, because importing rich takes time.
     from rich.text import Text
 
     styles = {**_STYLES, "mark": _STYLES[_kind(diagnostic)]}

@@ -47,18 +47,23 @@ _SIZES = {
 
 
 TASK_SIZES = ("vocab", "words", "classes")
-"""The sizes that a task gives to its models."""
+"""The sizes that a task sets for its models."""
 LARGEST_SIZE = 1 << 24
-"""No axis has more entries: what is larger does not fit into memory, or is a mistake."""
+"""The largest size of an axis; a tensor of a larger one hardly fits into memory."""
 
 
 @dataclass
 class Binding:
-    """One call of a block being bound: its statics and sizes by name, defaults computed when they are asked for."""
+    """One call of a block: its statics and sizes by name. Defaults of statics are computed when they are looked up.
+
+    `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
+    the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
+    lack a value. `lengths` are the sizes that count positions. `family` is `seq` or `vec`, which `data` stands for,
+    with its lengths."""
 
     declaration: Declaration
     call: Span
-    given: dict[str, Bound]
+    statics: dict[str, Bound]
     report: Report
     configure: Callable[[Call, Declaration | BlockValue], Value]
     ambient: Mapping[str, Bound] = field(default_factory=dict)
@@ -88,15 +93,15 @@ class Binding:
         return bound
 
     def _bound(self, name: str) -> Bound | None:
-        if name in self.given:
-            return self.given[name]
+        if name in self.statics:
+            return self.statics[name]
         if name in self.sizes:
             return self.sizes[name]
         parameter = self.parameters.get(name)
         if parameter is not None and name not in self._open:
             self._open.add(name)
-            self.given[name] = self._default(parameter)
-            return self.given[name]
+            self.statics[name] = self._default(parameter)
+            return self.statics[name]
         return self.ambient.get(name)
 
     def _default(self, parameter: StaticParameter) -> Bound:
@@ -114,12 +119,12 @@ class Binding:
         return Bound(None, None)
 
     def require_known(self, expression: Expression) -> None:
-        """Reports an expression whose value only a task or a static can give, where the model is to be built."""
+        """Reports an expression whose value only a task or a static sets, if the model is to be built."""
         if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):
             self.report(mistakes.needs_task(self.call, self.declaration.name, self.unknown_sizes()))
 
     def unknown_sizes(self) -> list[str]:
-        """The sizes that only a task can give, and that none has given."""
+        """The sizes that only a task sets, and that have no value."""
         return [
             name
             for name, bound in self.ambient.items()
@@ -127,7 +132,7 @@ class Binding:
         ]
 
     def finish(self) -> None:
-        """Computes what is still open, and holds every `where`."""
+        """Computes the remaining defaults, and checks every `where`."""
         for name in self.parameters:
             self.lookup(name)
         for condition in self.declaration.item.signature.where:
@@ -140,11 +145,11 @@ class Binding:
         near = None
         for node in walk(condition):
             if isinstance(node, Name):
-                known = len(node.parts) == 1
-                found = self.lookup(node.text) if known else Bound(self.evaluator.value(node, None), None)
-                if isinstance(found, Bound) and found.value is not None and node.text not in seen:
+                is_plain = len(node.parts) == 1
+                bound = self.lookup(node.text) if is_plain else Bound(self.evaluator.value(node, None), None)
+                if isinstance(bound, Bound) and bound.value is not None and node.text not in seen:
                     seen.add(node.text)
-                    facts.append((node.text, show(found.value), found.span))
+                    facts.append((node.text, show(bound.value), bound.span))
         if (
             isinstance(condition, Binary)
             and condition.operator == "in"
@@ -160,14 +165,14 @@ class Binding:
     # Types
 
     def match(self, parameter: InputParameter, actual: Type, span: Span) -> bool:
-        """Binds the sizes that a parameter's type names to those of an argument."""
-        wanted = parameter.type
+        """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches."""
+        written = parameter.type
         block = self.declaration.name
-        expected = unparse(wanted)
-        dimensions = self.written(wanted)
+        expected = unparse(written)
+        dimensions = self.written_sizes(written)
         if dimensions is None:
             return False
-        name = wanted.name
+        name = written.name
         if name == "data":
             if actual.name not in ("seq", "vec"):
                 self._misfit(span, block, parameter, expected, actual)
@@ -187,11 +192,11 @@ class Binding:
             self._misfit(span, block, parameter, expected, actual)
             return False
         if name == "prob":
-            dimensions = wanted.dimensions
+            dimensions = written.dimensions
         # The part of chunks is written by those that cut them only.
         fits = [
-            self._match_size(size, found, span, axis)
-            for size, found, axis in zip(dimensions, actual.dims, actual.axes, strict=False)
+            self._match_size(size, actual_size, span, axis)
+            for size, actual_size, axis in zip(dimensions, actual.dims, actual.axes, strict=False)
         ]
         return all(fits)
 
@@ -214,8 +219,8 @@ class Binding:
         else:
             name = unparse(written)
             value = self._evaluator_of(axis).value(written, "int")
-            found = self.given.get(name)
-            known = Bound(value, found.span if found else None)
+            static = self.statics.get(name)
+            known = Bound(value, static.span if static else None)
         if known.value is None or isinstance(known.value, Unknown) or known.value == actual:
             return known.value is not None
         if name not in self._disagreeing:
@@ -228,15 +233,15 @@ class Binding:
     def type(
         self, written: TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
     ) -> Type | None:
-        """The type that a signature writes, with its sizes in place. `features` are those of variadic arguments;
-        `free` makes a size for a name that is not bound."""
+        """Returns a written type with the values of its sizes; None after a mistake. `features` are those of variadic
+        arguments. `free` returns a size for a name that is not bound."""
         if isinstance(written, ConditionalType):
             truth = self.evaluator.truth(written.test)
             if truth is None:
                 self.require_known(written.test)
                 return None
             return self.type(written.then if truth else written.otherwise, features, free)
-        dimensions = self.written(written)
+        dimensions = self.written_sizes(written)
         if dimensions is None:
             return None
         axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[_constructor(written.name, len(dimensions))]
@@ -266,9 +271,9 @@ class Binding:
         return size
 
     def _cause(self, written: Expression) -> Span:
-        """Where a call says how large a written size is."""
+        """The place of a static that a written size depends on; the call if there is none."""
         names = [node.text for node in walk(written) if isinstance(node, Name)]
-        places = [bound.span for name in names if (bound := self.given.get(name)) is not None and bound.span]
+        places = [bound.span for name in names if (bound := self.statics.get(name)) is not None and bound.span]
         return places[0] if places else self.call
 
     def _written_size(
@@ -303,8 +308,8 @@ class Binding:
     def _evaluator_of(self, axis: Axis) -> Evaluator:
         return self._of_lengths if axis is Axis.LENGTH else self.evaluator
 
-    def written(self, written: TypeName) -> tuple[Expression, ...] | None:
-        """The sizes of a written type, with the vocabulary of tokens filled in."""
+    def written_sizes(self, written: TypeName) -> tuple[Expression, ...] | None:
+        """Returns the written sizes of a type, with `vocab` added to tokens; None after a mistake."""
         counts = _SIZES.get(written.name)
         if counts is None:
             self.report(mistakes.unknown_type(written.span, written.name, _SIZES))
@@ -318,8 +323,8 @@ class Binding:
         return written.dimensions
 
     def length_names(self, parameter: InputParameter) -> tuple[str, ...]:
-        """The names of a parameter's lengths in order, "" for one that is a static or a number."""
-        written = self.written(parameter.type)
+        """The names of a parameter's lengths in order, "" for a length that is a static or a number."""
+        written = self.written_sizes(parameter.type)
         if parameter.variadic or parameter.type.name == "data" or written is None:
             return ()
         axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
@@ -328,8 +333,8 @@ class Binding:
         return tuple(size.text if isinstance(size, Name) and size.text in own else "" for size in lengths)
 
     def sizes_by_axis(self, parameter: InputParameter, axis: Axis) -> list[str]:
-        """The names that a parameter's type gives to its sizes of one sort."""
-        written = self.written(parameter.type)
+        """The names that a parameter's type gives to its sizes of one kind of axis."""
+        written = self.written_sizes(parameter.type)
         if parameter.variadic or written is None:
             return []
         axes = (
@@ -339,8 +344,8 @@ class Binding:
         )
         return [
             size.text
-            for size, one in zip(written, axes, strict=False)
-            if one is axis and isinstance(size, Name) and size.text not in self.parameters
+            for size, size_axis in zip(written, axes, strict=False)
+            if size_axis is axis and isinstance(size, Name) and size.text not in self.parameters
         ]
 
 

@@ -1,4 +1,4 @@
-"""A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
+"""A call whose arguments match the inputs of its block: the type of its result, and its instance."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from archlang.types.statics import StaticValue
 
 @dataclass
 class BoundCall:
-    """A call whose arguments fit: what it gives, and the instance of an extern block that it uses."""
+    """A call whose arguments match the inputs of its block. `arguments` includes the defaults."""
 
     report: Callable[[Diagnostic], None]
     binding: Binding
     arguments: list[Flow]
 
     def result(self, path: str, span: Span) -> tuple[Type | None, Instance | None]:
+        """Returns the type of the result, and the instance of the extern block at `path`; two None after a mistake."""
         item = self.binding.declaration.item
         assert isinstance(item, Extern)
         inputs = item.signature.inputs
@@ -81,24 +82,21 @@ class BoundCall:
     def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:
         statics: dict[str, StaticValue] = {}
         for parameter in item.signature.statics:
-            value = self.binding.given[parameter.name].value
-            if isinstance(value, BlockValue):
+            bound = self.binding.statics[parameter.name]
+            if isinstance(bound.value, BlockValue):
                 self.report(mistakes.needs_instance(span, item.name, parameter.name))
                 return None
-            plain_value = plain(value)
-            if plain_value is None:
+            static = plain(bound.value)
+            if static is None:
                 return None
-            if isinstance(plain_value, int) and plain_value > LARGEST_SIZE:
-                bound = self.binding.given[parameter.name]
-                place = bound.span or span
-                self.report(mistakes.size_out_of_range(place, parameter.name, plain_value, LARGEST_SIZE))
+            if isinstance(static, int) and static > LARGEST_SIZE:
+                self.report(mistakes.size_out_of_range(bound.span or span, parameter.name, static, LARGEST_SIZE))
                 return None
-            statics[parameter.name] = plain_value
+            statics[parameter.name] = static
         return statics
 
     def _grows(self, item: Extern, lengths: Collection[str]) -> bool:
-        """Whether the result has a length that is computed from those of the inputs, and is none of them. Its signature
-        says so, whatever the lengths of a call are."""
+        """Whether the signature computes a length of the result from those of the inputs, as in `seq[n + 1, d]`."""
         result = item.signature.result
         while isinstance(result, ConditionalType):
             result = result.then if self.binding.evaluator.truth(result.test) else result.otherwise
@@ -111,27 +109,27 @@ class BoundCall:
         )
 
     def _unknown(self, item: Extern) -> frozenset[str]:
-        """The sizes that are not known and that statics are computed from."""
-        values = [self.binding.given[parameter.name].value for parameter in item.signature.statics]
+        """The unknown sizes that statics depend on."""
+        values = [self.binding.statics[parameter.name].value for parameter in item.signature.statics]
         names = {name for value in values if isinstance(value, Dim) for name in value.names}
         if any(isinstance(value, Unknown) for value in values):
             names.update(self.binding.unknown_sizes() or ["?"])
         return frozenset(names)
 
     def _axes(self, item: Extern) -> tuple[tuple[str, ...], ...]:
-        """For each argument the names of its lengths in the signature, "" for one that is a static."""
+        """For each argument, the names of its lengths in the signature, "" for a length that is a static."""
         inputs = item.signature.inputs
-        named = [self.binding.length_names(parameter) for parameter in inputs]
-        return tuple(named[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
+        names = [self.binding.length_names(parameter) for parameter in inputs]
+        return tuple(names[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
 
     def _caveats(self, item: Extern) -> tuple[str, ...]:
-        """The kinds of the caveats that apply; one whose condition is not known does."""
+        """The kinds of the caveats whose condition holds or is unknown."""
         truth = self.binding.evaluator.truth
-        applying = (one.kind for one in item.caveats if one.test is None or truth(one.test) is not False)
-        return tuple(dict.fromkeys(applying))
+        kinds = (caveat.kind for caveat in item.caveats if caveat.test is None or truth(caveat.test) is not False)
+        return tuple(dict.fromkeys(kinds))
 
     def _reads(self, item: Extern) -> tuple[str, ...]:
-        """How each argument is read; what a signature does not say is read fully."""
+        """The manner in which each argument is read: fully, unless the signature says otherwise."""
         written = {reads.input: reads.mode for reads in item.reads}
         modes = []
         inputs = item.signature.inputs

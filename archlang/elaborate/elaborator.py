@@ -90,45 +90,48 @@ class _Elaborator:
 
 def elaborate(
     declaration: Declaration,
-    given: Mapping[str, Bound],
+    statics: Mapping[str, Bound],
     ambient: Mapping[str, Bound],
     span: Span,
     report: Callable[[Diagnostic], None],
     generic: bool = False,
     may_be_unknown: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
-    """The graph of a block or model with given statics, its result's type and its inputs' types; after a mistake,
-    which is reported, no graph. With `generic`, statics without a default may be missing, and with `may_be_unknown`,
-    the sizes that a task gives: what depends on their values is checked as far as that can be."""
-    mistaken: list[Diagnostic] = []
+    """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
+    reported, the graph is None.
+
+    `ambient` are the sizes that a task sets; `span` is the place to blame for a missing static. With `generic`, statics
+    without a default may be missing. With `may_be_unknown`, the sizes of `ambient` may lack a value, and parts of the
+    program that depend on them are checked as far as possible."""
+    errors: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
         if diagnostic.is_error:
-            mistaken.append(diagnostic)
+            errors.append(diagnostic)
         report(diagnostic)
 
     elaborator = _Elaborator(note, generic or may_be_unknown)
     try:
-        graph, result, types = elaborator.graph(declaration, given, ambient, span, generic)
+        graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:
         report(error.mistake)
         return None, None, ()
     except RecursionError:
-        # Calls in loops in calls: each is within its own limit of depth, and together they are too deep.
+        # Calls in loops in calls: each is within its own limit of depth, but together they are too deep.
         report(name_mistakes.too_deep_together(declaration.span, declaration.name))
         return None, None, ()
-    return (None if mistaken else graph), result, types
+    return (None if errors else graph), result, types
 
 
 def _keeps(promised: Type, actual: Type) -> bool:
-    """Whether a result has the promised type; a promise of chunks need not say how long they are."""
+    """Whether a result has the promised type. The promised type of chunks need not state their length."""
     if promised.part == Dim.of(0) and actual.name == promised.name:
         return promised.dims[:-1] == actual.dims[:-1]
     return promised == actual
 
 
 def _promised_names(item: Definition) -> list[str | None]:
-    """The names of the sizes that a definition's result type writes, in order."""
+    """The names of the sizes in the type of a definition's result, in order; None for a size that is no name."""
     result = item.signature.result
     dimensions = getattr(result, "dimensions", ())
     return [size.text if isinstance(size, Name) else None for size in dimensions]

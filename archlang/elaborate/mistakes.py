@@ -1,19 +1,14 @@
-"""The wording of mistakes about types and signatures."""
+"""Diagnostics about types and signatures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, suggest
+from archlang.diagnostics.names import listed, plural, suggest
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.causality import MANNERS
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
 
 # Types
 
@@ -25,16 +20,16 @@ def sizes_disagree(
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
     if declared is not None:
-        labels.append(Label(declared, f"`{block}` asks for it here"))
+        labels.append(Label(declared, f"`{block}` requires it here"))
     return Diagnostic(
         "E0401",
-        f"`{block}` needs {name} = {expected} here, and this has {found}",
+        f"`{block}` expects {name} = {expected} here, but this has {name} = {found}",
         span,
         f"{name} = {found}",
         tuple(labels),
-        f"bring it to size {expected}, with `linear[{expected}]` for example"
+        f"change the size to {expected}, for example with `linear[{expected}]`"
         if name not in ("n", "m", "t")
-        else "both must be sequences of the same length",
+        else "use sequences of the same length",
     )
 
 
@@ -42,11 +37,11 @@ def wrong_type(span: Span, block: str, parameter: str, expected: str, found: Typ
     labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
     return Diagnostic(
         "E0402",
-        f"`{block}` takes `{expected}` as `{parameter}`, and this is `{found}`",
+        f"`{block}` expects `{expected}` as `{parameter}`, but this is `{found}`",
         span,
         f"is `{found}`",
         labels,
-        _TYPE_REMEDY.get((expected.split("[")[0], found.name), "apply a block that gives such a value"),
+        _TYPE_REMEDY.get((expected.split("[")[0], found.name), "apply a block that returns a value of this type"),
     )
 
 
@@ -54,10 +49,10 @@ _TYPE_REMEDY = {
     ("seq", "tokens"): "turn tokens into vectors with `embed[d]`",
     ("data", "tokens"): "turn tokens into vectors with `embed[d]`",
     ("vec", "seq"): "reduce the positions to one vector with `last`, `first` or `mean`",
-    ("tokens", "seq"): "only a task's fields are tokens",
-    ("seq", "chunks"): "walk the chunks with `scan c in …`",
-    ("seq", "vec"): "a vector has no positions left; take the sequence from before the reduction",
-    ("pointer", "address"): "walk over the addresses with `pointer_unit` first",
+    ("tokens", "seq"): "pass a field of the task: only those are tokens",
+    ("seq", "chunks"): "read the chunks one by one with `scan c in …`",
+    ("seq", "vec"): "pass the sequence from before the reduction: a vector has no positions",
+    ("pointer", "address"): "turn addresses into pointers with `pointer_unit`",
 }
 
 
@@ -65,22 +60,22 @@ def wrong_number_of_arguments(span: Span, block: str, expected: str, found: int,
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
     return Diagnostic(
         "E0403",
-        f"`{block}` takes {expected}, and here it gets {found}",
+        f"`{block}` expects {expected}, but this call passes {found}",
         span,
-        _plural(found, "value"),
+        plural(found, "value"),
         labels,
-        "what is fixed at compile time goes into brackets, what flows into parentheses",
+        "write statics in brackets and values in parentheses",
     )
 
 
 def wrong_result(span: Span, name: str, expected: str, found: Type, declared: Span) -> Diagnostic:
     return Diagnostic(
         "E0404",
-        f"`{name}` promises `{expected}`, and this returns `{found}`",
+        f"`{name}` declares the result type `{expected}`, but returns `{found}`",
         span,
         f"is `{found}`",
-        (Label(declared, f"promised `{expected}` here"),),
-        "change the promise or the value, so that they agree",
+        (Label(declared, f"declared as `{expected}` here"),),
+        "change the declared type or the returned value",
     )
 
 
@@ -88,22 +83,22 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     return Diagnostic(
         "E0405",
-        f"the state `{name}` is `{before}` and would become `{after}`; a state keeps its type",
+        f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type",
         span,
         f"is `{after}`",
         labels,
-        "bring the value back to the state's sizes before `<-`",
+        "change the value to the type of the state before `<-`",
     )
 
 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
     return Diagnostic(
         "E0406",
-        f"`{operator}` works elementwise, and `{left}` and `{right}` have not the same type",
+        f"`{operator}` works elementwise, but `{left}` and `{right}` are different types",
         span,
-        "not the same type",
+        "different types",
         (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`")),
-        "bring both to one type, or use a number",
+        "change one to the type of the other, or use a number",
     )
 
 
@@ -111,9 +106,9 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     return Diagnostic(
         "E0407",
-        f"no type is called `{name}`",
+        f"unknown type `{name}`",
         span,
-        "unknown type",
+        "no such type",
         remedy=suggest(name, possible, f"the types are {listed(possible)}"),
     )
 
@@ -121,48 +116,48 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> Diagnostic:
     return Diagnostic(
         "E0408",
-        f"`{name}` has {expected}, and here it gets {found}",
+        f"`{name}` has {expected}, but {found} {'is' if found == 1 else 'are'} written here",
         span,
-        _plural(found, "size"),
-        remedy="`seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, `address[n, bits]`, "
-        "`pointer[t, n, k]`",
+        plural(found, "size"),
+        remedy="the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
+        "`address[n, bits]`, `pointer[t, n, k]`",
     )
 
 
 def address_is_no_data(span: Span, what: str, found: Type) -> Diagnostic:
     return Diagnostic(
         "E0409",
-        f"{what} would mix `{found}` with data; addresses stay apart from what they point to",
+        f"{what} would mix `{found}` with data, but addresses stay separate from the data that they point to",
         span,
         f"is `{found}`",
-        remedy="move an address with a pointer block, and turn it into data with `dereference`",
+        remedy="update an address with a pointer block, and read its data with `dereference`",
     )
 
 
 def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
     return Diagnostic(
         "E0410",
-        f"`{block}` takes an address and gives `{result}`; only `dereference` turns addresses into data",
+        f"`{block}` takes an address and returns `{result}`; only `dereference` turns addresses into data",
         span,
-        "gives data",
-        remedy="give `address` back, or build on the library's pointer blocks",
+        "returns data",
+        remedy="return `address`, or use the pointer blocks of the library",
     )
 
 
 def not_chunks(span: Span, found: Type) -> Diagnostic:
     return Diagnostic(
         "E0411",
-        f"`scan` walks over chunks, and this is `{found}`",
+        f"`scan` expects chunks, but this is `{found}`",
         span,
         f"is `{found}`",
-        remedy="cut the sequence first: `scan c in chunks[10](h) …`",
+        remedy="split the sequence first: `scan c in chunks[10](h) …`",
     )
 
 
 def emitted_off_axis(span: Span, found: Type, chunk: Type) -> Diagnostic:
     return Diagnostic(
         "E0412",
-        f"`emit` gives one value for each position of the chunk `{chunk}`, and this is `{found}`",
+        f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{found}`",
         span,
         f"is `{found}`",
         remedy="emit a sequence as long as the chunk",
@@ -172,20 +167,20 @@ def emitted_off_axis(span: Span, found: Type, chunk: Type) -> Diagnostic:
 def not_halting(span: Span, block: str) -> Diagnostic:
     return Diagnostic(
         "E0413",
-        f"a loop cannot halt by `{block}`: it gives no halting probabilities",
+        f"a loop cannot halt by `{block}`, which returns no halting probabilities",
         span,
-        "gives no `prob`",
-        remedy="halt by `token_halt`, `global_halt`, or an extern block that gives `prob`",
+        "does not return `prob`",
+        remedy="halt by `token_halt`, `global_halt`, or an extern block that returns `prob`",
     )
 
 
 def size_unknown(span: Span, name: str, block: str) -> Diagnostic:
     return Diagnostic(
         "E0414",
-        f"the size `{name}` of the result of `{block}` follows from none of its inputs or statics",
+        f"the size `{name}` in the result of `{block}` is in none of its inputs or statics",
         span,
         "unknown size",
-        remedy=f"take `{name}` as a static, or from an input",
+        remedy=f"add a static `{name}`, or name the size in the type of an input",
     )
 
 
@@ -193,69 +188,69 @@ def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span 
     labels = (Label(first, "first used here"),) if first is not None else ()
     return Diagnostic(
         "E0415",
-        f"`{name}` shares its weights between its calls, but {difference}",
+        f"the calls of `{name}` share weights, but {difference}",
         span,
-        "used with other sizes",
+        "different sizes",
         labels,
-        "use a second instance where the sizes differ",
+        "use one instance for each set of sizes",
     )
 
 
 def not_applied(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0417",
-        f"`{name}` is a block that is not applied to anything",
+        f"the block `{name}` is used as a value",
         span,
         "a block, not a value",
-        remedy=f"apply it: `{name}(h)`, or `h |> {name}`",
+        remedy=f"apply the block: `{name}(h)`, or `h |> {name}`",
     )
 
 
 def static_as_value(span: Span, what: str) -> Diagnostic:
     return Diagnostic(
         "E0418",
-        f"{what} is a static, and cannot flow through the model",
+        f"{what} cannot be used as a value",
         span,
         "a static",
-        remedy="only numbers may be used in arithmetic with tensors; other statics go into brackets",
+        remedy="write statics in brackets; only numbers combine with tensors",
     )
 
 
 def bad_operator(span: Span, operator: str) -> Diagnostic:
     return Diagnostic(
         "E0419",
-        f"`{operator}` does not work on tensors",
+        f"`{operator}` does not apply to tensors",
         span,
-        "statics only",
-        remedy="tensors have `+`, `-`, `*` and `/`",
+        "for statics only",
+        remedy="use `+`, `-`, `*` or `/`",
     )
 
 
 def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0420",
-        f"`{name}` is an instance whose statics are settled by its `let`",
+        f"`{name}` is an instance, whose statics its `let` sets",
         span,
-        "settled already",
-        (Label(first, "settled here"),),
-        f"write `{name}(…)`, or a `let` of its own",
+        "statics set again",
+        (Label(first, "set here"),),
+        f"write `{name}(…)`, or bind a second instance with `let`",
     )
 
 
 def too_large(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0421",
-        f"this model unfolds to more than {limit} operations or modules",
+        f"this model has more than {limit} operations or modules",
         span,
         "too large",
-        remedy="use `repeat` or `stack` instead of blocks that contain each other many times",
+        remedy="use `repeat` or `stack` where blocks call one another many times",
     )
 
 
 def too_many_steps(span: Span, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0421",
-        f"the loops around this one and itself take more than {limit} steps",
+        f"this loop and those around it take more than {limit} steps together",
         span,
         "too many steps",
         remedy="use smaller counts",
@@ -265,50 +260,50 @@ def too_many_steps(span: Span, limit: int) -> Diagnostic:
 def bad_let(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0422",
-        f"`let {name}` names an instance of a block, and this is something else",
+        f"`let {name}` expects a block",
         span,
         "not a block",
-        remedy=f"write `let {name} = block[…]`, or bind a value with `{name} = …`",
+        remedy=f"write `let {name} = linear[64]`, or bind a value with `{name} = …`",
     )
 
 
 def needs_instance(span: Span, block: str, name: str) -> Diagnostic:
     return Diagnostic(
         "E0423",
-        f"`{block}` takes an instance as `{name}`, so that both share its weights",
+        f"`{block}` expects an instance as `{name}`, to share its weights",
         span,
         "not an instance",
-        remedy="name one first: `let e = embed[d]`, then `unembed[e](y)`",
+        remedy="bind an instance first: `let e = embed[d]`, then `unembed[e](y)`",
     )
 
 
 def misplaced_family(span: Span, block: str) -> Diagnostic:
     return Diagnostic(
         "E0424",
-        f"`data` stands for either `seq` or `vec` in the signature of `{block}`, but no input says which",
+        f"`data` is `seq` or `vec` in the signature of `{block}`, but no input determines which",
         span,
-        "which one?",
-        remedy="take an input of type `data[…]` too, or write `seq` or `vec`",
+        "`seq` or `vec`",
+        remedy="add an input of type `data[…]`, or write `seq` or `vec`",
     )
 
 
 def length_and_feature(span: Span, name: str, other: Span) -> Diagnostic:
     return Diagnostic(
         "E0425",
-        f"`{name}` counts positions here, and features elsewhere",
+        f"`{name}` is a length here, but a number of features elsewhere",
         span,
         "a length",
         (Label(other, "a number of features"),),
-        "give one of them another name",
+        "rename one of them",
     )
 
 
 def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:
     return Diagnostic(
         "E0426",
-        f"a size is a number from 1 to {largest}, and `{written}` is {number}",
+        f"a size must be from 1 to {largest}, but `{written}` is {number}",
         span,
-        "no size",
+        "out of range",
         remedy="write a number in this range",
     )
 
@@ -320,17 +315,17 @@ def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
         "E0427",
         f"`{name}` is {what}, which cannot be a state of {loop}",
         span,
-        "no state",
-        remedy="move a `seq` or a `vec`; samples and chunks that move by themselves need a value each"
+        "not a state",
+        remedy="use a `seq` or a `vec`, which has a value for each sample"
         if kind.name == "number"
-        else "cut the sequence inside of the loop, and move the sequence",
+        else "make the sequence a state, and split it inside the loop",
     )
 
 
 def halting_block_applied(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0428",
-        f"`{name}` decides when a loop halts, and is not applied to a value",
+        f"the halting block `{name}` is applied to a value",
         span,
         "a halting block",
         remedy=f"write `repeat 20 halting h by {name} {{ … }}`",
@@ -340,12 +335,12 @@ def halting_block_applied(span: Span, name: str) -> Diagnostic:
 def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
     return Diagnostic(
         "E0429",
-        f"{what} does not apply to {kind.name}",
+        f"{what} does not apply to `{kind.name}`",
         span,
         f"is `{kind}`",
         remedy="turn tokens into vectors with `embed[d]`"
         if kind.name == "tokens"
-        else "compute with the sequence before it is cut, or with each chunk in a `scan`",
+        else "compute with the sequence before it is split, or with each chunk in a `scan`",
     )
 
 
@@ -354,22 +349,22 @@ def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    there = f"it has {listed(possible)}" if possible else "it has none"
+    inputs = f"its inputs are {listed(possible)}" if possible else "it has no inputs"
     return Diagnostic(
         "E0502",
-        f"`{block}` has no input called `{name}`",
+        f"`{block}` has no input `{name}`",
         span,
         "unknown input",
-        remedy=suggest(name, possible, there),
+        remedy=suggest(name, possible, inputs),
     )
 
 
 def unknown_mode(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0503",
-        f"an input is not read in the manner `{name}`",
+        f"unknown manner of reading `{name}`",
         span,
-        "unknown manner",
+        "no such manner",
         remedy=suggest(name, MANNERS, f"the manners are {listed(MANNERS)}"),
     )
 
@@ -377,9 +372,9 @@ def unknown_mode(span: Span, name: str) -> Diagnostic:
 def unknown_caveat(span: Span, name: str) -> Diagnostic:
     return Diagnostic(
         "E0504",
-        f"a block may depend on `padding` or on the `batch`, and `{name}` is neither",
+        f"unknown dependence `{name}`",
         span,
-        "unknown dependence",
+        "neither `padding` nor `batch`",
         remedy=suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`"),
     )
 
@@ -388,9 +383,9 @@ def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnost
     possible = tuple(possible)
     return Diagnostic(
         "E0507",
-        f"a block has no cost called `{name}`",
+        f"unknown cost `{name}`",
         span,
-        "unknown cost",
+        "no such cost",
         remedy=suggest(name, possible, f"the costs are {listed(possible)}"),
     )
 
@@ -399,9 +394,9 @@ def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
     possible = tuple(possible)
     return Diagnostic(
         "E0508",
-        f"a recording has nothing called `{name}`",
+        f"unknown kind of record `{name}`",
         span,
-        "unknown kind of record",
+        "no such kind",
         remedy=suggest(name, possible, f"the kinds are {listed(possible)}"),
     )
 
@@ -409,20 +404,20 @@ def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
 def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
     return Diagnostic(
         "E0505",
-        f"`{block}` is both pure and random",
+        f"`{block}` is declared both pure and random",
         span,
-        "draws random numbers",
-        (Label(pure, "never draws any"),),
-        "remove `pure`, or the clause `random`",
+        "declared random here",
+        (Label(pure, "declared pure here"),),
+        "delete `pure` or the clause `random`",
     )
 
 
 def no_class(span: Span, python: str) -> Diagnostic:
     return Diagnostic(
         "E0506",
-        f"`{python}` does not name a class of Python",
+        f"`{python}` does not name a Python class",
         span,
-        "no class",
+        "not a class",
         remedy='write the module and the class: `python "mine:Shift"`',
     )
 
@@ -433,10 +428,10 @@ def no_class(span: Span, python: str) -> Diagnostic:
 def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
     return Diagnostic(
         "E0607",
-        f"`{name}` is given to `{model}` by the task",
+        f"the task sets `{name}` of `{model}`",
         span,
-        "the task's",
-        remedy="rename this static; `classes` and `vocab` come from the task",
+        "set by the task",
+        remedy="rename this static: the task sets `classes` and `vocab`",
     )
 
 
@@ -444,8 +439,8 @@ def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
     sizes = tuple(sizes)
     return Diagnostic(
         "E0608",
-        f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static can give",
+        f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static sets",
         span,
-        "not known here",
-        remedy="choose a task that gives it, write a number, or give it: `archlang.load(path, classes=10, vocab=15)`",
+        "unknown size",
+        remedy="choose a task that sets it, write a number, or pass it: `archlang.load(path, classes=10, vocab=15)`",
     )

@@ -1,4 +1,4 @@
-"""What can be wrong with a signature on its own, before anyone calls it."""
+"""Checks a signature on its own, before any call."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def check_signature(declaration: Declaration, report: Report) -> None:
-    """Reports kinds, types, sizes and reads that are wrong in themselves."""
+    """Reports mistakes in the kinds, types, sizes and clauses of a signature."""
     item = declaration.item
     signature = item.signature
     first: dict[str, Span] = {}
     named = [(static.name, static.span) for static in signature.statics]
-    named += [(one.name, one.span) for one in signature.inputs]
+    named += [(parameter.name, parameter.span) for parameter in signature.inputs]
     if isinstance(item, Extern):
         named += [(size.name or "", size.span) for size in item.sizes]
     for name, span in named:
@@ -54,7 +54,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
 
 
 def _check_sizes(declaration: Declaration, report: Report) -> None:
-    """Reports a name that counts positions in one type and features in another, and sizes that cannot be."""
+    """Reports a name that is a length in one type and a number of features in another, and sizes out of range."""
     item = declaration.item
     binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
     places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
@@ -62,14 +62,15 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
         for axis, names in places.items():
             for name in binding.sizes_by_axis(parameter, axis):
                 names.setdefault(name, parameter.type.span)
-        for size in binding.written(parameter.type) or ():
+        for size in binding.written_sizes(parameter.type) or ():
             number = binding.evaluator.value(size, "int") if isinstance(size, Number | Unary) else None
             if isinstance(number, Dim) and number.constant is not None and not 0 < number.constant <= LARGEST_SIZE:
                 report(mistakes.size_out_of_range(size.span, unparse(size), number.constant, LARGEST_SIZE))
-    given = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
+    features = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
+    features.update(places[Axis.FEATURE])
     for name, span in places[Axis.LENGTH].items():
-        if (other := {**given, **places[Axis.FEATURE]}.get(name)) is not None:
-            report(mistakes.length_and_feature(span, name, other))
+        if name in features:
+            report(mistakes.length_and_feature(span, name, features[name]))
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
@@ -95,7 +96,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
                 sizes.add(name)
                 if name not in binding.sizes:
                     binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
-        binding.written(parameter.type)
+        binding.written_sizes(parameter.type)
         if parameter.type.name == "data":
             binding.family = ("seq", (Dim.of("n"),))
     # What a condition names must be there, and no length.

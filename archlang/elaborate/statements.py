@@ -113,7 +113,7 @@ class Statements:
                 self.run(body.statements, frame)
             return
         self._context.require_known(statement.test, frame)
-        # The test is not known: both branches are elaborated, and what both bind stays.
+        # The test is unknown: both branches are elaborated, and the names that both bind stay bound.
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
         self.run(statement.then.statements, frame)
         then, bound_then, returned_then = frame.names, frame.bound, frame.returned

@@ -39,7 +39,7 @@ from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 
 def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
-    """The kind of a static: as written, or as its default shows."""
+    """Returns the written kind of a static, or that of its default; None if neither is valid."""
     if parameter.kind is not None:
         return parameter.kind if parameter.kind in KINDS else None
     match parameter.default:
@@ -69,76 +69,69 @@ def settle(
     evaluator: Evaluator,
     report: Report,
 ) -> dict[str, Bound]:
-    """The statics that are given, `settled` ones and the arguments of a call, by name."""
+    """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
-    given = dict(settled)
-    places: dict[str, Span] = {}
+    statics = dict(settled)
+    first: dict[str, Span] = {}
     for position, argument in enumerate(arguments):
         if argument.name is None:
             if position >= len(free):
-                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), _declared(declaration)))
+                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
         elif argument.name in parameters:
             parameter = parameters[argument.name]
         else:
-            report(
-                name_mistakes.unknown_static(
-                    argument.span, argument.name, item.name, parameters, _declared(declaration)
-                )
-            )
+            report(name_mistakes.unknown_static(argument.span, argument.name, item.name, parameters, item.name_span))
             meant = did_you_mean(argument.name, parameters)
             if meant is not None:
-                given.setdefault(meant, Bound(None, argument.span))
+                statics.setdefault(meant, Bound(None, argument.span))
             continue
-        if parameter.name in places:
-            report(name_mistakes.static_set_twice(argument.span, parameter.name, places[parameter.name]))
+        if parameter.name in first:
+            report(name_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
             continue
-        places[parameter.name] = argument.span
-        given[parameter.name] = Bound(
+        first[parameter.name] = argument.span
+        statics[parameter.name] = Bound(
             static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
-    return given
-
-
-def _declared(declaration: Declaration) -> Span:
-    return declaration.item.name_span
+    return statics
 
 
 def static_value(
     parameter: StaticParameter, expression: Expression, evaluator: Evaluator, file: ResolvedFile, report: Report
 ) -> Value:
-    """The value of one static, of its kind."""
+    """Returns the value of a static, converted to its kind; None after a mistake."""
     kind = parameter_kind(parameter, file)
     value = evaluator.value(expression, kind)
     if kind is None:
         return value
-    fitting = coerce(value, kind)
-    if fitting is MISFIT:
+    converted = coerce(value, kind)
+    if converted is MISFIT:
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
-    if kind == "file" and isinstance(fitting, str) and fitting:
-        return _placed(parameter.name, fitting, expression.span, report)
-    return fitting
+    if kind == "file" and isinstance(converted, str) and converted:
+        return _absolute_path(parameter.name, converted, expression.span, report)
+    return converted
 
 
-def _placed(name: str, path: str, span: Span, report: Report) -> Value:
-    """The whole path of a file that a program names: one beside the program or below. So that a stranger's program
-    reads nothing else, links are followed first. What the user types, on the command line, may be anywhere."""
+def _absolute_path(name: str, path: str, span: Span, report: Report) -> Value:
+    """Returns the absolute path of a file that a program names. The file must be in the program's folder or below,
+    after links are followed, so that a stranger's program reads nothing else. A path on the command line may be
+    anywhere."""
     if span.source.path.startswith(("--set ", "<command line>")):
         return os.path.abspath(os.path.expanduser(path))
     folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
-    found = os.path.realpath(os.path.join(folder, path))
-    if os.path.isabs(path) or os.path.commonpath([folder, found]) != folder:
+    file = os.path.realpath(os.path.join(folder, path))
+    if os.path.isabs(path) or os.path.commonpath([folder, file]) != folder:
         report(name_mistakes.file_outside(span, name, path))
         return None
-    return found
+    return file
 
 
 def plain(value: Value) -> StaticValue | None:
-    """A static as Python gets it; a size that is not known stays a symbol."""
+    """Returns a static as Python receives it; None after a mistake. An unknown size stays a symbol."""
     match value:
         case Dim():
             number = value.constant

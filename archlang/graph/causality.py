@@ -1,4 +1,4 @@
-"""What each value of a model may depend on, and by which path a result sees the future: docs/semantics.md as code."""
+"""The horizon of each value, and the path by which a result sees the future: the rules of docs/semantics.md as code."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horiz
 
 
 class Reason(Enum):
-    """Why a node makes a value that sees the future of values that do not."""
+    """Why a node sees the future while its inputs do not."""
 
     READS_ALL = "reads every position"
     READS_FROM_THE_END = "reads from the last position"
-    READS_FROM_OUTSIDE = "reads a sequence from outside of the chunk, which has later positions"
-    HALTS_BY_ALL = "halts by every position"
-    MOVES_FOR_OTHERS = "moves a state while any position goes on"
-    ENDS_WITH_THE_LAST = "gives what the last chunk has left"
+    READS_FROM_OUTSIDE = "reads a sequence from outside the chunk, which has later positions"
+    HALTS_BY_ALL = "halts by all positions together"
+    MOVES_FOR_OTHERS = "updates a state while any position is running"
+    ENDS_WITH_THE_LAST = "returns the state after the last chunk"
 
 
 @dataclass(frozen=True)
 class Leak:
-    """How a result comes to see the future: the node that first looks ahead and why, and the nodes that carry it to the
-    result, in order."""
+    """Why a result sees the future: the node that first looks ahead, its reason, and the nodes after it on the
+    path to the result."""
 
     culprit: Node
     reason: Reason
@@ -36,21 +36,22 @@ class Leak:
 
 
 def horizon(graph: Graph, origin: str) -> Horizon:
-    """What position i of the model's result may depend on in the input called `origin`."""
+    """Returns the horizon of the model's result in the input called `origin`."""
     return _Analysis(graph.instances).result(graph, origin)
 
 
 def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
-    """The horizon in the input called `origin`, and in its length, of each value by its id, also in loops: where it
-    does not see the future, position i of the value stays as it is when the input grows. The horizon of a loop covers
-    all of its results. A value in a loop of no steps has none."""
+    """Returns the horizon of each value, by its id, in the input called `origin` and in its length, also in loops.
+
+    If a value does not see the future, its position i stays the same when the input grows. The horizon of a loop covers
+    all of its results. Values in a loop without steps are missing."""
     analysis = _Analysis(graph.instances, with_length=True)
     analysis.result(graph, origin)
     return analysis.known
 
 
 def find_leak(graph: Graph, origin: str) -> Leak | None:
-    """The path by which the result sees the future of an input; None if it does not."""
+    """Returns the path by which the result sees the future of the input called `origin`; None if it does not."""
     analysis = _Analysis(graph.instances)
     if not analysis.result(graph, origin).sees_future:
         return None
@@ -59,9 +60,9 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
 
 
 class _Analysis:
-    """The horizon of every value in one input. `known` has the last, and so the largest, horizon of each id: ids are
-    unique in a graph, and loops run until nothing changes. `depth` is the number of scans around a region. With
-    `with_length`, the positions that a sequence has count like data of theirs."""
+    """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
+    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `depth` is the number of
+    scans around a region. With `with_length`, the length of a sequence counts like its data."""
 
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
@@ -74,18 +75,18 @@ class _Analysis:
         return self._region(graph.region, inputs, 0)[0]
 
     def looks_ahead(self, node: Node) -> bool:
-        """Whether a call makes something that sees the future of causal arguments."""
+        """Whether a call of causal arguments has a result that sees the future."""
         return (
             isinstance(node.operation, Call)
             and self._call(node, node.operation, [CAUSAL] * len(node.arguments), 0).sees_future
         )
 
     def reason(self, node: Node) -> Reason:
-        """Why a node looks ahead."""
+        """Returns why a node looks ahead."""
         if isinstance(node.operation, Halting):
             instance = self._instances[node.operation.instance]
-            by_itself = instance.per_position and instance.reads[:1] != ("full",)
-            return Reason.MOVES_FOR_OTHERS if by_itself else Reason.HALTS_BY_ALL
+            separately = instance.per_position and instance.reads[:1] != ("full",)
+            return Reason.MOVES_FOR_OTHERS if separately else Reason.HALTS_BY_ALL
         if isinstance(node.operation, Scan):
             return Reason.ENDS_WITH_THE_LAST
         if not isinstance(node.operation, Call) or not self.looks_ahead(node):
@@ -127,12 +128,12 @@ class _Analysis:
         reads = self._instances[call.instance].reads or ("full",) * len(node.arguments)
         result = node.types[0]
         parts = []
-        # A product of an argument, which a call may be given too, depends on what the argument does.
+        # A product of an argument has the horizon of the argument.
         for source, argument, written in zip(node.inputs, arguments, reads, strict=False):
             manner = Manner(written)
             if manner is Manner.LENGTH and self._with_length:
-                manner = Manner.POINTWISE  # that position i exists is what it says of the length
-            # The last position is the first of a mirrored value only while both are as long.
+                manner = Manner.POINTWISE  # position i exists only in a sequence that is long enough
+            # The last position is the first of a mirrored value only if both have the same length.
             mirrors = manner is Manner.MIRRORED or argument == MIRRORED
             if mirrors and manner is not Manner.LENGTH and self._types[source].lengths[:1] != result.lengths[:1]:
                 manner = Manner.FULL
@@ -191,7 +192,7 @@ class _Analysis:
 
 
 def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], list[Horizon]]) -> list[Horizon]:
-    """The least horizons that cover the states before a loop and those after each of its steps."""
+    """Returns the least horizons that cover the states before a loop and after each of its steps."""
     while True:
         after = [old.join(new, depth) for old, new in zip(states, step(states), strict=True)]
         if after == states:
@@ -201,7 +202,7 @@ def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], li
 
 @dataclass(frozen=True)
 class _Trace:
-    """Goes back from a result that sees the future to where it first does."""
+    """Follows a result that sees the future back to the first node that looks ahead."""
 
     analysis: _Analysis
 
@@ -210,9 +211,9 @@ class _Trace:
         return self.analysis.known
 
     def back(self, region: Region, value: str, states: Collection[str] = ()) -> tuple[list[Node], int | None]:
-        """The nodes from the one that first reads ahead up to a value that sees the future; and the number of the
-        region's input through which the future comes in, None if a node of the region reads it. A path through
-        `states`, which may lead in a circle, is the last choice."""
+        """Returns the nodes from the first that looks ahead to a value that sees the future, and the index of the
+        region's input that sees the future already; None if a node of the region is the first. A path through
+        `states`, which may be circular, is the last choice."""
         nodes = {node.id: node for node in region.nodes}
         inputs = {source.id: index for index, source in enumerate(region.inputs)}
         path: list[Node] = []
@@ -237,18 +238,18 @@ class _Trace:
         return list(reversed(path)), inputs[value]
 
     def _inside(self, node: Node, index: int) -> tuple[list[Node], int | None]:
-        """The path inside of a loop or a block to its result of this number, and the number of the input of `node`
-        through which the future comes in."""
+        """Returns the path inside a loop or block to its result of this index, and the index of the input of `node`
+        that sees the future already, or None."""
         (body,) = node.regions
-        shape = None if isinstance(node.operation, Apply) else loop_layout(node)
+        layout = None if isinstance(node.operation, Apply) else loop_layout(node)
         halted = node.operation.state if isinstance(node.operation, Halting) else None
-        states = set() if shape is None else {value.id for value in body.inputs[shape.inner : shape.inner_captured]}
+        states = set() if layout is None else {value.id for value in body.inputs[layout.inner : layout.inner_captured]}
         tried: set[int] = set()
         path: list[Node] = []
         while index not in tried:
             tried.add(index)
             if not self.known[body.results[index]].sees_future:
-                # The loop itself makes it depend on more: on when others halt, or on the last chunk.
+                # The loop itself looks ahead: the result depends on when other positions halt, or on the last chunk.
                 if halted is not None and index != halted:
                     index = halted
                     continue
@@ -256,29 +257,29 @@ class _Trace:
             path, source = self.back(body, body.results[index], states)
             if source is None:
                 return path, None
-            if shape is None:
+            if layout is None:
                 return [], source
-            if source >= shape.inner_captured:
-                outer = source - shape.inner_captured + shape.outer_captured
-                # Read from a position of the chunk, also what is causal outside of a scan is all of it.
+            if source >= layout.inner_captured:
+                outer = source - layout.inner_captured + layout.outer_captured
+                # From inside a scan, a value outside that is causal is visible as a whole.
                 return ([], outer) if self.known[node.inputs[outer]].sees_future else (path, None)
-            if source < shape.inner:
+            if source < layout.inner:
                 return [], 0
-            # A state, or the mixture of the halted one.
-            state = source - shape.inner
-            index = halted if halted is not None and state >= shape.states else state
+            # A state, or the mixture of the halting state.
+            state = source - layout.inner
+            index = halted if halted is not None and state >= layout.states else state
             if (outer_state := self._initial(node, index)) is not None:
                 return [], outer_state
-            if isinstance(node.operation, Scan) and self.known[node.inputs[shape.outer + index]].is_of_position:
-                return path, None  # read from a chunk, as above
+            if isinstance(node.operation, Scan) and self.known[node.inputs[layout.outer + index]].is_of_position:
+                return path, None  # visible as a whole, as above
         # The states see the future because a node of the body looks ahead in each step.
         first = next((place for place, inner in enumerate(path) if self.analysis.looks_ahead(inner)), len(path))
         return path[first:], None
 
     def _initial(self, node: Node, index: int) -> int | None:
-        """The number of the input of a loop that is the initial value of a state, if that sees the future."""
-        shape = loop_layout(node)
-        if isinstance(node.operation, Apply) or index >= shape.states:
+        """Returns the index of the input of a loop that is the initial value of a state, if that sees the future."""
+        layout = loop_layout(node)
+        if isinstance(node.operation, Apply) or index >= layout.states:
             return None
-        outer = shape.outer + index
+        outer = layout.outer + index
         return outer if self.known[node.inputs[outer]].sees_future else None

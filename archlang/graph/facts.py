@@ -21,8 +21,9 @@ class Costs:
     """What one set of weights and one call for one sample cost; None where that is not known.
 
     `parameters` is the number of weights. `flops` counts two for each multiplication of a matrix product and nothing
-    for elementwise work, as torch.utils.flop_counter does. `activations` is how many numbers training keeps until
-    backward. Both are polynomials over the names that the signature has for its lengths, and `positions`."""
+    for elementwise work, as torch.utils.flop_counter does. `activations` is about as many numbers as training keeps
+    until backward on a CPU, besides the weights, masks, arguments and the result. Both are polynomials over the names
+    that the signature has for its lengths, and `positions`."""
 
     parameters: int | None = None
     flops: Dim | None = None

@@ -16,10 +16,10 @@ NUMBER = Type("number")
 
 @dataclass(frozen=True)
 class Node:
-    """One operation. `inputs` are ids of earlier nodes or inputs of the same region: regions are closed.
+    """One operation. `inputs` are ids of earlier nodes or of inputs of the same region: regions are closed.
 
-    `types` are the types of its results (one, but for apply, join and loops with several; read those with `part`).
-    `name` is the user's name for the value, if it has one."""
+    `types` are the types of its results. Nodes have one result, except for `Apply`, `Join` and loops; a `Part` reads
+    one result of several. `name` is the user's name for the value, or ""."""
 
     id: str
     operation: Operation
@@ -31,7 +31,7 @@ class Node:
 
     @property
     def type(self) -> Type:
-        """The type of the only result."""
+        """The type of the result of a node that has one."""
         (only,) = self.types
         return only
 
@@ -54,7 +54,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Input:
-    """A value that comes into a region."""
+    """A value that enters a region."""
 
     id: str
     type: Type
@@ -63,22 +63,22 @@ class Input:
 
 @dataclass(frozen=True)
 class Region:
-    """Nodes in an order in which every input stands before its use; ids are unique in the whole graph.
+    """Nodes in topological order; ids are unique in the whole graph.
 
     The inputs and results of a loop's body are:
         repeat, stack   inputs: states…, captured values…;  results: states…
         halting         inputs: states…, the mixture if it is named, captured…;  results: states…
-        scan            inputs: the chunk, carried states…, captured…;  results: carried states…, what is emitted
-    The loop node's own inputs are: initial states…, captured…; for scan: the chunks, carried states…, captured….
-    Its results are the states' last values (halting: the halted state's is its mixture); for scan the carried states'
-    last values, then the whole emitted sequence. For apply: inputs and results as the block's."""
+        scan            inputs: the chunk, carried states…, captured…;  results: carried states…, the emitted chunk
+    The inputs of the loop node are: initial states…, captured…; for scan: the chunks, carried states…, captured….
+    Its results are the last values of the states (halting: the mixture of the halted state); for scan the last values
+    of the carried states, then the emitted sequence. Those of apply are the block's."""
 
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...]
     results: tuple[str, ...]
 
     def walk(self) -> Iterator[Node]:
-        """Every node, also in loops and applied blocks; outer before inner."""
+        """Yields every node, also those in loops and applied blocks; outer before inner."""
         for node in self.nodes:
             yield node
             for region in node.regions:
@@ -89,18 +89,22 @@ class Region:
 class Instance:
     """One set of weights: an extern block with all its statics.
 
-    `path` is where its state stands in the module (`layer.attention`, `stack.*.attention`: a `*` for each stack that
-    it is copied in). `features` are the feature sizes of its inputs, by the names in its signature; a size that is not
-    known yet (no task given) is a symbol. `lengths` are the names of length sizes in the signature, in order of first
-    appearance among the inputs: its forward takes a `mask_<name>` for each. `axes` has, for each argument, the names in
-    the signature of its length sizes, in order: "" for one that is a static; none for `data`. `grows` says that the
-    result has a length of its own, so that forward returns (result, mask). `reads` is how it reads each argument, in
-    the words of `Manner`. `per_position` says of a halting block that each position halts by itself. `unknown` are
-    the sizes that statics are computed from and that are not known. `caveats` are the promises that the block does not
-    keep: a sample's result depends on `padding` or on the `batch`, the block draws `random` numbers, or does so in
-    `training`, and its `gradients` stop. `costs`, `maps` and `records` are the facts of the clauses of these names.
-    `even` is the number of the equally long parts that the block cuts a sequence into, 0 for as few as the size of a
-    part allows; None if all parts but the last have the size that the type says."""
+    path: where its weights are in the module, as in `layer.attention`; `stack.*.attention` has a `*` for each stack
+        that copies it.
+    features: the feature sizes of its inputs, by their names in the signature. An unknown size is a symbol.
+    lengths: the names of the lengths in the signature, in order of first appearance among the inputs. Its `forward`
+        takes a `mask_<name>` for each.
+    axes: for each argument, the names of its lengths in the signature, in order; "" for a length that is a static. An
+        argument of type `data` has none.
+    grows: the result has a length of its own, so that `forward` returns (result, mask).
+    per_position: each position of a halting block halts separately.
+    reads: the `Manner` in which it reads each argument.
+    unknown: the unknown sizes that statics depend on.
+    caveats: the promises that the block does not keep. A sample's result depends on `padding` or on the `batch`, the
+        block draws `random` numbers, or draws them in `training`, or its `gradients` stop.
+    costs, maps, records: the facts of the clauses of these names.
+    even: the number of equally long parts that the block splits a sequence into; 0 for as few as the size of a part
+        allows. None if all parts but the last have the size in the type."""
 
     path: str
     block: str
@@ -131,7 +135,7 @@ class Graph:
     instances: Mapping[str, Instance]
 
     def unknown_sizes(self) -> list[str]:
-        """The sizes of features, and in statics, that only a task can give and none has given; lengths never are."""
+        """Returns the sizes that only a task sets, and that have no value: of features and in statics, not lengths."""
         sizes = [value.type.feature for value in self.region.inputs]
         sizes += [kind.feature for node in self.region.walk() for kind in node.types]
         sizes += [size for instance in self.instances.values() for size in instance.features.values()]

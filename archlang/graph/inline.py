@@ -1,4 +1,4 @@
-"""Dissolves applied blocks: their nodes move to where they are applied. Nothing has to run before."""
+"""Replaces each applied block by its body. It needs no other pass before it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from archlang.graph.rename import rename, rename_inputs
 
 
 def inline(graph: Graph) -> Graph:
-    """The graph without `apply` nodes."""
-    return replace(graph, region=_dissolve(graph.region))
+    """Returns the graph without `Apply` nodes."""
+    return replace(graph, region=_inline(graph.region))
 
 
-def _dissolve(region: Region) -> Region:
+def _inline(region: Region) -> Region:
     nodes: list[Node] = []
     names: dict[str, str] = {}
-    applied: dict[str, tuple[str, ...]] = {}  # the results of each dissolved node
+    applied: dict[str, tuple[str, ...]] = {}  # the results of each inlined node
     for original in region.nodes:
         node = rename_inputs(original, names)
         if isinstance(node.operation, Apply):
-            body = _dissolve(node.regions[0])
+            body = _inline(node.regions[0])
             inner = dict(zip((value.id for value in body.inputs), node.inputs, strict=True))
             results = rename(body.results, inner)
-            hand_over = {results[0]: node.name} if len(results) == 1 else {}
-            for one in body.nodes:
-                made = rename_inputs(one, inner)
-                nodes.append(replace(made, name=made.name or hand_over.get(made.id, "")))
+            # The node that makes the only result takes over the user's name for it.
+            user_names = {results[0]: node.name} if len(results) == 1 else {}
+            for body_node in body.nodes:
+                moved = rename_inputs(body_node, inner)
+                nodes.append(replace(moved, name=moved.name or user_names.get(moved.id, "")))
             applied[node.id] = results
             if len(results) == 1:
                 names[node.id] = results[0]
         elif isinstance(node.operation, Part) and node.inputs[0] in applied:
             names[node.id] = applied[node.inputs[0]][node.operation.index]
         else:
-            nodes.append(replace(node, regions=tuple(map(_dissolve, node.regions))) if node.regions else node)
+            nodes.append(replace(node, regions=tuple(map(_inline, node.regions))) if node.regions else node)
     return Region(region.inputs, tuple(nodes), rename(region.results, names))

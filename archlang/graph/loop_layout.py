@@ -1,4 +1,4 @@
-"""Where the captured values stand among the inputs of a loop and of its body."""
+"""The positions of states and captured values among the inputs of a loop and of its body."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from archlang.graph.operations import Halting, Scan, step_limit
 
 @dataclass(frozen=True)
 class LoopLayout:
-    """`states` states stand at `outer` and after it in a loop node's inputs, and at `inner` and after it in its body's;
-    the captured values begin at `outer_captured` and `inner_captured`."""
+    """The first index of the states and of the captured values: `outer` and `outer_captured` among the inputs of the
+    loop node, `inner` and `inner_captured` among those of its body. `states` is the number of states."""
 
     states: int
     outer: int
@@ -21,7 +21,7 @@ class LoopLayout:
 
 
 def loop_layout(node: Node) -> LoopLayout:
-    """The layout of a loop."""
+    """Returns the layout of a loop."""
     states = len(node.types)
     match node.operation:
         case Scan(carried=carried):
@@ -32,12 +32,12 @@ def loop_layout(node: Node) -> LoopLayout:
 
 
 def is_idle(node: Node) -> bool:
-    """Whether a node is a loop that takes no step: its states keep their values."""
+    """Whether a node is a loop without steps: its states keep their values."""
     return step_limit(node.operation) == 0
 
 
 def has_halting_positions(loop: Node, state: int) -> bool:
-    """Whether a state of a halting loop has the positions of the state that halts, and so moves where that does."""
+    """Whether a state of a halting loop has the positions of the halting state, and so is updated where that is."""
     assert isinstance(loop.operation, Halting)
     halted = loop.operation.state
     return loop.types[state].lengths[:1] == loop.types[halted].lengths[:1] != ()

@@ -1,6 +1,6 @@
-"""Removes what no result needs: values, captured values, states of loops, and the instances that only they used.
+"""Removes everything that no result needs: values, captured values, states of loops, and their instances.
 
-What is removed has no weights and adds no ponder: docs/semantics.md. `inline` must have run."""
+The model has no weights and no ponder of removed loops and calls: docs/semantics.md. `inline` must have run."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from archlang.types.statics import instances_in
 
 
 def normalize(graph: Graph) -> Graph:
-    """The graph that a model's weights, ponder and results are those of: without `apply`, and with what is needed."""
+    """Returns the graph that defines a model's weights, ponder and results: inlined and pruned."""
     return prune(inline(graph))
 
 
 def prune(graph: Graph) -> Graph:
-    """The graph, once `inline` has run, with what its results need."""
+    """Returns the graph without idle loops and without values that its results do not need."""
     return remove_dead(remove_idle(graph))
 
 
 def remove_idle(graph: Graph) -> Graph:
-    """The graph without loops that take no step: their states keep their values."""
+    """Returns the graph without loops that take no steps: their states keep their values."""
     return replace(graph, region=_skip_idle(graph.region))
 
 
 def _skip_idle(region: Region) -> Region:
     nodes: list[Node] = []
     names: dict[str, str] = {}
-    results: dict[str, tuple[str, ...]] = {}  # of the loops that are gone
+    results: dict[str, tuple[str, ...]] = {}  # of the removed loops
     for original in region.nodes:
         node = rename_inputs(original, names)
         if is_idle(node):
@@ -51,54 +51,55 @@ def _skip_idle(region: Region) -> Region:
 
 
 def remove_dead(graph: Graph) -> Graph:
-    """The graph with only what its results need."""
+    """Returns the graph with only the values and instances that its results need."""
     region = _prune(graph.region)
-    needed = _needed_instances(region, graph.instances)
-    return Graph(graph.name, region, {path: one for path, one in graph.instances.items() if path in needed})
+    paths = _needed_paths(region, graph.instances)
+    instances = {path: instance for path, instance in graph.instances.items() if path in paths}
+    return Graph(graph.name, region, instances)
 
 
 def _prune(region: Region) -> Region:
-    """The region with only what its results need; its inputs all stay."""
-    wanted = set(region.results)
-    parts: dict[str, set[int]] = {}  # which results of a node with several are wanted
-    kept: list[Node] = []
-    moved: dict[str, list[int]] = {}  # which results a shrunken loop or join still has
+    """Returns the region with only the nodes that its results need, and all of its inputs."""
+    needed = set(region.results)
+    parts: dict[str, set[int]] = {}  # the needed results of nodes with several
+    reversed_nodes: list[Node] = []
+    remaining: dict[str, list[int]] = {}  # the results that a shrunken loop or join still has
     for node in reversed(region.nodes):
         if isinstance(node.operation, Part):
-            if node.id in wanted:
+            if node.id in needed:
                 parts.setdefault(node.inputs[0], set()).add(node.operation.index)
-                kept.append(node)
+                reversed_nodes.append(node)
             continue
-        used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in wanted else set()
+        used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in needed else set()
         if not used:
             continue
         if isinstance(node.operation, Loop):
-            node, moved[node.id] = _shrink(node, node.operation, used)
+            node, remaining[node.id] = _shrink(node, node.operation, used)
         elif isinstance(node.operation, Join):
-            node, moved[node.id] = _narrow(node, node.operation, used)
-        wanted.update(node.inputs)
-        kept.append(node)
-    return _renumber(replace(region, nodes=tuple(reversed(kept))), moved)
+            node, remaining[node.id] = _narrow(node, node.operation, used)
+        needed.update(node.inputs)
+        reversed_nodes.append(node)
+    return _renumber(replace(region, nodes=tuple(reversed(reversed_nodes))), remaining)
 
 
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:
-    """A loop with only what its used results need, and which of its results those are."""
-    shape, body = loop_layout(loop), loop.regions[0]
-    emits = isinstance(operation, Scan) and shape.states in used
-    live = {index for index in used if index < shape.states}
+    """Returns a loop with only the values that its used results need, and the indices of its remaining results."""
+    layout, body = loop_layout(loop), loop.regions[0]
+    emits = isinstance(operation, Scan) and layout.states in used
+    live = {index for index in used if index < layout.states}
     if isinstance(operation, Halting):
         live.add(operation.state)
-    while True:  # a live state may read another, which is live then
-        results = [index for index in range(len(body.results)) if index in live or (emits and index == shape.states)]
+    while True:  # a live state may read another state, which makes that live
+        results = [index for index in range(len(body.results)) if index in live or (emits and index == layout.states)]
         pruned = _prune(replace(body, results=tuple(body.results[index] for index in results)))
         read = {*pruned.results, *(source for node in pruned.nodes for source in node.inputs)}
-        found = {index for index in range(shape.states) if body.inputs[shape.inner + index].id in read}
-        if found <= live:
+        read_states = {index for index in range(layout.states) if body.inputs[layout.inner + index].id in read}
+        if read_states <= live:
             break
-        live |= found
-    captured = [value.id in read for value in body.inputs[shape.inner_captured :]]
-    states = [index in live for index in range(shape.states)]
-    mixture = [value.id in read for value in body.inputs[shape.states : shape.inner_captured]]
+        live |= read_states
+    captured = [value.id in read for value in body.inputs[layout.inner_captured :]]
+    states = [index in live for index in range(layout.states)]
+    mixture = [value.id in read for value in body.inputs[layout.states : layout.inner_captured]]
     outside, inside = [*states, *captured], [*states, *mixture, *captured]
     match operation:
         case Scan():
@@ -117,21 +118,21 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
 
 
 def _narrow(join: Node, operation: Join, used: set[int]) -> tuple[Node, list[int]]:
-    """A join with only the maps whose products are used, and which those are."""
+    """Returns a join with only the maps whose products are used, and the indices of its remaining results."""
     results = sorted(used)
     types = tuple(join.types[index] for index in results)
     return replace(join, types=types, operation=Join(tuple(operation.maps[index] for index in results))), results
 
 
-def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
-    """Parts of shrunken loops and joins under their new numbers; the part of one with one result is it itself."""
+def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
+    """Gives parts of shrunken loops and joins their new indices. A part of a node with one result becomes that node."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}
     for original in region.nodes:
         node = rename_inputs(original, names)
         places[node.id] = len(nodes)
-        if isinstance(node.operation, Part) and (results := moved.get(node.inputs[0])) is not None:
+        if isinstance(node.operation, Part) and (results := remaining.get(node.inputs[0])) is not None:
             loop = nodes[places[node.inputs[0]]]
             if len(results) == 1:
                 names[node.id] = loop.id
@@ -142,12 +143,11 @@ def _renumber(region: Region, moved: Mapping[str, list[int]]) -> Region:
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
-def _needed_instances(region: Region, instances: Mapping[str, Instance]) -> set[str]:
-    """The instances that nodes use, and those that these hold."""
-    holds: nx.DiGraph[str] = nx.DiGraph()
-    holds.add_nodes_from(instances)
-    holds.add_edges_from(
-        (path, other) for path, one in instances.items() for other in instances_in(one.statics.values())
-    )
+def _needed_paths(region: Region, instances: Mapping[str, Instance]) -> set[str]:
+    """Returns the paths of the instances that nodes use, and of those in the statics of these."""
+    references: nx.DiGraph[str] = nx.DiGraph()
+    references.add_nodes_from(instances)
+    for path, instance in instances.items():
+        references.add_edges_from((path, static) for static in instances_in(instance.statics.values()))
     used = {node.instance for node in region.walk() if node.instance is not None}
-    return used.union(*(nx.descendants(holds, path) for path in used))
+    return used.union(*(nx.descendants(references, path) for path in used))

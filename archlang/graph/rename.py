@@ -1,4 +1,4 @@
-"""Values that stand in for others."""
+"""Replaces the ids that nodes read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from archlang.graph.graph import Node
 
 
 def rename(ids: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """The ids, with what stands in for them."""
-    return tuple(names.get(one, one) for one in ids)
+    """Returns the ids, where those among the keys of `names` are replaced by its values."""
+    return tuple(names.get(identity, identity) for identity in ids)
 
 
 def rename_inputs(node: Node, names: Mapping[str, str]) -> Node:
-    """The node, reading what stands in for its inputs."""
+    """Returns the node with renamed inputs."""
     inputs = rename(node.inputs, names)
     return node if inputs == node.inputs else replace(node, inputs=inputs)

@@ -1,4 +1,4 @@
-"""Which instances can be used where: a stack's body has its own, one set for each step."""
+"""Scopes of instances: the body of a stack has instances of its own, with weights for each step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 
 def scope_of(path: str) -> str:
-    """The innermost stack that a path lies in, up to its `*`: `stack.*` for `stack.*.norm`; "" outside of stacks."""
+    """Returns the innermost stack around a path, up to its `*`: `stack.*` for `stack.*.norm`; "" outside of stacks."""
     return path[: path.rfind("*") + 1]
 
 
 def scopes_around(scope: str) -> Iterator[str]:
-    """The scopes whose instances can be used in a scope: its own first, the whole model's last."""
+    """Yields the scopes whose instances a scope can use: itself first, that of the whole model last."""
     while scope:
         yield scope
         scope = scope_of(scope[:-1])

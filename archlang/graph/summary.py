@@ -1,4 +1,4 @@
-"""What an architecture costs: its parameters, and the FLOPs of a sample of some length."""
+"""The costs of an architecture: its parameters, and the FLOPs of a sample."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from archlang.types import Axis, Dim, Type
 
 @dataclass(frozen=True)
 class Summary:
-    """`unique` counts each weight once, `executed` as often as it is used, where every loop runs to its limit. `flops`
-    are those of one sample. `values` are the numbers that all steps of all blocks give for it: with what blocks keep
-    for themselves, training keeps 1.5 to 3.5 times as many until the way back. `unknown` are the blocks whose
-    parameters are not known, `uncounted` those whose FLOPs are not."""
+    """The costs of a model, where every loop runs to its limit.
+
+    `unique` counts each parameter once, `executed` as often as it is used. The other costs are those of one sample with
+    `length` positions. `values` counts the numbers in the results of all steps of all blocks, and `activations` about
+    as many as training keeps until backward: the results, and what the signatures of blocks state besides. `unknown`,
+    `uncounted` and `unmeasured` are the blocks whose parameters, FLOPs or activations are unknown; these count as 0.
+    `nodes` has the cost of all executions of a node by its id."""
 
     model: str
     length: int
@@ -28,30 +31,37 @@ class Summary:
     unknown: tuple[str, ...]
     uncounted: tuple[str, ...]
     values: int
+    activations: int
+    unmeasured: tuple[str, ...]
     nodes: Mapping[str, Cost] = field(default_factory=dict, repr=False)
-    """by the id of a node, what it costs in all of its calls"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a region at one walk through it."""
+    """The cost of one execution of a node or region, for one sample."""
 
     parameters: int = 0
     flops: int = 0
     values: int = 0
+    activations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.parameters + other.parameters, self.flops + other.flops, self.values + other.values)
+        return Cost(
+            self.parameters + other.parameters,
+            self.flops + other.flops,
+            self.values + other.values,
+            self.activations + other.activations,
+        )
 
     def times(self, count: int) -> Cost:
-        return Cost(self.parameters * count, self.flops * count, self.values * count)
+        return Cost(self.parameters * count, self.flops * count, self.values * count, self.activations * count)
 
 
 def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
-    """The costs of a graph for samples that have `length` positions in every input. Loops with shared weights run to
-    their limits, or `depth` steps where that is less."""
+    """Returns the costs of a graph for a sample with `length` positions in every input. Loops with shared weights run
+    to their limits, or `depth` steps if that is less."""
     counter = _Counter(graph, depth)
-    cost = counter.region(graph.region, {name: length for one in graph.region.inputs for name in _names(one.type)})
+    cost = counter.region(graph.region, {name: length for value in graph.region.inputs for name in _names(value.type)})
     needed = normalize(graph).instances
     unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items() if path in needed)
     return Summary(
@@ -63,94 +73,106 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
         tuple(sorted(counter.unknown)),
         tuple(sorted(counter.uncounted)),
         cost.values,
+        cost.activations,
+        tuple(sorted(counter.unmeasured)),
         counter.nodes,
     )
 
 
 class _Counter:
+    """Counts the costs of a graph. `executions` is how often the region being counted runs for a sample, `stacked` how
+    many copies of its weights there are."""
+
     def __init__(self, graph: Graph, depth: int | None) -> None:
         self.graph = graph
         self.depth = depth
         self.weights: dict[str, int] = {}
         self.nodes: dict[str, Cost] = {}
-        self.around = 1  # how often what is being counted runs
+        self.executions = 1
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
+        self.unmeasured: set[str] = set()
         self.copies: dict[str, int] = {}
         self.stacked = 1
 
     def region(self, region: Region, lengths: Mapping[str, int]) -> Cost:
         types = {value.id: value.type for value in region.inputs}
         types |= {node.id: node.types[0] for node in region.nodes}
-        made = {node.id: node for node in region.nodes}
+        nodes = {node.id: node for node in region.nodes}
         total = Cost()
         for node in region.nodes:
-            given = [types[source] for source in node.inputs]
-            cost = self.node(node, given, made, lengths)
-            self.nodes[node.id] = self.nodes.get(node.id, Cost()) + cost.times(self.around)
+            inputs = [types[source] for source in node.inputs]
+            cost = self.node(node, inputs, nodes, lengths)
+            self.nodes[node.id] = self.nodes.get(node.id, Cost()) + cost.times(self.executions)
             total += cost
         return total
 
-    def node(self, node: Node, given: list[Type], made: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
+    def node(self, node: Node, inputs: list[Type], nodes: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
         cost = Cost()
         limit = step_limit(node.operation)
         times = 1 if limit is None else limit
         if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
         if isinstance(node.operation, Call | Arithmetic):
-            cost = Cost(values=_count(node.type, lengths))
+            count = _count(node.type, lengths)
+            cost = Cost(values=count, activations=count)
         match node.operation:
             case Call(instance=path):
-                cost += self.call(path, given, lengths)
+                cost += self.call(path, inputs, lengths)
             case Halting(instance=path, state=state):
-                cost += self.call(path, [given[state]], lengths).times(times)
+                cost += self.call(path, [inputs[state]], lengths).times(times)
         if not node.regions:
             return cost
         (body,) = node.regions
         if not isinstance(node.operation, Scan):
-            before = self.stacked, self.around
+            before = self.stacked, self.executions
             self.stacked *= times if isinstance(node.operation, Stack) else 1
-            self.around *= times
+            self.executions *= times
             inner = self.region(body, lengths)
-            self.stacked, self.around = before
+            self.stacked, self.executions = before
             return cost + inner.times(times)
-        whole = _size(given[0].dims[0], lengths)
-        size = self.chunk(made.get(node.inputs[0]), given[0].part, whole)
+        positions = _size(inputs[0].dims[0], lengths)
+        size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
         name = next(iter(body.inputs[0].type.dims[0].names), "")
-        full, rest = divmod(whole, size)
-        once = self.around
-        self.around = once * full
+        full, rest = divmod(positions, size)
+        executions = self.executions
+        self.executions = executions * full
         cost += self.region(body, {**lengths, name: size}).times(full)
-        self.around = once
+        self.executions = executions
         return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
 
-    def chunk(self, cut: Node | None, part: Dim | None, whole: int) -> int:
-        """How many positions a chunk has, where `part` is the largest size that its type allows."""
+    def chunk(self, cut: Node | None, part: Dim | None, positions: int) -> int:
+        """The number of positions of a chunk, where `cut` splits a sequence of `positions`, and `part` is the largest
+        size that the type of the chunks allows."""
         size = (part and part.constant) or 0
         even = self.graph.instances[cut.instance].even if cut is not None and cut.instance is not None else None
         if even is not None:
-            parts = even or (-(-whole // size) if size else 1)
-            size = -(-whole // max(1, parts))
-        return max(1, size or whole)
+            parts = even or (-(-positions // size) if size else 1)
+            size = -(-positions // max(1, parts))
+        return max(1, size or positions)
 
-    def call(self, path: str, given: list[Type], lengths: Mapping[str, int]) -> Cost:
+    def call(self, path: str, arguments: list[Type], lengths: Mapping[str, int]) -> Cost:
         instance = self.graph.instances[path]
         self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
-        sizes = {POSITIONS: prod(_size(dim, lengths) for dim in given[0].lengths) if given else 1}
-        for axes, kind in zip(instance.axes, given, strict=False):
+        sizes = {POSITIONS: prod(_size(dim, lengths) for dim in arguments[0].lengths) if arguments else 1}
+        for axes, kind in zip(instance.axes, arguments, strict=False):
             sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
-        count = instance.costs.parameters
-        work = None if instance.costs.flops is None else _size(instance.costs.flops, sizes)
-        self.weights[instance.path] = count or 0
-        if count is None:
-            self.unknown.add(instance.block)
-        if work is None:
-            self.uncounted.add(instance.block)
-        return Cost(count or 0, work or 0)
+        costs = instance.costs
+        for cost, blocks in (
+            (costs.parameters, self.unknown), (costs.flops, self.uncounted), (costs.activations, self.unmeasured),
+        ):  # fmt: skip
+            if cost is None:
+                blocks.add(instance.block)
+        self.weights[instance.path] = costs.parameters or 0
+        return Cost(
+            parameters=costs.parameters or 0,
+            flops=0 if costs.flops is None else _size(costs.flops, sizes),
+            activations=0 if costs.activations is None else _size(costs.activations, sizes),
+        )
 
 
 def _count(kind: Type, lengths: Mapping[str, int]) -> int:
-    """How many numbers a value of a type has."""
+    """The count of numbers in a value of a type."""
     if kind.name == "number":
         return 0
     dims = zip(kind.dims, kind.axes, strict=True)
@@ -162,9 +184,9 @@ def _names(kind: Type) -> set[str]:
 
 
 def _size(dim: Dim, lengths: Mapping[str, int]) -> int:
-    # A length that is not an input's own, such as that of a concatenation, is taken for the longest.
+    # A length that no input has, such as that of a concatenation, is estimated as the longest.
     fallback = max(lengths.values(), default=1)
-    known = {name: Dim.of(lengths.get(name, fallback)) for name in dim.names}
-    size = dim.substitute(known).constant
+    numbers = {name: Dim.of(lengths.get(name, fallback)) for name in dim.names}
+    size = dim.substitute(numbers).constant
     assert size is not None, "a name is left"
     return size

@@ -1,11 +1,11 @@
-"""A typed graph as text that people can read and tests can write: `parse_graph(print_graph(graph)) == graph`."""
+"""The text form of a typed graph: `parse_graph(print_graph(graph)) == graph`."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any, get_origin, get_type_hints
 
@@ -13,7 +13,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
-from archlang.graph.facts import QUANTITIES, UNKNOWN, Costs, LinearMap, Record
+from archlang.graph.facts import QUANTITIES, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.operations import (
     Apply,
@@ -42,7 +42,7 @@ _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses w
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a graph. Where a value comes from stands behind it as a comment, which is not read back."""
+    """Returns the text of a graph. A comment after each value names its place in the program; it is not parsed."""
     lines = [f"graph {graph.name}", ""]
     lines += [_instance(instance) for instance in graph.instances.values()]
     if graph.instances:
@@ -67,7 +67,7 @@ def _instance(instance: Instance) -> str:
     if any(cost is not None for _, cost in costs):
         text += f" costs ({', '.join(f'{name} = {cost}' for name, cost in costs if cost is not None)})"
     if instance.maps:
-        text += f" maps ({', '.join(f'{one.name}({one.input}) = {one.width}' for one in instance.maps)})"
+        text += f" maps ({', '.join(f'{map_.name}({map_.input}) = {map_.width}' for map_ in instance.maps)})"
     if instance.records:
         text += f" records ({', '.join(map(_record, instance.records))})"
     if instance.even is not None:
@@ -125,7 +125,7 @@ def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
 
 
 def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operation:
-    """The operation of this name with these facts.
+    """Returns the operation of this name with these facts.
 
     Raises:
         ValueError: there is no such operation, or these are not its facts."""
@@ -147,8 +147,8 @@ def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operatio
             raise ValueError(f"graph text: {mnemonic} has {name} = {value!r}")
     if isinstance(maps := facts.get("maps"), tuple):
         facts["maps"] = tuple(MapPath(*str(path).rpartition(".")[::2]) for path in maps)
-    made: Operation = operation(**facts)
-    return made
+    result: Operation = operation(**facts)
+    return result
 
 
 def _attributes(attributes: Mapping[str, StaticValue]) -> str:
@@ -171,10 +171,10 @@ def _value(value: StaticValue) -> str:
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph that a text describes. Its spans point into the text.
+    """Returns the graph of a text. Its spans point into the text.
 
     Raises:
-        ValueError: the text is not that of a graph."""
+        ValueError: the text is not that of a graph; the message has the line of a syntax error."""
     try:
         tree = _grammar().parse(text)
     except UnexpectedInput as error:
@@ -190,44 +190,9 @@ def _grammar() -> Lark:
     return Lark.open("graph.lark", rel_to=__file__, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
-@dataclass(frozen=True)
-class _Lengths:
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Axes:
-    names: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class _Reads:
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Caveats:
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Maps:
-    maps: tuple[LinearMap, ...]
-
-
-@dataclass(frozen=True)
-class _Records:
-    records: tuple[Record, ...]
-
-
-@dataclass(frozen=True)
-class _Even:
-    parts: int
-
-
 @v_args(inline=True)
 class _Build(Transformer[Token, Graph]):
-    """Makes the values bottom up, one method for each rule of the grammar."""
+    """Builds the values bottom up, with a method for each rule of the grammar."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -236,10 +201,11 @@ class _Build(Transformer[Token, Graph]):
     def start(self, name: Token, *rest: Instance | Region) -> Graph:
         *instances, region = rest
         assert isinstance(region, Region)
-        return Graph(str(name), region, {one.path: one for one in instances if isinstance(one, Instance)})
+        by_path = {instance.path: instance for instance in instances if isinstance(instance, Instance)}
+        return Graph(str(name), region, by_path)
 
     def _span(self, meta: Meta) -> Span:
-        """The first line of what a rule covers: a loop is long."""
+        """The first line that a rule covers: a loop is long."""
         end = self._source.text.find("\n", meta.start_pos, meta.end_pos)
         return Span(self._source, meta.start_pos, meta.end_pos if end < 0 else end)
 
@@ -253,28 +219,13 @@ class _Build(Transformer[Token, Graph]):
         block: Token,
         statics: Mapping[str, StaticValue] | None,
         features: Mapping[str, Dim] | None,
-        *rest: _Lengths | _Axes | _Reads | _Caveats | Costs | _Maps | _Records | _Even | Token,
+        *rest: tuple[str, Any] | Token,  # Any: fields of `Instance` of different types
     ) -> Instance:
-        python = rest[-1]
+        *clauses, python = rest
         assert isinstance(python, Token)
+        facts: dict[str, Any] = dict(clause for clause in clauses if isinstance(clause, tuple))
         return Instance(
-            path=path[1:],
-            block=str(block),
-            python=json.loads(python),
-            statics=statics or {},
-            features=features or {},
-            lengths=next((clause.names for clause in rest if isinstance(clause, _Lengths)), ()),
-            grows="grows" in rest[:-1],
-            pure="pure" in rest[:-1],
-            per_position="per_position" in rest[:-1],
-            reads=next((clause.names for clause in rest if isinstance(clause, _Reads)), ()),
-            span=self._span(meta),
-            axes=next((clause.names for clause in rest if isinstance(clause, _Axes)), ()),
-            caveats=next((clause.names for clause in rest if isinstance(clause, _Caveats)), ()),
-            costs=next((clause for clause in rest if isinstance(clause, Costs)), UNKNOWN),
-            maps=next((clause.maps for clause in rest if isinstance(clause, _Maps)), ()),
-            records=next((clause.records for clause in rest if isinstance(clause, _Records)), ()),
-            even=next((clause.parts for clause in rest if isinstance(clause, _Even)), None),
+            path[1:], str(block), json.loads(python), statics or {}, features or {}, span=self._span(meta), **facts
         )
 
     def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
@@ -283,53 +234,53 @@ class _Build(Transformer[Token, Graph]):
     def feature(self, name: Token, size: Dim) -> tuple[str, Dim]:
         return str(name), size
 
-    def lengths(self, names: tuple[str, ...]) -> _Lengths:
-        return _Lengths(names)
+    # The clauses of an instance: the name and the value of a field.
 
-    def axes(self, *names: tuple[str, ...]) -> _Axes:
-        return _Axes(names)
+    def lengths(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        return "lengths", names
 
-    def reads(self, names: tuple[str, ...]) -> _Reads:
-        return _Reads(names)
+    def axes(self, *names: tuple[str, ...]) -> tuple[str, tuple[tuple[str, ...], ...]]:
+        return "axes", names
 
-    def caveats(self, names: tuple[str, ...]) -> _Caveats:
-        return _Caveats(names)
+    def reads(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        return "reads", names
 
-    def costs(self, costs: Mapping[str, Dim]) -> Costs:
+    def caveats(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        return "caveats", names
+
+    def costs(self, costs: Mapping[str, Dim]) -> tuple[str, Costs]:
         parameters = costs.get("parameters")
-        return Costs(None if parameters is None else parameters.constant, costs.get("flops"), costs.get("activations"))
+        count = None if parameters is None else parameters.constant
+        return "costs", Costs(count, costs.get("flops"), costs.get("activations"))
 
-    def maps(self, *maps: LinearMap) -> _Maps:
-        return _Maps(maps)
+    def maps(self, *maps: LinearMap) -> tuple[str, tuple[LinearMap, ...]]:
+        return "maps", maps
 
     def linear_map(self, name: Token, place: Token, width: Token) -> LinearMap:
         return LinearMap(str(name), int(place), int(width))
 
-    def records(self, *records: Record) -> _Records:
-        return _Records(records)
+    def records(self, *records: Record) -> tuple[str, tuple[Record, ...]]:
+        return "records", records
 
     def record(self, kind: Token, place: Token | None) -> Record:
         return Record(str(kind), None if place is None else int(place))
 
-    def even(self, parts: Token) -> _Even:
-        return _Even(int(parts))
+    def even(self, parts: Token) -> tuple[str, int]:
+        return "even", int(parts)
 
     def names(self, *names: Token | None) -> tuple[str, ...]:
         return tuple("" if name == "-" else str(name) for name in names if name)
 
-    def flag(self, flag: Token) -> Token:
-        return flag
+    def flag(self, flag: Token) -> tuple[str, bool]:
+        return str(flag), True
 
     # Regions
 
     def region(self, *parts: Input | Node | tuple[str, ...]) -> Region:
         *body, results = parts
         assert isinstance(results, tuple)
-        return Region(
-            tuple(one for one in body if isinstance(one, Input)),
-            tuple(one for one in body if isinstance(one, Node)),
-            results,
-        )
+        inputs = tuple(part for part in body if isinstance(part, Input))
+        return Region(inputs, tuple(part for part in body if isinstance(part, Node)), results)
 
     def input(self, identity: Token, name: Token | None, kind: Type) -> Input:
         return Input(str(identity), kind, str(name or ""))
@@ -355,7 +306,7 @@ class _Build(Transformer[Token, Graph]):
         return region
 
     def ids(self, *ids: Token | None) -> tuple[str, ...]:
-        return tuple(str(one) for one in ids if one)
+        return tuple(str(identity) for identity in ids if identity)
 
     # Types
 

@@ -1,4 +1,4 @@
-"""Holds a graph against the rules of `graph.py`: whatever breaks one is a bug of archlang, not of its user."""
+"""Checks a graph against the rules of `graph.py`. A graph that breaks a rule is a bug of archlang."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from archlang.types.statics import instances_in
 
 
 class MalformedGraph(Exception):
-    """A graph breaks a rule: archlang has a bug."""
+    """A graph breaks a rule, which is a bug of archlang."""
 
 
 def verify(graph: Graph) -> None:
-    """Does nothing for a sound graph.
+    """Checks a graph.
 
     Raises:
-        MalformedGraph: it is not, and why."""
+        MalformedGraph: the graph breaks a rule; the message says which."""
     _Verification(graph).run()
 
 
 @dataclass
 class _Verification:
-    """One run over a graph; remembers the ids that were seen anywhere, and how often each stack is copied."""
+    """One check of a graph. `seen` are the ids so far, `counts` the steps of each stack by its path."""
 
     graph: Graph
 
@@ -56,8 +56,8 @@ class _Verification:
     def _instance(self, path: str, instance: Instance) -> None:
         where = f"instance @{path}"
         _require(instance.path == path, f"{where} says that its path is {instance.path}")
-        for other in instances_in(instance.statics.values()):
-            _require(other in self.graph.instances, f"{where} uses @{other}, which does not exist")
+        for used in instances_in(instance.statics.values()):
+            _require(used in self.graph.instances, f"{where} uses @{used}, which does not exist")
         named = tuple(dict.fromkeys(name for axes in instance.axes for name in axes if name))
         _require(named == instance.lengths, f"{where} has lengths {instance.lengths} but its axes name {named}")
         _require(
@@ -88,8 +88,8 @@ class _Verification:
 
     def _use(self, user: str, source: str, values: Mapping[str, Input | Node], part: bool) -> None:
         if source not in values:
-            made = "in another region" if source in self.seen else "nowhere before"
-            raise MalformedGraph(f"{user} uses {source}, which is made {made}")
+            home = "in another region" if source in self.seen else "nowhere before"
+            raise MalformedGraph(f"{user} uses {source}, which is made {home}")
         value = values[source]
         if not part and isinstance(value, Node):
             _require(
@@ -127,12 +127,12 @@ class _Verification:
             case _:
                 self._inner(node, types, scope)
 
-    def _part(self, node: Node, index: int, whole: Input | Node | None) -> None:
+    def _part(self, node: Node, index: int, source: Input | Node | None) -> None:
         where = _where(node)
-        _require(isinstance(whole, Node) and len(whole.types) != 1, f"{where} is not of a node with several results")
-        assert isinstance(whole, Node)
-        _require(0 <= index < len(whole.types), f"{where} is number {index} of {len(whole.types)} results")
-        _require(node.types == (whole.types[index],), f"{where} is {_show(node.types)}, not {whole.types[index]}")
+        _require(isinstance(source, Node) and len(source.types) != 1, f"{where} is not of a node with several results")
+        assert isinstance(source, Node)
+        _require(0 <= index < len(source.types), f"{where} is number {index} of {len(source.types)} results")
+        _require(node.types == (source.types[index],), f"{where} is {_show(node.types)}, not {source.types[index]}")
 
     def _find_instance(self, where: str, path: str, scope: str) -> Instance:
         instance = self.graph.instances.get(path)
@@ -198,20 +198,21 @@ class _Verification:
                 self._scan(node, node.operation, types, inside)
                 results = (*node.types[:carried], *([inside[0]] if emits else []))
         self._region(body, scope)
-        made = _result_types(body)
-        _require(len(made) == len(results), f"the body of {where} has {len(made)} results, not {len(results)}")
+        actual = _result_types(body)
+        _require(len(actual) == len(results), f"the body of {where} has {len(actual)} results, not {len(results)}")
         _require(
-            made[:carried] == list(results[:carried]), f"the body of {where} makes {_show(made)}, not {_show(results)}"
+            actual[:carried] == list(results[:carried]),
+            f"the body of {where} makes {_show(actual)}, not {_show(results)}",
         )
         if isinstance(node.operation, Scan) and node.operation.emits:
-            self._emission(node, made[-1], inside[0], types[0])
+            self._emission(node, actual[-1], inside[0], types[0])
 
-    def _states(self, where: str, states: Sequence[Type], given: Sequence[Type], inside: Sequence[Type]) -> None:
-        first = list(given[: len(states)])
+    def _states(self, where: str, states: Sequence[Type], inputs: Sequence[Type], inside: Sequence[Type]) -> None:
+        first = list(inputs[: len(states)])
         _require(first == list(states), f"{where} begins with {_show(first)} and ends with {_show(states)}")
-        _require(list(inside) == list(given), f"{where} gives {_show(given)} to a body of {_show(inside)}")
+        _require(list(inside) == list(inputs), f"{where} gives {_show(inputs)} to a body of {_show(inside)}")
 
-    def _halting(self, node: Node, loop: Halting, given: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
+    def _halting(self, node: Node, loop: Halting, inputs: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
         where, state = _where(node), loop.state
         self._find_instance(where, loop.instance, scope)
         _require(0 <= state < len(node.types), f"{where} halts state {state} of {len(node.types)}")
@@ -221,29 +222,29 @@ class _Verification:
                 list(inside[count : count + 1]) == [node.types[state]], f"{where} has no mixture of its state's type"
             )
             inside = [*inside[:count], *inside[count + 1 :]]
-        self._states(where, node.types, given, inside)
+        self._states(where, node.types, inputs, inside)
 
-    def _scan(self, node: Node, scan: Scan, given: Sequence[Type], inside: Sequence[Type]) -> None:
+    def _scan(self, node: Node, scan: Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where, carried = _where(node), scan.carried
-        _require(bool(given) and given[0].name == "chunks", f"{where} does not walk chunks")
+        _require(bool(inputs) and inputs[0].name == "chunks", f"{where} does not walk chunks")
         _require(
             0 <= carried == len(node.types) - scan.emits,
             f"{where} carries {carried} but has {len(node.types)} results",
         )
-        fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == given[0].feature
-        _require(fits, f"{where} walks {given[0]} with a body of {_show(inside)}")
-        self._states(where, node.types[:carried], given[1:], inside[1:])
+        fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == inputs[0].feature
+        _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")
+        self._states(where, node.types[:carried], inputs[1:], inside[1:])
 
     def _emission(self, node: Node, emitted: Type, chunk: Type, chunks: Type) -> None:
         fits = emitted.name == "seq" and emitted.lengths == chunk.lengths
         _require(fits, f"scan {node.id} emits {emitted} for a chunk {chunk}")
-        whole = Type("seq", (chunks.dims[0], emitted.dims[1]))
-        _require(node.types[-1] == whole, f"scan {node.id} emits {emitted} but is {node.types[-1]}, not {whole}")
+        sequence = Type("seq", (chunks.dims[0], emitted.dims[1]))
+        _require(node.types[-1] == sequence, f"scan {node.id} emits {emitted} but is {node.types[-1]}, not {sequence}")
 
     def _stack(self, where: str, path: str, count: int, scope: str) -> str:
         _require(scope_of(path) in scopes_around(scope), f"{where} has the path {path} outside of its stack")
-        known = self.counts.setdefault(path, count)
-        _require(known == count, f"two stacks at {path} have {known} and {count} steps")
+        first = self.counts.setdefault(path, count)
+        _require(first == count, f"two stacks at {path} have {first} and {count} steps")
         return f"{path}.*"
 
 

@@ -115,19 +115,19 @@ class Evaluator:
         # `coerce` reports an unquoted path to a file.
         if kind in ("path", "file"):
             return Symbol(name.text)
-        found = self.lookup(name.parts[0])
-        if kind == "symbol" and not (isinstance(found, Bound) and may_be_symbol(found.value)):
+        binding = self.lookup(name.parts[0])
+        if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
             return Symbol(name.text)
-        if isinstance(found, Data):
-            self.report(mistakes.data_in_static(name.span, name.text, found.span))
+        if isinstance(binding, Data):
+            self.report(mistakes.data_in_static(name.span, name.text, binding.span))
             return None
-        if isinstance(found, Length):
-            self.report(mistakes.length_in_static(name.span, name.text, found.span))
+        if isinstance(binding, Length):
+            self.report(mistakes.length_in_static(name.span, name.text, binding.span))
             return None
-        if found is not None:
+        if binding is not None:
             if len(name.parts) == 1:
-                return found.value
-            return self._attribute(name, found)
+                return binding.value
+            return self._attribute(name, binding)
         declaration = self.file.find(name.text)
         if declaration is not None:
             return BlockValue(declaration)
@@ -166,13 +166,13 @@ class Evaluator:
         return None
 
     def _configured(self, call: Call, callee: Name) -> Value:
-        found = self.lookup(callee.text)
-        if isinstance(found, Bound):
-            if isinstance(found.value, BlockValue):
-                return self.configure(call, found.value)
-            if isinstance(found.value, Unknown) or found.value is None:
-                return found.value
-            self.report(mistakes.not_a_block(callee.span, callee.text, describe(found.value)))
+        binding = self.lookup(callee.text)
+        if isinstance(binding, Bound):
+            if isinstance(binding.value, BlockValue):
+                return self.configure(call, binding.value)
+            if isinstance(binding.value, Unknown) or binding.value is None:
+                return binding.value
+            self.report(mistakes.not_a_block(callee.span, callee.text, describe(binding.value)))
             return None
         declaration = self.file.find(callee.text)
         if declaration is None:
@@ -311,10 +311,10 @@ class Evaluator:
             number = left.constant
             return Unknown("bool") if number is None else right.low <= number <= right.high
         if isinstance(right, tuple):
-            found = [equal(left, item) for item in right]
-            if True in found:
+            matches = [equal(left, item) for item in right]
+            if True in matches:
                 return True
-            return Unknown("bool") if None in found else False
+            return Unknown("bool") if None in matches else False
         self.report(
             mistakes.not_evaluable(
                 node.right.span, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
@@ -326,8 +326,8 @@ class Evaluator:
         """Returns whether an operand is a symbol, so that unknown names in the comparison are symbols too."""
         if not isinstance(expression, Name) or len(expression.parts) != 1:
             return False
-        found = self.lookup(expression.parts[0])
-        return isinstance(found, Bound) and found.value is not None and may_be_symbol(found.value)
+        binding = self.lookup(expression.parts[0])
+        return isinstance(binding, Bound) and binding.value is not None and may_be_symbol(binding.value)
 
 
 def _order(operator: str, difference: float) -> bool:

@@ -1,4 +1,4 @@
-"""The shipped signatures: which file holds which block, task or optimizer."""
+"""The shipped blocks, tasks and optimizers, found by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _program(path: Path) -> Program:
 
 @cache
 def _index(folder: Path) -> Mapping[str, Path]:
-    """Every name that the `.arch` files of a folder define, with its file: found without parsing them."""
+    """Returns the file that defines each name of a folder, without parsing the files."""
     files = sorted(folder.glob("*.arch"))
     return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
 
@@ -42,24 +42,24 @@ def _get(folder: Path, name: str) -> Definition | Extern | None:
 
 
 def block_names() -> frozenset[str]:
-    """The names of the prelude."""
+    """Returns the names of the prelude's blocks."""
     return frozenset(_index(BLOCKS))
 
 
 def block(name: str) -> Definition | Extern | None:
-    """A block of the prelude."""
+    """Returns a block of the prelude, or None."""
     return _get(BLOCKS, name)
 
 
 def task(name: str) -> Extern | None:
-    """The signature of a shipped task."""
-    found = _get(_ROOT / "tasks", name)
-    return found if isinstance(found, Extern) else None
+    """Returns the signature of a shipped task, or None."""
+    item = _get(_ROOT / "tasks", name)
+    return item if isinstance(item, Extern) else None
 
 
 @cache
 def optimizer(name: str) -> Extern | None:
-    """The signature of an optimizer, with the statics and conditions of the settings that it includes."""
+    """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
     item = _get(_ROOT / "train", name)
     if not isinstance(item, Extern):
         return None
@@ -86,12 +86,12 @@ def optimizer_names() -> frozenset[str]:
 
 
 def blocks() -> Mapping[str, Definition | Extern]:
-    """Every block of the prelude by name, and those of library modules by their dotted names."""
-    found = {name: _get(BLOCKS, name) for name in sorted(block_names())}
+    """Returns the prelude's blocks by name, and the blocks of other library files by dotted name."""
+    items = {name: _get(BLOCKS, name) for name in sorted(block_names())}
     for folder in sorted(path for path in BLOCKS.iterdir() if path.is_dir()):
         for name in sorted(_index(folder)):
-            found[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
-    return {name: item for name, item in found.items() if item is not None}
+            items[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
+    return {name: item for name, item in items.items() if item is not None}
 
 
 def tasks() -> Mapping[str, Extern]:
@@ -103,16 +103,16 @@ def optimizers() -> Mapping[str, Extern]:
 
 
 def library_file(dotted: str) -> Path | None:
-    """The file of `use archlang.a.b`: `blocks/a/b.arch`."""
+    """Returns the file of `use archlang.a.b`, which is `blocks/a/b.arch`, or None if it does not exist."""
     head, *rest = dotted.split(".")
     if head != "archlang" or not rest:
         return None
     file = BLOCKS.joinpath(*rest).with_suffix(".arch")
-    # Unlike `Path.is_file`, false also for a name that is too long for a file.
+    # `Path.is_file` would raise an error for a name that is too long.
     return file if os.path.isfile(file) else None
 
 
 def library_files() -> tuple[str, ...]:
-    """Every module that `use` can bring in."""
+    """Returns the dotted name of each library file."""
     files = sorted(BLOCKS.glob("**/*.arch"))
     return tuple("archlang." + ".".join(file.relative_to(BLOCKS).with_suffix("").parts) for file in files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, suggest
+from archlang.diagnostics.names import listed, plural, suggest
 from archlang.source import Span
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
@@ -409,7 +409,7 @@ def where_violated(
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
-    allowed = "no statics" if count == 0 else f"at most {count} static{'' if count == 1 else 's'}"
+    allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
     return Diagnostic(
         "E0305",
         f"`{block}` takes {allowed}",

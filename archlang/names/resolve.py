@@ -1,4 +1,4 @@
-"""Files that use one another: what each name of a file stands for."""
+"""Resolves the names of a file, and loads the files that it uses."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from archlang.syntax.words import MOST_WORDS, count_words
 
 @dataclass(frozen=True, eq=False)
 class ResolvedFile:
-    """One file with what its names stand for: its own items and what its `use` lines bring in."""
+    """A file with its blocks and models by name: its own, and those that its `use` lines bring in."""
 
     program: Program
     own: Mapping[str, Declaration] = field(default_factory=dict)
     used: Mapping[str, Declaration] = field(default_factory=dict)
 
     def find(self, name: str) -> Declaration | None:
-        """The block or model behind a name, also of the prelude."""
-        found = self.own.get(name) or self.used.get(name)
-        if found is None and "." not in name and (item := library.block(name)) is not None:
+        """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
+        declaration = self.own.get(name) or self.used.get(name)
+        if declaration is None and "." not in name and (item := library.block(name)) is not None:
             return prelude(item)
-        return found
+        return declaration
 
     def names(self) -> frozenset[str]:
-        """Every block that a program of this file can name."""
+        """Returns the names of all blocks and models that this file can use."""
         return self._names
 
     @cached_property
@@ -62,7 +62,7 @@ class ResolvedFile:
 
     @cached_property
     def tasks(self) -> Mapping[str, Extern]:
-        """The signatures of a user's own tasks."""
+        """The tasks that this file declares."""
         return {item.name: item for item in self.program.items if isinstance(item, Extern) and item.word == "task"}
 
     @cached_property
@@ -72,7 +72,7 @@ class ResolvedFile:
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
-    """A block or model, with the file that its names are looked up in."""
+    """A block or model, with the file that resolves its names."""
 
     item: Definition | Extern
     file: ResolvedFile
@@ -87,26 +87,25 @@ class Declaration:
 
 
 _preludes: dict[str, ResolvedFile] = {}
-# Modules of the library that are without mistakes. However many files use one, it is read once: what is installed does
-# not change.
+# Library files without mistakes. They are read once for all programs, because the installation does not change.
 _shipped: dict[Path, ResolvedFile] = {}
 
 
 def prelude(item: Definition | Extern) -> Declaration:
-    """A declaration of a library item; its other names are those of the prelude."""
+    """Returns the declaration of a library item, whose names the prelude resolves."""
     path = item.span.source.path
     if path not in _preludes:
         _preludes[path] = ResolvedFile(Program(items=(), source=item.span.source))
     return Declaration(item, _preludes[path])
 
 
-# Files that a program uses, also through one another, and its lines with `use`; modules of the library count too.
+# The largest number of `use` lines in a program and the files that it uses, directly or not.
 MOST_USES = 100
 
 
 @dataclass
 class Loader:
-    """Reads files with all that they use, once each, and collects what is wrong with their names."""
+    """Reads files and the files that they use, each once, and collects the diagnostics."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _resolved: dict[Path, ResolvedFile] = field(default_factory=dict)
@@ -120,8 +119,8 @@ class Loader:
 
     def load_source(self, source: Source) -> ResolvedFile:
         """Resolves a text; its path need not exist."""
-        program, found = parse_tolerantly(source)
-        self.diagnostics.extend(found)
+        program, diagnostics = parse_tolerantly(source)
+        self.diagnostics.extend(diagnostics)
         return self._resolve(program, Path(source.path))
 
     def _load(self, path: Path, shown: str) -> ResolvedFile:
@@ -136,7 +135,7 @@ class Loader:
         """Reads and resolves a file that another file uses.
 
         Raises:
-            ProgramError: it cannot be read, or the program as a whole is too large."""
+            ProgramError: the file cannot be read, or the used files are too large in total."""
         key = Path(os.path.realpath(path))
         if key not in self._resolved:
             self._words += count_words(read(shown).text)
@@ -146,10 +145,10 @@ class Loader:
 
     def _load_shipped(self, path: Path) -> ResolvedFile:
         if path not in _shipped:
-            told, uses = len(self.diagnostics), self._uses
+            mistakes_before, uses = len(self.diagnostics), self._uses
             resolved = self._load(path, str(path))
-            self._uses = uses  # what the library uses is no matter of the program
-            if len(self.diagnostics) > told:
+            self._uses = uses  # `use` lines of the library do not count
+            if len(self.diagnostics) > mistakes_before:
                 return resolved
             _shipped[path] = resolved
         return _shipped[path]
@@ -167,11 +166,11 @@ class Loader:
                 elif self._uses == MOST_USES + 1:
                     self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
-            # A recipe may be called like the model that it trains, and a table like either.
+            # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, Recipe | Table) else ""
-            known = first.setdefault((kind, item.name), item.name_span)
-            if known is not item.name_span:
-                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, known))
+            first_span = first.setdefault((kind, item.name), item.name_span)
+            if first_span is not item.name_span:
+                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, first_span))
             elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_circles(resolved))
@@ -182,20 +181,20 @@ class Loader:
             target = path.parent / use.path
             shown = str(target)
         else:
-            found = library.library_file(use.path)
-            if found is None:
+            library_file = library.library_file(use.path)
+            if library_file is None:
                 self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
                 return
-            target, shown = found, str(found)
-        # Unlike those of `Path`, these take any name: one that is too long for a file is a missing file.
+            target, shown = library_file, str(library_file)
+        # The functions of `os.path` accept any name; a name that is too long is a missing file.
         key = _place(target)
-        # So that a stranger's program, whose errors show lines of what it uses, reads programs only.
+        # Errors show lines of used files, so a program from a stranger must not name other files.
         if use.is_file and not key.name.endswith(".arch"):
             self.diagnostics.append(mistakes.not_an_arch_file(use.path_span, use.path))
             return
         if key in self._open:
-            waiting = list(self._open)
-            circle = [self._open[place] for place in waiting[waiting.index(key) :]]
+            open_files = list(self._open)
+            circle = [self._open[file] for file in open_files[open_files.index(key) :]]
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
         if use.is_file and not os.path.isfile(target):
@@ -212,8 +211,7 @@ class Loader:
 
 
 def _place(path: Path) -> Path:
-    """The file behind all links. Unlike `Path.resolve`, it takes links that lead in a circle, and names that no file
-    can have."""
+    """Resolves symbolic links. Unlike `Path.resolve`, it accepts circular links and invalid file names."""
     try:
         return Path(os.path.realpath(path))
     except ValueError:
@@ -224,8 +222,7 @@ _BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)
 
 
 def _mentions(definition: Definition) -> Iterator[Name]:
-    """The names of blocks, or of what may be blocks, in a definition: in its body and its defaults, as a type names
-    sizes only."""
+    """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
     defaults = [static.default for static in definition.signature.statics if static.default is not None]
     for part in (definition.body, *defaults):
         for node in walk(part):
@@ -236,7 +233,7 @@ def _mentions(definition: Definition) -> Iterator[Name]:
 
 
 def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
-    """Blocks of this file that contain themselves; a block can only use earlier files, so circles stay in one file."""
+    """Yields a diagnostic for each circle of blocks. `use` has no circles, so a circle of blocks is within one file."""
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
@@ -255,11 +252,11 @@ def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
 
 
 def _circles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
-    """A circle of each component that has one, with its first block again at its end."""
+    """Yields one circle of each strongly connected component; its last block is its first."""
     try:
         TopologicalSorter(uses).prepare()
     except CycleError:
-        # Imported where there is a circle, as it takes longer than checking most files.
+        # Imported late, because the import takes longer than checking most files.
         import networkx as nx
 
         graph = nx.DiGraph(uses)

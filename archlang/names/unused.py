@@ -1,4 +1,4 @@
-"""Names that a definition binds and never reads."""
+"""Warns about names that a definition binds and never uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archlang.syntax.walk import walk
 
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
-    """A warning for each value or instance that is bound in a definition and mentioned nowhere else."""
+    """Yields a warning for each value or instance that a definition binds and does not mention elsewhere."""
     mentioned: set[str] = set()
     binders: list[Assign | Let | Scan] = []
     for node in walk(definition):

@@ -19,8 +19,7 @@ from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import resolve_recipe
-from archlang.plan.search import SearchPlan
-from archlang.plan.search import plan_search as plan_search_of
+from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
 from archlang.source import Span
@@ -34,7 +33,12 @@ def plan_recipe(path: str | Path, recipe: str | None = None, sets: Mapping[str, 
 
     Raises:
         ProgramError: the file has mistakes, or no such recipe."""
-    planner, report = _planner(path, recipe, sets)
+    return plan_first_point(load_file(path), recipe, sets)
+
+
+def plan_first_point(resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None) -> Plan:
+    """As `plan_recipe`, of a file that is already resolved."""
+    planner, report = _planner(resolved, recipe, sets)
     return _without_errors(planner.plan(planner.first_point()), report)
 
 
@@ -43,8 +47,8 @@ def plan_search(path: str | Path, recipe: str | None = None, sets: Mapping[str, 
 
     Raises:
         ProgramError: the file has mistakes or no such recipe, or the recipe has no `search`."""
-    planner, report = _planner(path, recipe, sets)
-    return _without_errors(plan_search_of(planner), report)
+    planner, report = _planner(load_file(path), recipe, sets)
+    return _without_errors(plan_spaces(planner), report)
 
 
 def plan_table(
@@ -62,7 +66,7 @@ def plan_table(
         ProgramError: the file has mistakes, no such table, or no recipe."""
     resolved, report = load_file(path), DiagnosticLog()
     if not resolved.recipes:
-        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+        raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
         raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
     cells = CellPlanner(resolved, report, parse_overrides(sets), seeds)
@@ -108,14 +112,14 @@ def has_recipe(path: str | Path) -> bool:
         return False
 
 
-def _planner(path: str | Path, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
+def _planner(resolved: ResolvedFile, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
     """The planner of a recipe of a file, its paths checked."""
-    resolved, report = load_file(path), DiagnosticLog()
     recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
     if recipe is None:
         if name and resolved.recipes:
             raise ProgramError([mistakes.unknown_recipe(_start(resolved), name, resolved.recipes)])
-        raise ProgramError([mistakes.no_recipe(_start(resolved), str(path))])
+        raise ProgramError([mistakes.no_recipe(_start(resolved))])
+    report = DiagnosticLog()
     planner = Planner.of(recipe, resolved, report, parse_overrides(sets))
     report.stop_at_errors()
     planner.check_paths()

@@ -66,10 +66,10 @@ def part_twice(span: Span, part: str, first: Span) -> Diagnostic:
     )
 
 
-def no_recipe(span: Span, path: str) -> Diagnostic:
+def no_recipe(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0603",
-        f"`{path}` has no recipe",
+        f"`{span.source.path}` has no recipe",
         span,
         "no recipe in this file",
         remedy="add `recipe name { task … model … train … }`",

@@ -1,4 +1,4 @@
-"""Settings of a command line, such as `--set model.d=128`, as syntax trees and as statics."""
+"""Settings of a command line or of Python, such as `--set model.d=128`, as syntax trees and as statics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from archlang.diagnostics import ProgramError
 from archlang.syntax.parser import parse_setting
 from archlang.syntax.tree import Boolean, Number, Setting
-from archlang.types.statics import StaticValue, Symbol
+from archlang.types.statics import Interval, StaticValue, Symbol
 
 
 def parse_overrides(sets: Mapping[str, str] | None) -> dict[str, Setting]:
@@ -31,6 +31,30 @@ def model_statics_of(sets: Mapping[str, str]) -> dict[str, StaticValue]:
             case _:
                 statics[path.removeprefix("model.")] = Symbol(text)
     return statics
+
+
+def static_from_python(value: object) -> StaticValue:
+    """A Python value as a static: a string is a symbol, a Python range excludes its end."""
+    match value:
+        case str():
+            return Symbol(value)
+        case range(start=low, stop=stop, step=1):
+            return Interval(low, stop - 1)
+        case list() | tuple():
+            return tuple(map(static_from_python, value))
+        case bool() | int() | float() | Interval() | Symbol():
+            return value
+    raise TypeError(f"a static cannot be {value!r}")
+
+
+def static_text(value: StaticValue) -> str:
+    """A static as the language writes it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return f"[{', '.join(map(static_text, value))}]"
+    return str(value)
 
 
 def _parse(path: str, text: str) -> Setting:

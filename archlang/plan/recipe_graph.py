@@ -67,9 +67,9 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
     culprit = leak.culprit
     name = _node_name(culprit, graph)
     path = [origin, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
-    labels = [Label(span, f"`{item.name}` scores each position by what follows it")]
+    labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]
     labels += [
-        Label(node.span, "carried on here")
+        Label(node.span, "passed on here")
         for node in leak.carriers[:2]
         if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
     ]

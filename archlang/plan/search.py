@@ -145,7 +145,7 @@ def check_search_points(planner: Planner) -> None:
         planner.recipe.report(mistakes.points_left_out(span, name, "values to search", checked, len(values)))
 
 
-def plan_search(planner: Planner) -> SearchPlan | None:
+def plan_spaces(planner: Planner) -> SearchPlan | None:
     """The search of a recipe; None, and a report, if it has none or a space has a mistake."""
     recipe, search = planner.recipe.parts.recipe, planner.recipe.parts.search
     if not search:

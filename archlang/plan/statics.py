@@ -47,7 +47,7 @@ def bound_extern(binding: Binding) -> BoundExtern:
     """The task or optimizer of a finished binding, with its statics in the order of the signature."""
     item = binding.declaration.item
     assert isinstance(item, Extern)
-    statics = {name: value for name, bound in binding.given.items() if (value := plain(bound.value)) is not None}
+    statics = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
     ordered = {p.name: statics[p.name] for p in item.signature.statics if p.name in statics}
     return BoundExtern(item.name, item.python, ordered)
 

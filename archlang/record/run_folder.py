@@ -45,9 +45,9 @@ from archlang.record.schemas import (
     json_line,
     json_text,
 )
-from archlang.record.sources import used_files
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
+from archlang.record.used_files import used_files
 
 LOCK = ".lock"
 # A run that was killed before it began may have left these files.
@@ -215,7 +215,7 @@ class Record:
 
         Raises:
             RunError: A file cannot be written."""
-        self._curves.anew_from = step + 1
+        self._curves.purge_step = step + 1
         for name in (METRICS, TIMINGS):
             path, size = self.folder / name, sizes.get(name, 0)
             if not path.exists() or path.stat().st_size < size:

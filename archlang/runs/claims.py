@@ -1,4 +1,4 @@
-"""What papers claim beside what was measured."""
+"""Claims of papers beside the measurements of a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from archlang.types.statics import StaticValue
 
 @dataclass(frozen=True)
 class Comparison:
-    """A claim with what was measured: None where this run is another point than the claim's, or measures no such
-    thing."""
+    """A claim with the measurement that it is about."""
 
     claim: PublishedResult
     measured: float | None
+    """None if the claim is about another point, or the run does not measure it"""
 
     @property
     def metric(self) -> str:
@@ -27,6 +27,7 @@ class Comparison:
 
     @property
     def conditions(self) -> Mapping[str, str]:
+        """What follows `at` in the claim."""
         return {name: str(value) for name, value in self.claim.at.items()}
 
     def result(self) -> ClaimResult:
@@ -38,8 +39,13 @@ class Comparison:
 
 
 def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[Comparison, ...]:
-    """Each claim of a plan with its measurement. A path of `at` that is a setting (`task.order`) says which point the
-    claim is about; any other (`test.ignore`) names a group of the split."""
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split.
+
+    Args:
+        breakdown: The group that the index of a claim is about."""
     by_split = {score.split: score for score in scores}
     return tuple(Comparison(claim, _measured(plan, claim, by_split, breakdown)) for claim in plan.claims)
 
@@ -48,7 +54,7 @@ def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], b
     groups = {}
     for path, value in claim.at.items():
         if path not in plan.settings:
-            groups[path.partition(".")[2]] = _number(value)
+            groups[path.partition(".")[2]] = group_value(value)
         elif plan.settings[path] != value:
             return None
     if claim.index is not None:
@@ -58,8 +64,8 @@ def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], b
     return None if score is None else score.within_groups(metric, groups)
 
 
-def _number(value: StaticValue) -> int:
-    """A group as it is numbered: shares are counted in per cent. What is no number is no group's."""
+def group_value(value: StaticValue) -> int:
+    """Returns the number of a group: an int itself, a share in per cent; -1, which no group has, for other statics."""
     if isinstance(value, float):
         return round(value * 100)
     return value if isinstance(value, int) else -1

@@ -21,7 +21,7 @@ from archlang.record.run_folder import RecordWarning
 from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results, RunRecord
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
-from archlang.runs.progress import measuring
+from archlang.runs.progress import showing_evaluation
 from archlang.runs.splits import describe_split, load_splits
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
@@ -86,7 +86,7 @@ def _evaluate_every_split(
     best_step = run.restore_best()
     task, device = run.workload.task, run.fabric.device
     try:
-        with measuring(console) as watcher:
+        with showing_evaluation(console) as watcher:
             scores = tuple(
                 add_written(
                     run.score(name, stop), run.test_module(), split, task, device,
@@ -184,7 +184,7 @@ def _selected_checkpoint(folder: Path, split: str, metric: str) -> Checkpoint:
     latest = checkpoints.latest()
     if latest is None:
         if checkpoints.steps():
-            raise record_mistakes.no_whole_checkpoint(checkpoints.folder)
+            raise record_mistakes.no_intact_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
@@ -206,7 +206,7 @@ def evaluate_run(
     run = open_run(folder, device=device, plugin=plugin)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
-    with measuring(console) as watcher:
+    with showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
                 evaluate(module, Data(split, run.device), split, name, task), module, split, task, run.device,

@@ -1,5 +1,4 @@
-"""One run among many: a point of a table, trained in its own folder by whichever process gets it; and the seeds of a
-point, which one process may train together."""
+"""Points: runs of a table or a search, each trained in its own folder by any process or machine."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from archlang.train.stop import Stop
 
 @dataclass(frozen=True)
 class Point:
-    """A run to be made. It goes to other processes and machines, and is all that they know of it."""
+    """A run to train. It is sent to other processes and machines, and holds everything that they need."""
 
     name: str
     plan: Plan
@@ -35,101 +34,101 @@ class Point:
     device: str = "auto"
     precision: str = "32"
     deadline: float | None = None
-    """when the run is to stop with a checkpoint, in seconds since 1970"""
-    others: tuple[Point, ...] = ()
-    """runs that differ by their seeds alone, to be trained together with this one"""
+    """when the run stops with a checkpoint, in seconds since 1970"""
+    other_seeds: tuple[Point, ...] = ()
+    """runs that differ in their seeds alone, to be trained together with this one"""
 
 
 @dataclass(frozen=True)
-class Done:
-    """How a point ended: with results, stopped before its end, or with what went wrong."""
+class PointResult:
+    """How a point ended: finished, stopped before its last step, or failed."""
 
     point: Point
     seconds: float
     stopped: bool = False
     error: str = ""
-    said: tuple[str, ...] = ()
-    """warnings"""
-    others: tuple[Done, ...] = ()
+    warnings: tuple[str, ...] = ()
+    other_seeds: tuple[PointResult, ...] = ()
     """how the runs ended that were trained together with this one"""
 
-    def each(self) -> Iterator[Done]:
-        """How each run of the point ended. Where nothing is known of the others, as when their process has died, it is
-        as with this one."""
-        yield replace(self, others=())
-        for point in self.point.others:
-            known = next((one for one in self.others if one.point.folder == point.folder), None)
-            yield known or replace(self, point=point, said=(), others=())
+    def per_run(self) -> Iterator[PointResult]:
+        """Yields how each run of the point ended. If the result of a run is unknown because the process died, it is
+        that of the first run."""
+        yield replace(self, other_seeds=())
+        results = {result.point.folder: result for result in self.other_seeds}
+        for point in self.point.other_seeds:
+            yield results.get(point.folder) or replace(self, point=point, warnings=(), other_seeds=())
 
 
 def folder_name(plan: Plan, precision: str) -> str:
-    """A name for a run's folder: the same for the same run, another for every other."""
-    described = json.dumps(json_value(RunRecord.of(plan, precision)), sort_keys=True)
+    """Returns the name of a run's folder: equal for equal runs, different for different ones."""
+    description = json.dumps(json_value(RunRecord.of(plan, precision)), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
-    return f"{word}-seed{plan.seed}-{hashlib.sha256(described.encode()).hexdigest()[:10]}"
+    return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
 
 
 def is_done(folder: Path) -> bool:
-    """Whether the run of a folder has been measured."""
+    """Returns whether the run of a folder has results."""
     return (folder / RESULTS).is_file()
 
 
-def grouped(points: Iterable[Point]) -> tuple[Point, ...]:
-    """The same runs, with those in one point that differ by their seeds alone."""
+def group_seeds(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Returns the same runs, with those that differ in their seeds alone in one point."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         run = RunRecord.of(point.plan, point.precision)
         settings = {name: value for name, value in run.settings.items() if name != "seed"}
-        described = json_value(run.model_copy(update={"seed": 0, "settings": settings}))
+        description = json_value(run.model_copy(update={"seed": 0, "settings": settings}))
         graphs = [print_graph(graph) for graph in (point.plan.graph, point.plan.at_test)]
-        key = json.dumps([described, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
+        key = json.dumps([description, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
         groups.setdefault(key, []).append(point)
-    return tuple(replace(first, others=tuple(others)) for first, *others in groups.values())
+    return tuple(replace(first, other_seeds=tuple(others)) for first, *others in groups.values())
 
 
-def run_point(point: Point) -> Done:
-    """Trains a point to its end or its deadline, and those that are to be trained together with it. Nothing that goes
-    wrong leaves this function but what ends the process."""
+def run_point(point: Point) -> PointResult:
+    """Trains a point to its last step or its deadline, together with its other seeds. Returns errors instead of raising
+    them."""
     begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
-        return Done(point, 0.0, stopped=True)
+        return PointResult(point, 0.0, stopped=True)
+    ends: Sequence[Outcome | Exception]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             with _stopping_at(point.deadline) as stop:
-                ended = _train(point, stop)
-        except Exception as problem:
-            ended = [problem] * (1 + len(point.others))
-    said = tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
+                ends = _train(point, stop)
+        except Exception as error:
+            ends = [error] * (1 + len(point.other_seeds))
+    messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
     seconds = time.perf_counter() - begun
     first, *others = (
-        Done(one, seconds, not isinstance(how, Exception) and how.stopped, _told(how))
-        for one, how in zip((point, *point.others), ended, strict=True)
+        PointResult(run, seconds, not isinstance(end, Exception) and end.stopped, _error_message(end))
+        for run, end in zip((point, *point.other_seeds), ends, strict=True)
     )
-    return replace(first, said=said, others=tuple(others))
+    return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
 def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
-    if not point.others:
+    if not point.other_seeds:
         return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
-    every = (point, *point.others)
-    plans, folders = [one.plan for one in every], [one.folder for one in every]
+    runs = (point, *point.other_seeds)
+    plans, folders = [run.plan for run in runs], [run.folder for run in runs]
     return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
 
 
-def _told(how: Outcome | Exception) -> str:
-    """What went wrong, for the user."""
-    match how:
+def _error_message(end: Outcome | Exception) -> str:
+    """Returns the message of an error, for the user; empty if there is none."""
+    match end:
         case ArchlangError():
-            return str(getattr(how, "message", how))
+            return str(getattr(end, "message", end))
         case Exception():
-            return "".join(traceback.format_exception_only(how)).strip()
+            return "".join(traceback.format_exception_only(end)).strip()
     return ""
 
 
 @contextmanager
 def _stopping_at(deadline: float | None) -> Iterator[Stop]:
-    """A stop that asks for itself when the time has come."""
+    """Yields a stop that is asked for at the deadline, in seconds since 1970."""
     stop = Stop()
     if deadline is None:
         yield stop

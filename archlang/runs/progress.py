@@ -1,4 +1,4 @@
-"""What a run shows while it goes on, and the table at its end."""
+"""The progress of a run in the terminal, and the tables of its results."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ from archlang.runs.claims import Comparison
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.score import Score
 
-# On a terminal that cannot be redrawn, a line every so many seconds is enough.
-_SECONDS = 10.0
-# A bar that can be redrawn moves so often.
-_REDRAWN = 0.5
-# A split is broken down by what has few values: lengths of sentences, say, are too many for a table.
-_MOST_GROUPS = 16
+_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_REDRAWS = 0.5
+# A group with more values, such as the length of a sentence, does not fit a table.
+_MOST_GROUP_VALUES = 16
 
 
-class Silent:
+class NoProgress:
     """Shows nothing."""
 
     def due(self) -> bool:
@@ -47,8 +45,8 @@ class Silent:
         pass
 
 
-class Display:
-    """A bar with loss, accuracy, steps per second and the time left; plain lines where there is no terminal."""
+class ProgressDisplay:
+    """A bar with loss, accuracy, steps per second and the remaining time; plain lines if the output is no terminal."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console = console
@@ -60,7 +58,8 @@ class Display:
         self._last = time.monotonic()
 
     @contextmanager
-    def showing(self, total: int, done: int) -> Iterator[Display]:
+    def showing(self, total: int, done: int) -> Iterator[ProgressDisplay]:
+        """Shows the bar of a run that has done `done` of `total` steps."""
         if not self._console.is_terminal:
             yield self
             return
@@ -79,13 +78,21 @@ class Display:
         self._bar = None
 
     def due(self) -> bool:
-        """Whether it is time to show something again."""
-        return time.monotonic() - self._last > (_SECONDS if self._bar is None else _REDRAWN)
+        """Returns whether the display is old enough to be updated."""
+        return time.monotonic() - self._last > (
+            _SECONDS_BETWEEN_LINES if self._bar is None else _SECONDS_BETWEEN_REDRAWS
+        )
 
     def step(
         self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
     ) -> None:
-        """`spared` is the share of the steps of halting loops that nobody had to compute, if it is known."""
+        """Shows a step.
+
+        Args:
+            rate: Steps per second.
+            depth: The mean steps of halting loops.
+            spared: The share of the steps of halting loops that were not computed because samples had halted. If it is
+                None, the previous share stays."""
         self._spared = self._spared if spared is None else spared
         facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
         if depth is not None:
@@ -96,27 +103,28 @@ class Display:
             self._bar.update(self._task, completed=step, facts=facts)
         elif self.due() or step == total:
             self._last = time.monotonic()
-            left = (total - step) / rate if rate else math.nan
-            self._console.print(f"step {step}/{total}  {facts}  {left:.0f} s left", markup=False)
+            remaining = (total - step) / rate if rate else math.nan
+            self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left", markup=False)
 
     def scored(self, step: int, score: Score) -> None:
+        """Shows the first metric of an evaluation from now on."""
         metric, value = next(iter(score.metrics.items()))
-        self._accuracy = f"  {score.split}.{metric} {shown(metric, value)}"
+        self._accuracy = f"  {score.split}.{metric} {format_metric(metric, value)}"
 
 
-class Measuring:
-    """A line while splits are measured, and a bar while a model writes the answers of one by itself; both are gone when
-    all is measured."""
+class EvaluationDisplay:
+    """A line while splits are evaluated, and a bar while the model generates the answers of a split. Both disappear at
+    the end."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self._task: TaskID | None = None
-        bar.add_task("measuring every split", total=None)
+        bar.add_task("evaluating every split", total=None)
 
     def written(self, split: str, done: int, total: int) -> None:
-        """So many answers of a split are written of all that are to be."""
+        """Shows that `done` of `total` answers of a split are generated."""
         if self._task is None:
-            self._task = self._bar.add_task(f"writing answers of {split}", total=total)
+            self._task = self._bar.add_task(f"generating answers of {split}", total=total)
         self._bar.update(self._task, completed=done)
         if done == total:
             self._bar.remove_task(self._task)
@@ -124,64 +132,70 @@ class Measuring:
 
 
 @contextmanager
-def measuring(console: Console | None) -> Iterator[Measuring | None]:
-    """Shows on a terminal that splits are measured."""
+def showing_evaluation(console: Console | None) -> Iterator[EvaluationDisplay | None]:
+    """Shows on a terminal that splits are evaluated. Yields None if the output is no terminal."""
     if console is None or not console.is_terminal:
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        yield Measuring(bar)
+        yield EvaluationDisplay(bar)
 
 
 def result_table(
     scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Mapping[str, Sequence[int]]
 ) -> Table:
-    """Every metric by split, and below each split by its groups, `breakdown` first; values that were trained on are
-    marked."""
+    """Returns a table of every metric by split, and below each split by the values of its groups.
+
+    Args:
+        breakdown: The group that comes first.
+        trained: By group, the values that occur in the training split; they are marked."""
     table = Table(title="Measured", title_justify="left", header_style="bold")
     table.add_column("split")
     table.add_column("items", justify="right")
-    if some := [score for score in scores if 0 < score.written < score.items]:
-        said = ", ".join(f"{score.written:,} of {score.split}" for score in some)
-        table.caption = f"exact match and oracle match are those of answers that the model wrote by itself: {said}"
+    if sampled := [score for score in scores if 0 < score.written < score.items]:
+        counts = ", ".join(f"{score.written:,} of {score.split}" for score in sampled)
+        table.caption = f"exact match and oracle match are of answers that the model generated: {counts}"
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
     for score in scores:
-        table.add_row(score.split, str(score.items), *(shown(metric, score.metrics.get(metric)) for metric in metrics))
+        table.add_row(
+            score.split, str(score.items), *(format_metric(metric, score.metrics.get(metric)) for metric in metrics)
+        )
         for group, values in sorted(score.groups.items(), key=lambda pair: pair[0] != breakdown):
-            if not 2 <= len(values) <= _MOST_GROUPS:
+            if not 2 <= len(values) <= _MOST_GROUP_VALUES:
                 continue
             for value, measured in values.items():
                 mark = " (trained)" if value in trained.get(group, ()) else ""
-                cells = [shown(metric, measured.get(metric)) for metric in metrics]
+                cells = [format_metric(metric, measured.get(metric)) for metric in metrics]
                 table.add_row(f"  {group} {value}{mark}", "", *cells)
     return table
 
 
 def claim_table(comparisons: Sequence[Comparison]) -> Table:
-    """What papers claim beside what was measured."""
+    """Returns a table of what papers claim beside what was measured."""
     table = Table(title="Claimed", title_justify="left", header_style="bold")
     for name in ("metric", "claimed", "measured", "from"):
         table.add_column(name)
-    for one in comparisons:
-        claim = one.claim
+    for comparison in comparisons:
+        claim = comparison.claim
         claimed = f"{claim.value:.3g}" + (f" ± {claim.deviation:.2g}" if claim.deviation is not None else "")
-        if one.conditions:
-            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in one.conditions.items())
-        measured = "not run" if one.measured is None else f"{one.measured:.3f}"
-        table.add_row(one.metric, claimed, measured, claim.origin)
+        if comparison.conditions:
+            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in comparison.conditions.items())
+        measured = "not run" if comparison.measured is None else f"{comparison.measured:.3f}"
+        table.add_row(comparison.metric, claimed, measured, claim.origin)
     return table
 
 
-def cost_of_loss(other: Alternative) -> str:
-    """What stopping at the lowest loss would have cost, as a line."""
-    there, best = shown(other.metric, other.value), shown(other.metric, other.best)
-    return f"at its lowest {other.split} loss (step {other.step}) {other.metric} is {there}, not {best}"
+def cost_of_lowest_loss(alternative: Alternative) -> str:
+    """Returns a line about what selecting by the lowest loss would have cost."""
+    split, metric = alternative.split, alternative.metric
+    value, best = format_metric(metric, alternative.value), format_metric(metric, alternative.best)
+    return f"at its lowest {split} loss (step {alternative.step}) {metric} is {value}, not {best}"
 
 
-def shown(metric: str, value: float | None) -> str:
-    """A share in per cent; what is no share as a number."""
+def format_metric(metric: str, value: float | None) -> str:
+    """Returns a share in per cent, another metric as a number, and nothing for None and NaN."""
     if value is None or math.isnan(value):
         return ""
     return f"{value:.2f}" if metric in LOWER_IS_BETTER else f"{value:.1%}"

@@ -15,12 +15,13 @@ from archlang.record.run_folder import Record
 from archlang.record.trackers import open_trackers
 from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
-from archlang.runs.progress import Display, Silent
+from archlang.runs.progress import NoProgress, ProgressDisplay
 from archlang.runs.splits import describe_data
 from archlang.train.devices import explaining_compiler_errors, explaining_out_of_memory, make_fabric
 from archlang.train.loop import Loop
 from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.step.eager import EagerStep
+from archlang.train.step_log import Watcher
 from archlang.train.stop import Stop
 from archlang.train.training_run import TrainingRun
 
@@ -37,13 +38,14 @@ def train(
     compiled: bool = False,
     graphs: bool = False,
     console: Console | None = None,
+    watcher: Watcher | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
-    services that receive the curves. With `compiled`, torch compiles the bodies of loops; with `graphs`, steps are CUDA
-    graphs.
+    services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -63,7 +65,7 @@ def train(
         compile_bodies(setup.module)
     capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
     data = describe_data(workload.splits)
-    display = Display(console, plan.recipe) if console is not None else None
+    display = ProgressDisplay(console, plan.recipe) if console is not None else None
     stop = stop or Stop()
     try:
         if fabric.is_global_zero:
@@ -76,7 +78,7 @@ def train(
             ignoring_eager_steps(),
             stop.listening(),
         ):
-            run = TrainingRun(setup, workload, record, plan.seed, display or Silent())
+            run = TrainingRun(setup, workload, record, plan.seed, display or watcher or NoProgress())
             step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
             if run.resume() and console is not None:
                 console.print(f"resuming at step {run.progress.step}", markup=False)

@@ -13,7 +13,7 @@ from archlang.plan.plan import Plan
 from archlang.record.run_folder import Record
 from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
-from archlang.runs.progress import Silent
+from archlang.runs.progress import NoProgress
 from archlang.runs.splits import describe_data
 from archlang.runs.training import train
 from archlang.train.devices import explaining_out_of_memory, make_fabric
@@ -74,7 +74,7 @@ def _train_stacked(
                 make_settings(plan)
                 setup = make_setup(plan, fabric, test_module, precision)
                 record.begin(plan, precision, data, fabric.device)
-                runs[index] = TrainingRun(setup, workload, record, plan.seed, Silent())
+                runs[index] = TrainingRun(setup, workload, record, plan.seed, NoProgress())
             except ArchlangError as error:
                 ends[index] = error
         for step, indices in common_steps(runs):

@@ -1,4 +1,4 @@
-"""Looking for the statics of a recipe with Optuna: a run in its own folder for each place, and a study that lasts."""
+"""A search for the statics of a recipe with Optuna: each trial is a run in its own folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
-from archlang.runs.points import Done, Point, folder_name
+from archlang.runs.points import Point, PointResult, folder_name
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.settings import Settings
 
@@ -21,54 +21,67 @@ _STUDY = "study.sqlite"
 
 @dataclass(frozen=True)
 class Trial:
-    """One place that was tried: its values, and the selecting metric that was reached there; None if it failed."""
+    """A trial that ended."""
 
     number: int
     values: dict[str, float | str]
+    """the searched statics, by path"""
     value: float | None
+    """the selecting metric; None if the trial failed"""
     folder: Path | None = None
 
 
 @dataclass
 class Tuning:
-    """A study in a folder. What is there already is not tried again."""
+    """A study in a folder. Existing trials are not repeated."""
 
     search: SearchPlan
     folder: Path
     seed: int = 0
+    """of the sampler; runs have the seed of the recipe"""
     device: str = "auto"
     precision: str = "32"
     deadline: float | None = None
+    """when runs stop with a checkpoint, in seconds since 1970"""
     plugin: str = ""
     """the Python file of a task of the user's own"""
-    _study: Any = field(init=False, repr=False)  # Any: Optuna is imported late
+    _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        """Opens the study, and queues the trials again whose process has died: their runs resume.
+
+        Raises:
+            RunError: Optuna is not installed."""
         try:
             import optuna
         except ImportError:
-            raise mistakes.engine_missing("tune") from None
+            raise mistakes.extra_missing("tune") from None
+        from sqlalchemy.pool import NullPool
+
         optuna.logging.set_verbosity(logging.WARNING)
         self.folder.mkdir(parents=True, exist_ok=True)
+        # Without a pool, each query closes its connection: nothing else would.
+        storage = optuna.storages.RDBStorage(
+            f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}
+        )
         study = optuna.create_study(
-            storage=f"sqlite:///{(self.folder / _STUDY).absolute()}",
+            storage=storage,
             study_name=self.search.recipe,
             direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
             load_if_exists=True,
         )
-        # A study that goes on does not draw its first places again.
-        drawn = self.seed + len(study.get_trials(deepcopy=False))
-        study.sampler = optuna.samplers.TPESampler(seed=drawn, constant_liar=True)
+        # With the same seed, a reopened study would sample its first trials again.
+        seed = self.seed + len(study.get_trials(deepcopy=False))
+        study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         self._study = study
-        # What ran when a process died is tried again; its run goes on from its checkpoint.
         for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             study.enqueue_trial(trial.params)
 
     @property
     def metric(self) -> str:
-        """What is made as good as possible: the metric by which each run selects its weights."""
+        """The metric to optimize: the one by which each run selects its weights."""
         return self._selecting[1]
 
     @property
@@ -76,56 +89,60 @@ class Tuning:
         plan = self.search.first()
         return Settings.of(plan.train.statics).selecting
 
-    def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, Done]]:
-        """Tries so many more places, and tells of each when it has ended."""
-        for done in engine.run(self._points(trials), stopping):
-            asked = self._running.pop(done.point.folder)
-            if done.stopped:
-                continue  # still running as far as the study knows: it is taken up the next time
-            results = read_results(done.point.folder)
+    def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
+        """Runs more trials, and yields each when it has ended.
+
+        Raises:
+            RunError: The results of a run are damaged."""
+        for point_result in engine.run(self._points(trials), stopping):
+            folder = point_result.point.folder
+            trial = self._running.pop(folder)
+            if point_result.stopped:
+                continue  # The study keeps it as running; reopening the study resumes it.
+            results = read_results(folder)
             value = None if results is None else results.value(*self._selecting)
             if value is None:
-                self._fail(asked)
+                self._fail(trial)
             else:
-                self._study.tell(asked, value)
-            yield Trial(asked.number, dict(asked.params), value, done.point.folder), done
+                self._study.tell(trial, value)
+            yield Trial(trial.number, dict(trial.params), value, folder), point_result
 
     def _points(self, trials: int) -> Iterator[Point]:
         for _ in range(trials):
             plan = None
             while plan is None:
-                asked = self._study.ask()
-                plan = self.search.plan(self._suggested(asked))
+                trial = self._study.ask()
+                plan = self.search.plan(self._suggest(trial))
                 if plan is None:
-                    self._fail(asked)  # values that do not go together, such as three heads of a width of 64
+                    self._fail(trial)  # incompatible values, such as three heads of a width of 64
             plan = replace(plan, task=replace(plan.task, plugin=self.plugin))
-            place = self.folder / folder_name(plan, self.precision)
-            if place in self._running:
-                self._fail(asked)  # the same place is being tried
+            folder = self.folder / folder_name(plan, self.precision)
+            if folder in self._running:
+                self._fail(trial)  # the same values as a running trial
                 continue
-            self._running[place] = asked
-            yield Point(f"trial {asked.number}", plan, place, self.device, self.precision, self.deadline)
+            self._running[folder] = trial
+            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline)
 
-    def _suggested(self, asked: Any) -> dict[str, float | str]:
+    def _suggest(self, trial: Any) -> dict[str, float | str]:
         values: dict[str, float | str] = {}
         for space in self.search.spaces:
             if space.choices:
-                values[space.path] = asked.suggest_categorical(space.path, list(space.choices))
+                values[space.path] = trial.suggest_categorical(space.path, list(space.choices))
             elif space.integers:
-                values[space.path] = asked.suggest_int(space.path, int(space.low), int(space.high), log=space.log)
+                values[space.path] = trial.suggest_int(space.path, int(space.low), int(space.high), log=space.log)
             else:
-                values[space.path] = asked.suggest_float(space.path, space.low, space.high, log=space.log)
+                values[space.path] = trial.suggest_float(space.path, space.low, space.high, log=space.log)
         return values
 
-    def _fail(self, asked: Any) -> None:
+    def _fail(self, trial: Any) -> None:
         from optuna.trial import TrialState
 
-        self._study.tell(asked, state=TrialState.FAIL)
+        self._study.tell(trial, state=TrialState.FAIL)
 
     def trials(self) -> list[Trial]:
-        """Every place that was tried to its end, the best first."""
+        """Returns every trial that succeeded, the best first."""
         from optuna.trial import TrialState
 
-        ended = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        ranked = sorted(ended, key=lambda one: one.value, reverse=self.metric not in LOWER_IS_BETTER)
-        return [Trial(one.number, dict(one.params), one.value) for one in ranked]
+        succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
+        return [Trial(trial.number, dict(trial.params), trial.value) for trial in ranked]

@@ -1,4 +1,4 @@
-"""Text of a program, places in it."""
+"""Source texts and spans of them."""
 
 from archlang.source.source import Source, Span
 

@@ -1,4 +1,4 @@
-"""Where archlang keeps what it can make again."""
+"""The folder of caches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
-    """`ARCHLANG_CACHE`, else the user's folder on this platform; it may not exist yet.
+    """Returns `ARCHLANG_CACHE` if it is set, else the user's cache folder on this platform. The folder may not exist.
 
     Raises:
-        OSError: there is no home folder."""
-    chosen = os.environ.get("ARCHLANG_CACHE")
+        OSError: the user has no home folder."""
+    configured = os.environ.get("ARCHLANG_CACHE")
     try:
-        return Path(chosen).expanduser() if chosen else user_cache_path("archlang", appauthor=False)
+        return Path(configured).expanduser() if configured else user_cache_path("archlang", appauthor=False)
     except RuntimeError as error:
         raise OSError("no home folder") from error

@@ -1,30 +1,34 @@
-"""The text of one program, with the places in it that later stages point at."""
+"""The text of one program, and spans of it."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
+# As in the grammar, a lone carriage return ends a line.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
 
 @dataclass(frozen=True)
 class Source:
-    """One file of text: `path` is how the user named it."""
+    """The text of one file; `path` is the path as the user wrote it."""
 
     path: str
     text: str = field(repr=False)
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
-        return (0, *(index + 1 for index, character in enumerate(self.text) if character == "\n"))
+        return (0, *(line_end.end() for line_end in _LINE_END.finditer(self.text)))
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both counted from 1."""
+        """Returns the line and the column of an offset, both counted from 1."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        """The text of a line (from 1), without its line end."""
+        """Returns a line without its line end; lines are counted from 1."""
         start = self._starts[number - 1]
         stop = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:stop].rstrip("\r\n")
@@ -32,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Span:
-    """The characters `start` (included) to `end` (excluded) of a source."""
+    """The characters of a source from offset `start` to `end`, which is excluded."""
 
     source: Source
     start: int
@@ -51,7 +55,7 @@ class Span:
         return self.source.text[self.start : self.end]
 
     def to(self, other: Span) -> Span:
-        """The span from the start of this one to the end of the other."""
+        """Returns the span from the start of this one to the end of `other`."""
         return Span(self.source, self.start, max(self.end, other.end))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which statement, item or brace each comment of a file belongs to."""
+"""Assigns each comment of a file to a statement, an item or a closing brace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BLANK = _SPACE + "\n"
 
 
 class Comments:
-    """The comments of one text, in order; whoever a comment belongs to takes it away."""
+    """The comments of one text, in order. Each comment is taken once, by the node that it belongs to."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -23,8 +23,8 @@ class Comments:
         self._taken.append(False)
 
     def above(self, start: int) -> tuple[tuple[str, ...], bool]:
-        """Takes the comment lines right above `start`, with `""` for empty lines after them; also whether an empty line
-        stands before it all."""
+        """Takes the comment lines directly above `start`, with `""` for the empty lines between, and returns whether an
+        empty line precedes them."""
         lines: list[str] = []
         index = bisect_left(self._starts, start) - 1
         while index >= 0 and not self._taken[index]:
@@ -46,7 +46,7 @@ class Comments:
         return tuple(reversed(lines)), newlines > 1 and before > 0
 
     def beside(self, end: int) -> str:
-        """Takes the comment that follows `end` on its line, or gives `""`."""
+        """Takes the comment that follows `end` on the same line; returns `""` if there is none."""
         index = bisect_left(self._starts, end)
         if index == len(self._starts) or self._taken[index]:
             return ""
@@ -55,8 +55,8 @@ class Comments:
         return self._take(index) if end == self._starts[index] else ""
 
     def within(self, start: int, end: int, follows: bool = False) -> tuple[str, ...]:
-        """Takes what is left between two places, with `""` for the empty lines between; for one before them all only
-        if something comes before that they are kept apart from."""
+        """Takes the remaining comments between two places, with `""` for the empty lines between. An empty line before
+        the first comment counts only if `follows`, that is, if code precedes the comments."""
         lines: list[str] = []
         for index in range(bisect_left(self._starts, start), bisect_left(self._starts, end)):
             if not self._taken[index]:
@@ -70,7 +70,7 @@ class Comments:
         return self._lines[index].rstrip()
 
     def _code_before(self, place: int, skipped: str = _BLANK) -> tuple[int, int]:
-        """The end of what stands before a place, and the newlines between."""
+        """Returns the end of the code before a place, and the number of newlines between."""
         newlines = 0
         while place > 0 and self._text[place - 1] in skipped:
             place -= 1

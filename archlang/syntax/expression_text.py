@@ -1,4 +1,4 @@
-"""Expressions, types and parameters as text on one line."""
+"""Formats expressions, types and parameters on one line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ from archlang.syntax.tree import (
     Variation,
 )
 
-# How tightly each kind of expression binds, as in the grammar. A part that binds more loosely than its place asks for
-# is put in parentheses.
+# Precedence levels, as in the grammar. An operand of lower precedence than its place requires gets parentheses.
 PIPE, CONDITIONAL, OR, AND, NOT, COMPARISON, RANGE, SUM, PRODUCT, NEGATIVE, ATOM = range(11)
 OPERATORS = {
     "or": OR,
@@ -49,7 +48,7 @@ _CAVEATS = {"random": "random", "training": "random in training", "gradients": "
 
 
 def caveat_words(kind: str) -> str:
-    """How a signature writes a caveat without its condition."""
+    """Returns the clause for a kind of caveat, without its condition."""
     return _CAVEATS.get(kind, f"depends on {kind}")
 
 

@@ -1,4 +1,4 @@
-"""The parser's tables, made from `arch.lark` once and kept in the user's cache folder."""
+"""The parser, whose tables are generated from `arch.lark` once and cached in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _OPTIONS: _Options = {
 
 @cache
 def grammar() -> Lark:
-    """The parser: it starts at `start`, a whole file, or at `expression`."""
-    # Imported when the first text is parsed, not with the package.
+    """Returns the parser, which accepts the start rules `start` (a file) and `expression`."""
+    # Imported at the first use, because importing lark takes time.
     from lark import Lark, __version__
 
     text = _GRAMMAR.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{__version__} {_OPTIONS} {text}".encode()).hexdigest()[:32]
     try:
-        place = cache_folder() / "grammar" / f"{key}.json"
+        cache_file = cache_folder() / "grammar" / f"{key}.json"
     except OSError:
         return Lark(text, **_OPTIONS)
-    made = _kept(place)
-    if made is None:
-        made = Lark(text, **_OPTIONS)
-        _keep(made, place)
-    return made
+    parser = _load(cache_file)
+    if parser is None:
+        parser = Lark(text, **_OPTIONS)
+        _store(parser, cache_file)
+    return parser
 
 
 def callbacks(builders: Mapping[str, object]) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
@@ -61,37 +61,38 @@ def callbacks(builders: Mapping[str, object]) -> dict[Any, Any]:  # Any: lark's 
 
 @cache
 def spellings() -> Mapping[str, str]:
-    """What stands in a program for each terminal that is always the same."""
+    """Returns the spelling of each terminal that has only one, such as `->` for `ARROW`."""
     return {item.name: item.pattern.value for item in grammar().terminals if item.pattern.type == "str"}
 
 
-def _kept(place: Path) -> Lark | None:
-    """The tables of a file, which holds data only, unlike lark's own cache: nothing in it can run. None if the file is
-    missing or not what was written."""
+def _load(cache_file: Path) -> Lark | None:
+    """Loads a parser from a cache file, or returns None if the file is missing or damaged.
+
+    The file is JSON, because lark's own cache is a pickle, which can run code."""
     from lark import Lark
 
     try:
-        digest, _, text = place.read_text(encoding="ascii").partition("\n")
+        digest, _, text = cache_file.read_text(encoding="ascii").partition("\n")
         if digest != _digest(text):
             return None
         stored = json.loads(text, object_hook=_with_numbers)
         loaded: Lark = Lark._load_from_dict(stored["data"], stored["memo"])  # type: ignore[no-untyped-call]  # lark's
         return loaded
-    except Exception:  # Whatever is wrong with the file, the tables can be made from the grammar.
+    except Exception:  # a damaged cache file is generated anew
         return None
 
 
-def _keep(made: Lark, place: Path) -> None:
+def _store(parser: Lark, cache_file: Path) -> None:
     from lark.grammar import Rule
     from lark.lexer import TerminalDef
 
-    data, memo = made.memo_serialize([TerminalDef, Rule])
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
     text = json.dumps({"data": data, "memo": memo})
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(place, f"{_digest(text)}\n{text}", durable=False)
+        cache_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(cache_file, f"{_digest(text)}\n{text}", durable=False)
     except OSError:
-        # A folder that cannot be written costs a tenth of a second each time, no more.
+        # Without a cache, each process generates the tables in about 0.1 s.
         return
 
 
@@ -100,5 +101,5 @@ def _digest(text: str) -> str:
 
 
 def _with_numbers(entries: dict[str, Any]) -> dict[str | int, Any]:  # Any: JSON
-    # JSON has no numbers as keys; none of the tables' own words is one.
+    # JSON turns integer keys into strings; no other key of the tables consists of digits.
     return {int(key) if key.isdigit() else key: value for key, value in entries.items()}

@@ -1,4 +1,4 @@
-"""The shape of a broken text: where its brackets go wrong, and where reading can be taken up again after a mistake."""
+"""Finds the unmatched brackets of a text with mistakes, and the places where parsing can resume."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
 PART_WORDS = ("task", "model", "train", "test", "vary", "search", "claim", "row", "column")
 STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
-# Words that are never names.
+# Words that cannot be names.
 RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
 CLOSERS = {")": "(", "]": "[", "}": "{"}
-# More brackets than this are no program, and what closes them does not matter.
+# Brackets nested deeper than this are not matched.
 _DEEPEST = 200
-# Nobody reads as many problems as this.
+# The largest number of problems that is recorded.
 _MOST = 500
 
 _PIECE = re.compile(
@@ -26,13 +26,13 @@ _PIECE = re.compile(
     """,
     re.VERBOSE,
 )
-# At the first column `model` may also be a part of a recipe that is not indented; an item has inputs.
+# An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
 _MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 
 
 @dataclass(frozen=True)
 class Point:
-    """A place where an item (`brace` None), or a statement, recipe part or `}` inside the brace at `brace`, begins."""
+    """The start of an item (`brace` is None), or of a statement, a recipe part or a `}` inside the brace at `brace`."""
 
     start: int
     brace: int | None
@@ -40,7 +40,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Unclosed:
-    """A bracket without its partner, and where that is noticed: a bracket that closes an outer one, or an item."""
+    """An opening bracket without a closing one; `noticed` is the start of the item or outer bracket that shows it."""
 
     opener: int
     noticed: int
@@ -48,7 +48,7 @@ class Unclosed:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """A closing bracket without its partner; `opener` is the one that waits to be closed, if any."""
+    """A closing bracket without an opening one; `opener` is the innermost open bracket, if any."""
 
     closer: int
     opener: int | None
@@ -56,18 +56,18 @@ class Unmatched:
 
 @dataclass
 class Outline:
-    """Everything that a single pass over the brackets and first words of a text can tell."""
+    """The brackets, items and statements of a text, found in one pass without the grammar."""
 
     text: str
     points: list[Point] = field(default_factory=list)
     problems: list[Unclosed | Unmatched] = field(default_factory=list)
-    # For each brace the one around it, and the braces that open a recipe or a table.
+    # `around` maps each brace to the enclosing one; `recipes` are the braces of recipes and tables.
     around: dict[int, int | None] = field(default_factory=dict)
     recipes: set[int] = field(default_factory=set)
     tables: set[int] = field(default_factory=set)
     _open: list[tuple[str, int]] = field(default_factory=list)
     _item: str = ""
-    # Braces that are closed by one which stands further left than their own line.
+    # Braces whose closing brace is indented less than their own line.
     _doubtful: list[int] = field(default_factory=list)
 
     @staticmethod
@@ -81,7 +81,7 @@ class Outline:
             yield self.points[index]
 
     def is_first(self, place: int) -> bool:
-        """Whether only space stands before a place on its line."""
+        """Returns whether only space precedes a place on its line."""
         return self._indent(place) is not None
 
     def _read(self) -> None:
@@ -108,20 +108,20 @@ class Outline:
 
     def _close(self, closer: str, start: int) -> None:
         opener = CLOSERS[closer]
-        waiting = [bracket for bracket, _ in self._open]
-        if closer != "}" and "{" in waiting:
-            waiting = waiting[len(waiting) - waiting[::-1].index("{") :]
-        if not waiting:
+        openers = [bracket for bracket, _ in self._open]
+        if closer != "}" and "{" in openers:
+            openers = openers[len(openers) - openers[::-1].index("{") :]
+        if not openers:
             self._problem(Unmatched(start, None))
-        elif waiting[-1] == opener:
+        elif openers[-1] == opener:
             self._match(closer, start)
-        elif opener in waiting:
+        elif opener in openers:
             self._problem(Unclosed(self._open[-1][1], start))
             while self._open[-1][0] != opener:
                 self._open.pop()
             self._match(closer, start)
         elif closer == "}":
-            # It can close nothing, and what is open above no brace is a signature: leave that alone.
+            # No brace is open, so the open bracket belongs to a signature, which continues.
             self._problem(Unmatched(start, self._open[-1][1]))
         else:
             self._problem(Unmatched(start, self._open.pop()[1]))
@@ -151,7 +151,7 @@ class Outline:
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
             return
-        # Named statics stand between brackets, so there `name =` is no sign of a statement.
+        # Between brackets, `name =` can be a named static, so it does not show the start of a statement.
         begins = first and (word in STATEMENT_WORDS or "<-" in binder or (bool(binder) and bracket == "("))
         if begins and self._brace() is not None and self._brace() not in self.recipes:
             self._problem(Unclosed(self._open[-1][1], start))
@@ -180,7 +180,7 @@ class Outline:
         return next((start for bracket, start in reversed(self._open) if bracket == "{"), None)
 
     def _indent(self, place: int) -> int | None:
-        """The column of a place if nothing but space stands before it on its line."""
+        """Returns the column of a place if only space precedes it on its line, else None."""
         begin = place
         while begin > 0 and self.text[begin - 1] in " \t\ufeff":
             begin -= 1

@@ -1,4 +1,4 @@
-"""From text to tree; every mistake of a file is found in one reading."""
+"""Parses text to a tree, and finds all syntax mistakes of a file in one pass."""
 
 from __future__ import annotations
 
@@ -27,60 +27,61 @@ _PIECE = re.compile(
 
 
 def parse(source: Source) -> Program:
-    """The tree of a text.
+    """Parses a text.
 
     Raises:
         ProgramError: the text has mistakes."""
-    program, found = parse_tolerantly(source)
-    report = DiagnosticLog()
-    report.add(found)
-    report.stop_at_errors()
+    program, diagnostics = parse_tolerantly(source)
+    log = DiagnosticLog()
+    log.add(diagnostics)
+    log.stop_at_errors()
     return program
 
 
 def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """The items of a text that were understood, and all mistakes that were found."""
+    """Parses a text; returns its correct items and the diagnostics of the others."""
     if len(source.text) > LARGEST:
         return Program(items=(), source=source), (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
     excess = find_excess(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
-    text, comments, found = _prepared(source)
-    build = TreeBuilder(source, comments)
-    reader = Reader(source, text, build, "start")
+    text, comments, diagnostics = _prepare(source)
+    builder = TreeBuilder(source, comments)
+    reader = Reader(source, text, builder, "start")
     items: list[Node] = reader.read() or []
-    reader.tell_brackets()
-    found += reader.mistakes + build.mistakes
-    places = sorted(reader.places + [mistake.span.start for mistake in found])
-    sound = [item for item in items if not _broken(item, places)]
-    return build.program(sound), tuple(sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code)))
+    reader.report_brackets()
+    diagnostics += reader.mistakes + builder.mistakes
+    offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
+    correct_items = [item for item in items if not _is_broken(item, offsets)]
+    ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))
+    return builder.program(correct_items), tuple(ordered)
 
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
-    """`name` and `text` of `--set name=text` as `name = text` of a recipe."""
+    """Parses `--set name=text` as the setting `name = text` of a recipe; returns None if the text has mistakes."""
     source = Source(f"--set {name}", text)
     if len(text) > LARGEST:
         return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
     excess = find_excess(source)
     if excess is not None:
         return None, (excess,)
-    prepared, comments, found = _prepared(source)
-    if found:
-        return None, tuple(found)
-    build = TreeBuilder(source, comments)
-    reader = Reader(source, prepared, build, "expression", most=1)
+    prepared, comments, diagnostics = _prepare(source)
+    if diagnostics:
+        return None, tuple(diagnostics)
+    builder = TreeBuilder(source, comments)
+    reader = Reader(source, prepared, builder, "expression", limit=1)
     value = reader.read()
-    found += reader.mistakes + build.mistakes
-    if found:
-        return None, tuple(found)
-    whole = Span(source, 0, len(text))
-    return Setting(path=Name(parts=tuple(name.split(".")), span=whole), value=value, span=whole), ()
+    diagnostics += reader.mistakes + builder.mistakes
+    if diagnostics:
+        return None, tuple(diagnostics)
+    span = Span(source, 0, len(text))
+    return Setting(path=Name(parts=tuple(name.split(".")), span=span), value=value, span=span), ()
 
 
-def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
-    """The text to parse and its comments; items with too many brackets in one another are blanked out of it."""
+def _prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
+    """Returns the text to parse, in which spaces replace items with too deep brackets, and the comments."""
     comments = Comments(source.text)
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     text = source.text
     depth = place = item = 0
     while piece := _PIECE.search(text, place):
@@ -89,22 +90,22 @@ def _prepared(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
             comments.add(piece.start(), piece[0])
         elif piece["string"] and "\0" in piece[0]:
             zero = text.index("\0", piece.start())
-            found.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
+            diagnostics.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
         elif piece["item"]:
             depth, item = 0, piece.start()
         elif piece["bracket"]:
             depth = depth + 1 if piece[0] in "([{" else max(0, depth - 1)
             if depth > DEEPEST:
-                found.append(mistakes.nested_too_deep(Span(source, piece.start(), piece.end()), DEEPEST))
+                diagnostics.append(mistakes.nested_too_deep(Span(source, piece.start(), piece.end()), DEEPEST))
                 following = _ITEM.search(text, place)
                 place = following.start() if following else len(text)
                 text = text[:item] + _VISIBLE.sub(" ", text[item:place]) + text[place:]
-    return text, comments, found
+    return text, comments, diagnostics
 
 
-def _broken(item: Node, places: list[int]) -> bool:
-    """Whether one of the places, which are sorted, lies in an item."""
-    # An item whose header was not understood was given an empty name.
+def _is_broken(item: Node, offsets: list[int]) -> bool:
+    """Returns whether an item contains one of the sorted offsets of mistakes, or has no header."""
+    # Error recovery gives an item without a header an empty name.
     named = isinstance(item, Use) or bool(getattr(item, "name", ""))
-    first = bisect_left(places, item.span.start)
-    return not named or (first < len(places) and places[first] <= item.span.end)
+    first = bisect_left(offsets, item.span.start)
+    return not named or (first < len(offsets) and offsets[first] <= item.span.end)

@@ -1,4 +1,4 @@
-"""From tree to text in the one layout: the formatter, and the words of a node for messages."""
+"""Prints trees as text: the formatter, and the text of single nodes for messages."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ S = TypeVar("S", bound=Commented)
 
 # Spaces before a comment at the end of a line.
 _GAP = 3
-# The words of a recipe's parts are padded, so that what follows them stands in one column.
+# The keywords of recipe parts are padded, so that the text after them is aligned.
 _WORD = len("train ")
 
 
 def format_program(program: Program) -> str:
-    """The program in the one layout. Its comments are kept, and so are single empty lines between statements."""
+    """Formats a program. Comments and single empty lines between statements stay."""
     blocks: list[str] = []
     for index, item in enumerate(program.items):
         follows_use = isinstance(item, Use) and index > 0 and isinstance(program.items[index - 1], Use)
@@ -80,7 +80,7 @@ def format_program(program: Program) -> str:
 
 
 def unparse(node: Node) -> str:
-    """The text of a node. Expressions, types and parameters come out on one line, whatever its length."""
+    """Prints a node. Expressions, types and parameters are printed on one line of any length."""
     match node:
         case TypeName() | ConditionalType():
             return type_text(node)
@@ -124,15 +124,15 @@ def _where(signature: Signature) -> str:
 
 
 def _signature_flat(signature: Signature, has_inputs: bool = True) -> str:
-    """Without its `where`, which stands among other clauses."""
+    """Prints a signature on one line, without its clauses."""
     inputs = f"({', '.join(map(part_text, signature.inputs))})" if has_inputs else ""
     result = f" -> {type_text(signature.result)}" if signature.result else ""
     return bracketed(signature.statics) + inputs + result
 
 
 def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool = True) -> str:
-    """`head` is what stands before it. Its inputs go to a line of their own before its statics do, and statics that do
-    not fit one line get one each."""
+    """Prints `head` and a signature on as many lines as needed: inputs wrap before statics, and statics that do not fit
+    on one line get one line each."""
     line = head + _signature_flat(signature, has_inputs)
     if len(line) + room <= WIDTH:
         return line
@@ -159,8 +159,8 @@ def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool 
 def _item(item: Use | Definition | Extern | Recipe | Table) -> str:
     match item:
         case Use(path=path, is_file=is_file, alias=alias):
-            module = f'"{path}"' if is_file else path
-            return f"use {module} as {alias}" if alias else f"use {module}"
+            source = f'"{path}"' if is_file else path
+            return f"use {source} as {alias}" if alias else f"use {source}"
         case Definition():
             return _definition(item)
         case Extern():
@@ -207,7 +207,7 @@ def _extern(item: Extern) -> str:
 
 
 def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
-    """The clauses behind `where` in their order, each on one line and on as many as it needs."""
+    """Yields the clauses after `where` in order, each on one line and wrapped."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
     alone: tuple[Part, ...] = (*item.caveats, *item.cuts)
@@ -237,7 +237,7 @@ def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
 
 
 def _body(body: Body, indent: int) -> str:
-    """From brace to brace; the first one stands on a line that begins at the indent."""
+    """Prints a body with its braces; `indent` is the indent of the line with the first brace."""
     if not body.statements and not body.closing:
         return "{}"
     lines = _commented(body.statements, body.closing, indent + STEP, _statement)
@@ -247,7 +247,7 @@ def _body(body: Body, indent: int) -> str:
 def _commented(
     statements: Sequence[S], closing: Sequence[str], indent: int, text: Callable[[S, int], str]
 ) -> list[str]:
-    """The lines of statements with their comments. Comments beside neighbouring lines stand in one column."""
+    """Returns the lines of statements with their comments. Trailing comments of adjacent lines are aligned."""
     lines: list[str] = []
     beside: list[tuple[int, str]] = []
     margin = " " * indent
@@ -272,7 +272,7 @@ def _commented(
 
 
 def _statement(statement: Statement, indent: int) -> str:
-    """Its first line without the indent, the others with it."""
+    """Prints a statement, its first line without the indent."""
     match statement:
         case Let() | Assign() | Move() | Return() | Emit():
             return _headed(_simple_head(statement), statement.value, indent)
@@ -317,7 +317,7 @@ def _compound(statement: If | Repeat | Stack | Halting, indent: int) -> str:
 
 
 def _else_if(body: Body) -> If | None:
-    """The one `if` of the body of an `else`, where it can follow on the line: comments would have no place there."""
+    """Returns the `if` that can follow `else` on its line: the only statement of the body, without comments."""
     if len(body.statements) == 1 and not body.closing:
         inner = body.statements[0]
         if isinstance(inner, If) and not inner.leading and not inner.trailing:
@@ -326,7 +326,7 @@ def _else_if(body: Body) -> If | None:
 
 
 def _on_one_line(statement: If | Repeat | Stack | Halting) -> str | None:
-    """A statement whose bodies are a single simple statement each, without comments."""
+    """Prints a statement on one line if each of its bodies is a single simple statement without comments."""
     if not isinstance(statement, If):
         body = _body_on_one_line(statement.body)
         return None if body is None else f"{_flat_head(statement)} {body}"

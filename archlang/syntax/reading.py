@@ -1,4 +1,4 @@
-"""From a path to a text; whatever is wrong with the file is a diagnostic."""
+"""Reads source files, and reports unreadable files as diagnostics."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from archlang.diagnostics import ProgramError
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 
-# Bytes of a file. The longest program that a person has written here is a hundredth of it.
+# The largest file, in bytes; a hundred times the longest program of this repository.
 LARGEST = 1_000_000
 
 
 def read(path: str | Path) -> Source:
-    """The text of a file.
+    """Reads a file.
 
     Raises:
-        ProgramError: there is no such file, or it is no text of a sensible size."""
+        ProgramError: the file cannot be read, is too large, or is not UTF-8."""
     shown = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
     nowhere = Span(Source(shown, ""), 0, 0)
     try:
@@ -37,17 +37,17 @@ def read(path: str | Path) -> Source:
 
 
 def decode(data: bytes, shown: str) -> Source:
-    """The text of a program's bytes, which a person knows as `shown`.
+    """Decodes the bytes of a program; `shown` is the path in messages.
 
     Raises:
-        ProgramError: they are no text of a sensible size."""
+        ProgramError: the bytes are too many, or not UTF-8."""
     nowhere = Span(Source(shown, ""), 0, 0)
     if len(data) > LARGEST:
         raise ProgramError([mistakes.file_too_large(nowhere, LARGEST)])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # Everything before the byte is text, so the place can be shown.
+        # The text before the invalid byte gives its line and column.
         before = Source(shown, data[: error.start].decode("utf-8-sig"))
         place = Span(before, len(before.text), len(before.text))
         raise ProgramError([mistakes.not_utf8(place, error.start)]) from None
@@ -55,7 +55,7 @@ def decode(data: bytes, shown: str) -> Source:
 
 
 def _bytes(path: str | Path) -> bytes:
-    """The bytes of a regular file, and not many more than are allowed."""
+    """Reads a regular file, up to one byte more than `LARGEST`."""
     # Reading a device or a pipe might never end.
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):

@@ -1,4 +1,4 @@
-"""The tree of a program: frozen values, equal when the text means the same, each with its span."""
+"""The tree of a program. Nodes are frozen, have a span, and are equal if only layout and comments differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archlang.source import Source, Span
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Anything in the tree."""
+    """A node of the tree."""
 
     span: Span = field(compare=False, repr=False)
 
@@ -19,7 +19,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Node):
-    """`14`, `30_000`, `1.5e-4`: the value, and the text as written."""
+    """`14`, `30_000`, `1.5e-4`: the value and the text in the program."""
 
     value: int | float
     text: str = field(compare=False)
@@ -69,7 +69,7 @@ class Unary(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Binary(Node):
-    """`+ - * / %`, `== != < <= > >= in`, `and or`; the operator's own place is `operator_span`."""
+    """`+ - * / %`, `== != < <= > >= in`, `and or`; `operator_span` is the place of the operator."""
 
     operator: str
     operator_span: Span = field(compare=False, repr=False)
@@ -96,7 +96,7 @@ class StaticArgument(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Node):
-    """`callee[statics](arguments)`; without parentheses (`arguments is None`) it names a configured block."""
+    """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics."""
 
     callee: Name
     statics: tuple[StaticArgument, ...] = ()
@@ -105,7 +105,7 @@ class Call(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Pipe(Node):
-    """`value |> stage`; the stage is a Name or a Call without arguments (or with further ones, after the value)."""
+    """`value |> stage`; a Call as the stage takes the value before its own arguments."""
 
     value: Expression
     stage: Name | Call
@@ -139,7 +139,7 @@ TypeExpression = TypeName | ConditionalType
 
 @dataclass(frozen=True, kw_only=True)
 class StaticParameter(Node):
-    """`heads: int = 4`; `kind` is None when only the default is written."""
+    """`heads: int = 4`; `kind` is None if the program gives only a default."""
 
     name: str
     kind: str | None = None
@@ -227,8 +227,8 @@ class Signature(Node):
     where: tuple[Expression, ...] = ()
 
 
-# Statements. `leading` are the comment lines above, `trailing` the one at the end of its line, `blank` an empty line
-# before it; none of them changes what a program means.
+# Statements. `leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says
+# that an empty line precedes. They do not affect equality.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +248,7 @@ class Body(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Let(Commented):
-    """`let f = feedforward[512]`: names one instance, so that its calls share weights."""
+    """`let f = feedforward[512]`: names an instance, whose calls share weights."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
@@ -257,7 +257,7 @@ class Let(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Assign(Commented):
-    """`a = norm(h)`: a new name."""
+    """`a = norm(h)`: binds a new name."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
@@ -266,7 +266,7 @@ class Assign(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Move(Commented):
-    """`h <- …`: moves a state that exists outside this loop."""
+    """`h <- …`: updates a state that is bound outside this loop."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
@@ -285,7 +285,7 @@ class Emit(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class If(Commented):
-    """`if test { … } else { … }`, `test` static. `else if` is an otherwise of a single If."""
+    """`if test { … } else { … }` with a static `test`. For `else if`, `otherwise` contains one If."""
 
     test: Expression
     then: Body
@@ -294,7 +294,7 @@ class If(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Commented):
-    """`repeat 14 { … }`: depth-wise, one set of weights."""
+    """`repeat 14 { … }`: all steps share their weights."""
 
     count: Expression
     body: Body
@@ -302,7 +302,7 @@ class Repeat(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(Commented):
-    """`stack 6 { … }`: depth-wise, own weights each step."""
+    """`stack 6 { … }`: each step has its own weights."""
 
     count: Expression
     body: Body
@@ -342,8 +342,8 @@ Statement = Let | Assign | Move | Return | Emit | If | Repeat | Stack | Halting 
 
 @dataclass(frozen=True, kw_only=True)
 class Item(Commented):
-    """Anything at the top of a file. `documentation` are its `##` lines without the marks, `apart` an empty line
-    between them and the item."""
+    """An item of a file. `documentation` are its `##` lines without the marks; `apart` says that an empty line follows
+    them."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
     apart: bool = field(default=False, compare=False, repr=False)
@@ -361,7 +361,7 @@ class Use(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Definition(Item):
-    """`block …` or `model …` with a body; `word` is which."""
+    """`block …` or `model …` with a body; `word` is the keyword."""
 
     word: str
     name: str
@@ -372,7 +372,7 @@ class Definition(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Extern(Item):
-    """`extern block …`, `extern task …`, `extern optimizer …`: a signature whose meaning is in Python; or
+    """`extern block …`, `extern task …`, `extern optimizer …`: the signature of a Python class; or
     `extern settings …`, whose statics and conditions an optimizer includes by `with`.
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records` and `cuts` belong to blocks, `pure` too (no weights, no
@@ -406,7 +406,7 @@ class RecipePart(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(RecipePart):
-    """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is which."""
+    """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is the keyword."""
 
     word: str
     value: Name | Call

@@ -1,4 +1,4 @@
-"""Visiting every node of a tree."""
+"""Visits every node of a tree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from archlang.syntax.tree import Node
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything below it, in the order of the text."""
-    # A stack, as generators in one another would take time for each level above each node.
-    waiting: list[Node] = [node]
-    while waiting:
-        current = waiting.pop()
+    """Yields the node and all nodes below it, in the order of the text."""
+    # A stack, because nested generators take time for each level above each node.
+    stack: list[Node] = [node]
+    while stack:
+        current = stack.pop()
         yield current
-        waiting.extend(reversed(_children(current)))
+        stack.extend(reversed(_children(current)))
 
 
 def _children(node: Node) -> list[Node]:

@@ -1,7 +1,7 @@
-"""Expressions and lists that do not fit a line, on several.
+"""Wraps expressions and lists that do not fit on one line.
 
-Each function gets the column that its text starts at, the indent of further lines, and the room to leave for what
-follows on its last line."""
+Each function takes the column at which its text starts, the indent of further lines, and the room to leave on the last
+line for the text that follows."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def filled(
     room: int,
     column: int | None = None,
 ) -> str:
-    """Parts with commas, as many a line as fit, the first one on a new line unless a column is given for it."""
+    """Joins parts with commas and fills lines. The first part starts at `column`, or on a new line if it is None."""
     pieces = [] if column is not None else ["\n" + " " * indent]
     column = indent if column is None else column
     for index, part in enumerate(parts):
@@ -162,7 +162,7 @@ def filled(
 
 
 def last_line(text: str, column: int) -> str:
-    """What stands on the last line once the text is written at a column."""
+    """Returns the last line of a text that starts at a column."""
     return text.rpartition("\n")[2] if "\n" in text else " " * column + text
 
 
@@ -179,7 +179,7 @@ def _pipeline(pipe: Expression) -> tuple[Expression, list[Expression]]:
 
 
 def _chain(expression: Expression, level: int) -> tuple[Expression, list[tuple[str, Expression]]]:
-    """`a + b - c` as `a` and its steps: operators that bind alike and group to the left."""
+    """Splits `a + b - c` into `a` and its steps: operators of one precedence, which group to the left."""
     steps: list[tuple[str, Expression]] = []
     while isinstance(expression, Binary) and OPERATORS[expression.operator] == level:
         steps.insert(0, (expression.operator, expression.right))

@@ -1,4 +1,4 @@
-"""Sizes, types, and how they agree."""
+"""Sizes, types, values of statics, and horizons."""
 
 from archlang.types.dimension import Dim
 from archlang.types.type import CONSTRUCTORS, ISOLATED, Axis, Type

@@ -1,4 +1,4 @@
-"""Horizons: how far into an input a position of a value may depend on it. docs/semantics.md has the rules."""
+"""Horizons: which positions of an input a position of a value may depend on. docs/semantics.md states the rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from enum import Enum
 
 
 class Reach(Enum):
-    """How far a horizon reaches. BEFORE, START and WITHIN number the enclosing scans, from outside; WITHIN 0 is all."""
+    """How far a horizon reaches. BEFORE, START and WITHIN refer to an enclosing scan by its number, counted from the
+    outermost as 1; WITHIN 0 is the whole input."""
 
     NOTHING = "nothing"
     BEFORE = "before"
@@ -19,13 +20,13 @@ class Reach(Enum):
     WITHIN = "within"
 
 
-# Horizons that a position of the value itself bounds, in the innermost chunk.
+# Horizons relative to the position of the value itself, in the innermost chunk.
 _OWN = (Reach.POINTWISE, Reach.CAUSAL, Reach.MIRRORED)
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """An upper bound of what position i of a value depends on; `scan` is the number of the scan that it refers to."""
+    """An upper bound of the positions that position i of a value depends on; `scan` is the number of a scan."""
 
     reach: Reach
     scan: int = 0
@@ -37,18 +38,18 @@ class Horizon:
 
     @property
     def is_of_position(self) -> bool:
-        """Whether it is bounded by the position itself."""
+        """Whether the horizon is relative to the position itself."""
         return self.reach in _OWN
 
     def join(self, other: Horizon, depth: int) -> Horizon:
-        """The least horizon that covers both, in a region that `depth` scans enclose."""
+        """Returns the smallest horizon that covers both, in a region inside `depth` scans."""
         if self == other or other == NOTHING:
             return self
         if self == NOTHING:
             return other
         reaches = {self.reach, other.reach}
         if Reach.WITHIN in reaches:
-            return within(min(one.scan for one in (self, other) if one.reach is Reach.WITHIN))
+            return within(min(horizon.scan for horizon in (self, other) if horizon.reach is Reach.WITHIN))
         if Reach.MIRRORED in reaches:
             return within(depth)
         if reaches & {Reach.POINTWISE, Reach.CAUSAL}:
@@ -57,7 +58,7 @@ class Horizon:
         return Horizon(reach, max(self.scan, other.scan))
 
     def read(self, manner: Manner, depth: int) -> Horizon:
-        """The horizon of what a block makes of a value that it reads in this manner."""
+        """Returns the horizon of a block's result, if the block reads a value of this horizon in a manner."""
         if manner is Manner.LENGTH:
             return NOTHING
         if not self.is_of_position or manner is Manner.POINTWISE:
@@ -72,33 +73,33 @@ class Horizon:
                 return CAUSAL if mirrored else MIRRORED
         return within(depth)
 
-    # Into the body of a scan that `depth` scans enclose, and out of it
+    # Into and out of the body of a scan that is inside `depth` scans
 
     def enter(self, depth: int) -> Horizon:
-        """The horizon, in the body, of a value from outside: its positions are not those of the chunk."""
+        """Returns the horizon, in the body, of a value from outside, whose positions differ from the chunk's."""
         return within(depth) if self.is_of_position else self
 
     def cut(self, depth: int) -> Horizon:
-        """The horizon of a chunk of this value: its positions are the value's."""
+        """Returns the horizon of a chunk of this value, whose positions are the value's."""
         return within(depth) if self.reach is Reach.MIRRORED else self
 
     def next_chunk(self, depth: int) -> Horizon:
-        """The horizon, in the next chunk, of a state that was moved in this one."""
+        """Returns the horizon, in the next chunk, of a state that is updated in this one."""
         return Horizon(Reach.BEFORE, depth + 1) if self._is_of_chunk(depth) else self
 
-    def joined(self, depth: int, one_position: bool) -> Horizon:
-        """The horizon of the joined chunks; `one_position` says that each chunk has a single position."""
+    def joined(self, depth: int, single_positions: bool) -> Horizon:
+        """Returns the horizon of the joined chunks; `single_positions`: each chunk has one position."""
         if not self._is_of_chunk(depth) or self.reach is Reach.POINTWISE:
             return self
-        ahead = self.reach in (Reach.MIRRORED, Reach.WITHIN)
-        return within(depth) if ahead and not one_position else CAUSAL
+        sees_later = self.reach in (Reach.MIRRORED, Reach.WITHIN)
+        return within(depth) if sees_later and not single_positions else CAUSAL
 
     def last(self, depth: int) -> Horizon:
-        """The horizon of a carried state after the scan."""
+        """Returns the horizon of a carried state after the scan."""
         return within(depth) if self._is_of_chunk(depth) else self
 
     def _is_of_chunk(self, depth: int) -> bool:
-        """Whether it is bounded by the chunk at hand of the scan in whose body it stands."""
+        """Returns whether the horizon is relative to the current chunk of the scan."""
         return self.is_of_position or (self.reach is not Reach.NOTHING and self.scan == depth + 1)
 
     def __str__(self) -> str:
@@ -113,21 +114,21 @@ MIRRORED = Horizon(Reach.MIRRORED)
 
 
 def within(scan: int) -> Horizon:
-    """Everything up to the end of the chunk at hand of a scan; everything for 0."""
+    """Returns the horizon up to the end of the current chunk of a scan, or of the whole input for 0."""
     return Horizon(Reach.WITHIN, scan)
 
 
 def join_all(horizons: Iterable[Horizon], depth: int) -> Horizon:
-    """The least horizon that covers all of them."""
-    total = NOTHING
+    """Returns the smallest horizon that covers all of them, in a region inside `depth` scans."""
+    union = NOTHING
     for horizon in horizons:
-        total = total.join(horizon, depth)
-    return total
+        union = union.join(horizon, depth)
+    return union
 
 
 class Manner(Enum):
-    """What position i of a block's result reads of an input: nothing but its length, position i, the positions up to i,
-    position 0, position n - 1 - i of n, or all."""
+    """The positions of an input that position i of a block's result reads: none (only the length), position i, the
+    positions up to i, position 0, position n - 1 - i of n, or all."""
 
     LENGTH = "length"
     POINTWISE = "pointwise"

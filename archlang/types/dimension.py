@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 Monomial = tuple[str, ...]
-# A size of a program has a few terms of a few factors; these keep computing with sizes fast.
+# Limits that keep arithmetic with sizes fast; sizes of real programs have a few terms of a few factors.
 MOST_TERMS = 100
 MOST_FACTORS = 64
 _LARGEST = 2**53
@@ -15,13 +15,13 @@ _LARGEST = 2**53
 
 @dataclass(frozen=True)
 class Dim:
-    """A polynomial: sorted pairs of a monomial (sorted names, with repetition) and its coefficient, never zero."""
+    """A polynomial: sorted pairs of a monomial (sorted names, with repetition) and its nonzero coefficient."""
 
     terms: tuple[tuple[Monomial, int], ...]
 
     @staticmethod
     def of(value: int | str) -> Dim:
-        """The size that is a number, or a name."""
+        """Returns the size that is a constant or a single name."""
         if isinstance(value, str):
             return Dim((((value,), 1),))
         return Dim((((), value),)) if value else Dim(())
@@ -32,7 +32,7 @@ class Dim:
 
     @property
     def constant(self) -> int | None:
-        """The number, if it is one."""
+        """The value of a constant size, or None."""
         if not self.terms:
             return 0
         if len(self.terms) == 1 and self.terms[0][0] == ():
@@ -41,25 +41,26 @@ class Dim:
 
     @property
     def symbol(self) -> str | None:
-        """The name, if it is a lone one."""
+        """The name, if the size is a single name, or None."""
         if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
             return self.terms[0][0][0]
         return None
 
     @property
     def names(self) -> frozenset[str]:
+        """The names in the polynomial."""
         return frozenset(name for monomial, _ in self.terms for name in monomial)
 
     @property
     def is_unwieldy(self) -> bool:
-        """Whether it has more terms, factors or digits than any size of a program."""
+        """Whether the size exceeds the limits on terms, factors or coefficients."""
         return len(self.terms) > MOST_TERMS or any(
             abs(k) > _LARGEST or len(monomial) > MOST_FACTORS for monomial, k in self.terms
         )
 
     @staticmethod
     def total(sizes: Iterable[Dim]) -> Dim:
-        """The sum of sizes."""
+        """Returns the sum of sizes."""
         terms: dict[Monomial, int] = {}
         for size in sizes:
             for monomial, k in size.terms:
@@ -84,7 +85,7 @@ class Dim:
         return Dim._from(terms)
 
     def substitute(self, values: Mapping[str, Dim]) -> Dim:
-        """This size with names replaced."""
+        """Returns this size with the names in `values` replaced."""
         if not self.names & values.keys():
             return self
         total = Dim(())

@@ -1,4 +1,4 @@
-"""The values of statics: what stands between brackets once it is evaluated."""
+"""The values of statics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Symbol:
-    """A bare word such as `xpos` or `graves`, or a dotted one such as `valid.accuracy`."""
+    """A word such as `xpos`, or a dotted path such as `valid.accuracy`."""
 
     text: str
 
@@ -18,7 +18,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Interval:
-    """`low..high`, both included."""
+    """`low..high`; both ends are included."""
 
     low: int
     high: int
@@ -29,12 +29,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class InstanceOf:
-    """An instance named by `let` and handed to a block (`unembed[e]`): its path in the graph."""
+    """An instance named by `let` as the static of a block (`unembed[e]`); `path` is its path in the graph."""
 
     path: str
 
 
-# A static that reaches Python. `Symbol` becomes a plain string there, `Interval` stays.
+# The value of a static in a graph. The constructor of a Python block receives a `Symbol` as a string.
 StaticValue = bool | int | float | str | Symbol | Interval | InstanceOf | tuple["StaticValue", ...]
 
 

@@ -1,4 +1,4 @@
-"""What a value is: a constructor (`seq`, `vec`, …) and its sizes."""
+"""Types of values: a constructor (`seq`, `vec`, …) and its sizes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from archlang.types.dimension import Dim
 
 
 class Axis(Enum):
-    """What a size counts. The batch is implicit. A length differs from sample to sample and comes with a mask; a
-    feature is fixed when the model is built. A part is how many positions a chunk has at most, 0 if that is not known
-    before run time."""
+    """What a size counts; the batch axis is implicit. A LENGTH differs from sample to sample and comes with a mask. A
+    FEATURE is fixed when the model is built. A PART is the maximum number of positions of a chunk, or 0 if it is
+    unknown before run time."""
 
     LENGTH = "length"
     FEATURE = "feature"
     PART = "part"
 
 
-# Every type constructor of the language with its axes. The last size of two may be left out in a program: that of
-# `tokens`, the vocabulary, is `vocab` then, and that of `chunks`, a `seq` cut into parts for `scan`, is 0.
-# `pointer[t, n, k]` says for each of t steps, and each of k pointers, how much it points at each of n slots.
+# The axes of each type constructor. A program may omit the last size of `tokens` (the vocabulary, then `vocab`) and of
+# `chunks` (a `seq` cut into parts for `scan`, then 0).
+# `pointer[t, n, k]` holds, for each of t steps and k pointers, a weight for each of n slots.
 CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "tokens": (Axis.LENGTH, Axis.FEATURE),
     "seq": (Axis.LENGTH, Axis.FEATURE),
@@ -35,13 +35,13 @@ CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "number": (),
 }
 
-# What is no data, and becomes none but by `dereference`.
+# Types that do not mix with data; only `dereference` turns them into data.
 ISOLATED = frozenset({"address", "pointer"})
 
 
 @dataclass(frozen=True)
 class Type:
-    """A constructor of `CONSTRUCTORS` and one size for each of its axes."""
+    """A constructor of `CONSTRUCTORS`, with one size for each of its axes."""
 
     name: str
     dims: tuple[Dim, ...] = ()
@@ -52,20 +52,21 @@ class Type:
 
     @property
     def lengths(self) -> tuple[Dim, ...]:
-        """The sizes that count positions, in order."""
+        """The sizes that count positions, in the order of the axes."""
         return tuple(dim for dim, axis in zip(self.dims, self.axes, strict=True) if axis is Axis.LENGTH)
 
     @property
     def feature(self) -> Dim | None:
-        """The number of features, if it has any."""
+        """The number of features, or None if the type has none."""
         return next((dim for dim, axis in zip(self.dims, self.axes, strict=True) if axis is Axis.FEATURE), None)
 
     @property
     def part(self) -> Dim | None:
-        """How many positions each chunk has at most, of chunks."""
+        """The maximum number of positions of a chunk, or None for other types than `chunks`."""
         return self.dims[-1] if self.axes[-1:] == (Axis.PART,) else None
 
     def substitute(self, values: Mapping[str, Dim]) -> Type:
+        """Returns this type with the names in `values` replaced."""
         return Type(self.name, tuple(dim.substitute(values) for dim in self.dims))
 
     def __str__(self) -> str:

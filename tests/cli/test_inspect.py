@@ -113,7 +113,7 @@ def test_a_wrong_input_is_told(archlang: Command, folder: Path, arguments: list[
 
 def test_what_is_no_run_is_told(archlang: Command, folder: Path) -> None:
     said = archlang("inspect", "nowhere")
-    assert (said.code, "no run folder" in said.err) == (1, True)
+    assert (said.code, "is not a run folder" in said.err) == (1, True)
 
 
 def test_a_page_that_cannot_be_written_is_told(archlang: Command, folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from archlang.graph.text import parse_graph
+from archlang.passes.pipeline import PASSES
 from tests.cli.conftest import Command
 
 
@@ -73,10 +74,10 @@ def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Comma
     said = archlang("show", "model.arch", "--passes", "--without", "dead")
     lines = said.out.splitlines()
     names = [line.split()[0] for line in lines]
-    assert names == ["inline", "prune", "common", "join", "invariants", "dead", "ahead"]
+    assert names == [step.name for step in PASSES]
     assert "3 nodes to 3" in lines[0]
-    assert lines[5].endswith("skipped")
-    assert lines[6].endswith("see `--torch`")
+    assert lines[names.index("dead")].endswith("skipped")
+    assert lines[names.index("ahead")].endswith("see `--torch`")
 
 
 def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:
@@ -84,3 +85,13 @@ def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, fol
         said = archlang("show", "model.arch", "--without", name)
         assert said.code == 2
         assert f"no optional pass is called `{name}`" in said.err
+
+
+@pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch"])
+def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
+    archlang: Command, folder: Path, stage: str
+) -> None:
+    (folder / "model.arch").rename(folder / "a\x1b[31mb.arch")
+    said = archlang("show", "a\x1b[31mb.arch", stage)
+    assert said.code == 0
+    assert "\x1b" not in said.out

@@ -72,14 +72,14 @@ def test_without_running_it_shows_what_is_missing(archlang: Command, folder: Pat
 
 def test_a_dry_run_says_what_would_run_and_how_long_and_leaves_nothing(archlang: Command, folder: Path) -> None:
     said = table(archlang, "--dry-run", "--seeds", "3")
-    assert "6 runs to make and 0 done" in said.out
+    assert "6 runs to train and 0 done" in said.out
     assert "Tinier, by half, Longer, seed 3, about" in said.out
     assert not (folder / "runs").exists()
 
 
 def test_a_budget_that_is_spent_stops_and_the_rest_is_taken_up_later(archlang: Command, folder: Path) -> None:
     said = table(archlang, "--budget", "0s")
-    assert "the same command goes on" in said.out
+    assert "rerun the command to resume" in said.out
     assert "not run" in said.out
     assert table(archlang, "--json").code == 0
 
@@ -102,8 +102,8 @@ def test_seeds_train_together_and_what_cannot_is_told_in_a_line_beside_the_table
     assert [cell["seeds"] for cell in json.loads(said.out)["cells"]] == [2, 2, 2, 2, 0, 0]
     warning, *done = sorted(said.err.splitlines(), key=lambda line: not line.startswith("warning"))
     assert warning == (
-        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: its batches hold so many tokens, and "
-        "not the same number of items for every seed; its seeds train one after another"
+        "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: a batch is a number of tokens, so "
+        "the seeds have batches of different sizes; its seeds train one after another"
     )
     assert [line.partition(", Longer, ")[2][:6] for line in done] == ["seed 1", "seed 2"] * 2
     again = table(archlang, "--seeds", "2", "--json")
@@ -121,10 +121,10 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
     ("arguments", "said"),
     [
         (["--only", "Nobody"], "no row is called Nobody"),
-        (["--compare", "Tiny,Nobody"], "names no two rows"),
-        (["--write", "table.doc"], "of no known form"),
-        (["--seeds", "some"], "no number of seeds"),
-        (["--budget", "soon"], "no time"),
+        (["--compare", "Tiny,Nobody"], "does not name two rows"),
+        (["--write", "table.doc"], "has no suffix of a table"),
+        (["--seeds", "some"], "not a number of seeds"),
+        (["--budget", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),
     ],
 )

@@ -91,8 +91,8 @@ def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
         ("sizes d_model = 1, d_model = 2", "E0205", "`d_model`"),
         ("costs parameters = positions", "E0313", "`positions`"),
         ("costs parameters = 1 when heads", "E0313", "`heads`"),
-        ("maps key(y) = d", "E0502", "no input called `y`"),
-        ("records gate = y", "E0502", "no input called `y`"),
+        ("maps key(y) = d", "E0502", "no input `y`"),
+        ("records gate = y", "E0502", "no input `y`"),
         ("costs memory = 3", "E0507", "`memory`"),
         ("records gates", "E0508", "`gates`"),
     ],
@@ -119,7 +119,7 @@ X = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 def blurred(compiled: Compiled) -> Architecture:
     """A model with a block of docs/examples, which states all that a signature can."""
     with importable([EXAMPLES / "blur.py"]):
-        return compiled((EXAMPLES / "blur.arch").read_text() + MODEL, plugins=True).eval()
+        return compiled((EXAMPLES / "blur.arch").read_text() + MODEL, model="m", plugins=True).eval()
 
 
 def calls(graph: Graph) -> list[str]:
@@ -141,12 +141,12 @@ def test_a_block_of_the_users_own_computes_the_same_when_it_is_joined(compiled: 
     with importable([EXAMPLES / "blur.py"]):
         for without in ((), ("join", "invariants", "common")):
             torch.manual_seed(0)
-            results.append(compiled(text, plugins=True, without_passes=without).eval()(X))
+            results.append(compiled(text, model="m", plugins=True, without_passes=without).eval()(X))
     torch.testing.assert_close(*results)
 
 
 def test_a_block_of_the_users_own_is_costed(blurred: Architecture, tmp_path: Path) -> None:
-    graph = compile_graph(tmp_path / "program.arch", statics={"vocab": 11, "classes": 5})
+    graph = compile_graph(tmp_path / "program.arch", "m", statics={"vocab": 11, "classes": 5})
     summary = summarize(graph, 8)
     assert not summary.unknown
     assert not summary.uncounted

@@ -37,6 +37,7 @@ def test_the_cost_of_every_block_is_known() -> None:
             costs = case.instance.costs
             assert costs.parameters is not None, case.instance
             assert costs.flops is not None, case.instance
+            assert costs.activations is not None, case.instance
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
@@ -149,7 +150,10 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
         result = module(torch.zeros(8, length, dtype=torch.int64))
     assert result.requires_grad
     saved = sum(one.untyped_storage().nbytes() for one in kept.values()) / 4 / 8
-    assert 1.5 < saved / summarize(graph, length).values < 3.5
+    summary = summarize(graph, length)
+    assert 1.5 < saved / summary.values < 3.5
+    assert not summary.unmeasured
+    assert 0.6 < saved / summary.activations < 1.25  # less where a loop halts before its limit
 
 
 def test_the_costs_of_nodes_are_those_of_the_whole(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `tune` may look for, checked before anything runs, and the recipe that it writes."""
+"""Search spaces are checked before anything runs, and the best point is written as a recipe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_lists_and_ranges_become_spaces(file: Path) -> None:
     )
 
 
-def test_a_place_is_a_plan_and_values_that_do_not_go_together_are_none(file: Path) -> None:
+def test_a_point_has_a_plan_unless_its_values_contradict_each_other(file: Path) -> None:
     search = plan_search(written(file, recipe("search model.d in 8..64, model.heads in [1, 2, 4]")))
     plan = search.plan({"model.d": 12, "model.heads": "4"})
     assert plan is not None
@@ -57,7 +57,7 @@ def test_a_place_is_a_plan_and_values_that_do_not_go_together_are_none(file: Pat
     assert search.plan({"model.d": 9, "model.heads": "4"}) is None
 
 
-def test_the_best_is_written_as_a_recipe_that_checks(file: Path) -> None:
+def test_the_best_point_is_written_as_a_recipe_that_checks(file: Path) -> None:
     search = plan_search(written(file, recipe("search model.d in 8..64, train.lr in 1e-4..1e-2 log")))
     text = search.text({"model.d": 16, "train.lr": 0.0012345678})
     assert "model small[16]" in text
@@ -68,7 +68,7 @@ def test_the_best_is_written_as_a_recipe_that_checks(file: Path) -> None:
     assert "model.heads" in plan.vary
 
 
-def test_what_was_found_is_not_varied_any_more(file: Path) -> None:
+def test_a_static_with_a_chosen_value_is_not_varied(file: Path) -> None:
     search = plan_search(written(file, recipe("search model.heads in [1, 2, 4]")))
     assert "vary" not in search.text({"model.heads": "4"})
 
@@ -84,14 +84,14 @@ def test_what_was_found_is_not_varied_any_more(file: Path) -> None:
         ("search model.heads in [1, 3]", "E0306"),
     ],
 )
-def test_a_search_that_cannot_be_is_found_before_it_runs(file: Path, text: str, code: str) -> None:
+def test_an_invalid_search_space_is_reported_before_it_runs(file: Path, text: str, code: str) -> None:
     codes = [diagnostic.code for diagnostic in check(written(file, recipe(text)))]
     assert codes
     if code != "E0306":
         assert code in codes
 
 
-def test_a_recipe_without_a_search_says_so(file: Path) -> None:
+def test_a_recipe_without_a_search_is_refused(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
         plan_search(written(file, recipe("")))
     assert raised.value.diagnostics[0].code == "E0614"

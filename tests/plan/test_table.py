@@ -1,4 +1,4 @@
-"""Tables of the language: which runs their cells need, and which mistakes are found before any of them runs."""
+"""Tables name the runs of their cells, and their mistakes are reported before any run."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ def codes(file: Path) -> list[str]:
     return [diagnostic.code for diagnostic in check(file)]
 
 
-def test_a_cell_is_its_rows_recipe_with_the_settings_of_row_and_column_and_a_plan_for_each_seed(file: Path) -> None:
+def test_a_cell_has_a_plan_for_each_seed_with_the_settings_of_its_row_and_column(file: Path) -> None:
     table = plan_table(written(file, MODEL + TABLE))
-    found = {(cell.row.title, cell.column.title): cell for cell in table.cells}
-    large = found["Large", "Backward"]
+    cells = {(cell.row.title, cell.column.title): cell for cell in table.cells}
+    large = cells["Large", "Backward"]
     assert [plan.seed for plan in large.plans] == [1, 2, 3]
     assert {plan.settings["seed"] for plan in large.plans} == {1, 2, 3}
     assert all(plan.settings["model.d"] == 16 for plan in large.plans)
     assert all(str(plan.settings["task.order"]) == "backward" for plan in large.plans)
-    assert len(found["Other", "Forward"].plans) == 1
+    assert len(cells["Other", "Forward"].plans) == 1
 
 
-def test_a_row_without_a_recipe_says_why_and_runs_nothing(file: Path) -> None:
+def test_a_row_without_a_recipe_has_a_reason_and_no_plans(file: Path) -> None:
     table = plan_table(written(file, MODEL + TABLE))
     (row,) = (row for row in table.rows if row.recipe is None)
     assert (row.title, row.why) == ("DNC", "there is no such block")
@@ -84,13 +84,13 @@ def test_cells_that_need_the_same_run_share_it_and_first_seeds_come_first(file: 
     assert [plan.seed for plan in table.plans] == [1] * 6 + [2] * 4 + [3] * 4
 
 
-def test_a_claim_stands_in_the_cell_that_it_is_about(file: Path) -> None:
+def test_a_cell_has_the_claim_of_its_statics_and_metric(file: Path) -> None:
     table = plan_table(written(file, MODEL + TABLE))
     claims = {(cell.row.title, cell.column.title): cell.claim.value for cell in table.cells if cell.claim}
     assert claims == {("Large", "Forward"): 0.9, ("Small", "Ten"): 0.5, ("Large", "Ten"): 0.5}
 
 
-def test_settings_and_seeds_of_the_command_line_go_first(file: Path) -> None:
+def test_settings_and_seeds_of_the_command_line_override_those_of_the_recipe(file: Path) -> None:
     table = plan_table(written(file, MODEL + TABLE), sets={"train.steps": "7"}, seeds=[5, 6])
     assert {plan.seed for plan in table.plans} == {5, 6}
     assert {plan.settings["train.steps"] for plan in table.plans} == {7}
@@ -121,16 +121,16 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('row "a" small\n column "c" test.accuracy at model.d = wide', "E0313"),
     ],
 )
-def test_a_mistake_of_a_table_is_found_before_any_point_runs(file: Path, body: str, code: str) -> None:
+def test_a_mistake_in_a_table_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
     assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
 
 
-def test_a_point_that_does_not_fit_is_found_before_any_point_runs(file: Path) -> None:
+def test_a_cell_without_a_sound_plan_is_reported_before_any_run(file: Path) -> None:
     text = 'table t {\n row "a" small at model.steps = -1\n column "c" test.accuracy\n}\n'
     assert codes(written(file, MODEL + text))
 
 
-def test_a_table_that_is_not_there_is_named_with_those_that_are(file: Path) -> None:
+def test_an_unknown_table_is_reported_with_the_known_ones(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
         plan_table(written(file, MODEL + TABLE), "result")
     assert raised.value.diagnostics[0].code == "E0612"

@@ -1,4 +1,4 @@
-"""A model fits a task if it takes its fields and gives what is scored; else both places are shown."""
+"""A model fits a task if it takes its fields and returns what it scores; a misfit points at both signatures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def recipe(task: str, model: str) -> str:
 
 
 def only(text: str) -> Diagnostic:
-    (found,) = [one for one in check_text(text) if not one.code.startswith("W")]
-    return found
+    (diagnostic,) = [diagnostic for diagnostic in check_text(text) if diagnostic.is_error]
+    return diagnostic
 
 
-def places(found: Diagnostic) -> list[str]:
-    return [label.span.text for label in found.labels]
+def places(diagnostic: Diagnostic) -> list[str]:
+    return [label.span.text for label in diagnostic.labels]
 
 
 @pytest.mark.parametrize(("ids", "features"), [(3, "3"), (3, "k"), (8, "8")])
@@ -41,64 +41,67 @@ def test_a_side_input_with_its_features_fits(tmp_path: Path, ids: int, features:
 
 
 def test_a_side_input_of_another_width_points_at_both() -> None:
-    found = only(SORTER.format(k=4) + recipe("id_sort[id_size = 3]", "sorter"))
-    assert found.code == "E0416"
-    assert "its field `id` has 3 features at each position, and the model takes `seq[n, 4]`" in found.message
-    assert places(found) == ["id: seq[n, 4]", "id: seq[n, id_size]"]
+    diagnostic = only(SORTER.format(k=4) + recipe("id_sort[id_size = 3]", "sorter"))
+    assert diagnostic.code == "E0416"
+    assert "its field `id` has 3 features at each position, and the model takes `seq[n, 4]`" in diagnostic.message
+    assert places(diagnostic) == ["id: seq[n, 4]", "id: seq[n, id_size]"]
 
 
 def test_tokens_where_the_task_has_numbers_point_at_both() -> None:
-    found = only(
+    diagnostic = only(
         "model m[d = 8](source: tokens[n], id: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
         " return linear[vocab](embed[d](target)) }" + recipe("id_sort", "m")
     )
-    assert "its field `id` is `seq`, and the model takes `tokens[n, 12]`" in found.message
-    assert places(found) == ["id: tokens[n]", "id: seq[n, id_size]"]
+    assert "its field `id` is `seq`, and the model takes `tokens[n, 12]`" in diagnostic.message
+    assert places(diagnostic) == ["id: tokens[n]", "id: seq[n, id_size]"]
 
 
-def test_two_lengths_of_the_task_are_not_one_of_the_model() -> None:
-    found = only(
+def test_two_lengths_of_a_task_are_not_one_length_of_the_model() -> None:
+    diagnostic = only(
         "model m[d = 8](source: tokens[n], target: tokens[n]) -> logits[n, vocab] {"
         " return linear[vocab](embed[d](source) + embed[d](target)) }" + recipe("copy", "m")
     )
-    assert "its fields `source` and `target` differ in length, and the model gives both the length `n`" in found.message
-    assert places(found) == ["target: tokens[n]", "target: tokens[m]"]
+    assert (
+        "its fields `source` and `target` differ in length, and the model gives both the length `n`"
+        in diagnostic.message
+    )
+    assert places(diagnostic) == ["target: tokens[n]", "target: tokens[m]"]
 
 
-def test_sets_are_as_wide_as_their_task_says() -> None:
-    found = only(
+def test_the_result_has_as_many_features_as_the_task_scores() -> None:
+    diagnostic = only(
         "model m[d = 8](x: tokens[n]) -> logits[n, 3] { return linear[3](embed[d](x)) }"
         + recipe("dyck[pairs = 2]", "m")
     )
-    assert "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`" in found.message
-    assert places(found) == ["logits[n, 3]", "logits[n, vocab]"]
+    assert "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`" in diagnostic.message
+    assert places(diagnostic) == ["logits[n, 3]", "logits[n, vocab]"]
 
 
-def test_a_class_for_the_whole_where_each_position_is_asked_does_not_fit() -> None:
-    found = only(
+def test_a_result_for_the_sample_does_not_fit_a_task_that_scores_each_position() -> None:
+    diagnostic = only(
         "model m[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }"
         + recipe("bucket_sort", "m")
     )
-    assert "the task scores `logits[n, 5]`, and the model gives `vec[5]`" in found.message
+    assert "the task scores `logits[n, 5]`, and the model gives `vec[5]`" in diagnostic.message
 
 
-def test_a_model_without_a_field_is_told_which_there_are() -> None:
-    found = only(
+def test_a_model_with_too_few_inputs_is_refused_with_the_fields_of_the_task() -> None:
+    diagnostic = only(
         "model m[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
         " return linear[vocab](embed[d](target)) }" + recipe("priority_sort", "m")
     )
-    assert "the task has the fields `source`, `priority`, `target`, and the model takes 2" in found.message
+    assert "the task has the fields `source`, `priority`, `target`, and the model takes 2" in diagnostic.message
 
 
 @pytest.mark.parametrize("task", ["copy", "dyck", "mqar"])
-def test_a_model_that_reads_the_answer_is_found(task: str) -> None:
+def test_a_model_that_reads_the_answer_is_refused(task: str) -> None:
     fields = "source: tokens[n], target: tokens[m]" if task == "copy" else "target: tokens[m]"
-    found = only(
+    diagnostic = only(
         f"model m[d = 8]({fields}) -> logits[m, vocab] {{"
         " h = embed[d](target)\n return linear[vocab](h + attention[2](h)) }" + recipe(task, "m")
     )
-    assert found.code == "E0501"
-    assert f"`{task}` asks to predict it" in found.message
+    assert diagnostic.code == "E0501"
+    assert f"`{task}` asks to predict it" in diagnostic.message
 
 
 PAIR = """
@@ -108,10 +111,10 @@ model m[d = 8]({source}, target: tokens[m]) -> logits[m, vocab] {{
 """
 
 
-def test_a_source_with_words_of_its_own_wants_a_model_that_takes_them() -> None:
-    found = only(PAIR.format(source="source: tokens[n]") + recipe("scan[joint = false]", "m"))
-    assert "its field `source` has a vocabulary of 15, and the model takes one of 7" in found.message
-    assert places(found) == ["source: tokens[n]", "source: tokens[n, words]"]
+def test_a_source_with_its_own_vocabulary_needs_a_model_that_takes_it() -> None:
+    diagnostic = only(PAIR.format(source="source: tokens[n]") + recipe("scan[joint = false]", "m"))
+    assert "its field `source` has a vocabulary of 15, and the model takes one of 7" in diagnostic.message
+    assert places(diagnostic) == ["source: tokens[n]", "source: tokens[n, words]"]
 
 
 @pytest.mark.parametrize("task", ["scan[joint = false]", "scan[joint = true]", "copy"])

@@ -39,9 +39,9 @@ def made(engine: Engine, runs: TableRuns) -> None:
 def agree(found: TableRuns, whole: TableRuns) -> None:
     """Two tables that are done have the same curves and the same numbers."""
     assert found.points() == whole.points() == ()
-    for one, other in ((found.place(plan), whole.place(plan)) for plan in whole.plan.plans):
+    for one, other in ((found.run_folder(plan), whole.run_folder(plan)) for plan in whole.plan.plans):
         assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
-    assert found.measured() == whole.measured()
+    assert found.cell_results() == whole.cell_results()
 
 
 def wait_for(path: Path) -> None:

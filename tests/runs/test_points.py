@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archlang.plan.from_file import plan_table
-from archlang.runs.points import Done, Point, grouped, run_point
+from archlang.runs.points import Point, PointResult, group_seeds, run_point
 from archlang.runs.table import TableRuns
 
 
@@ -23,21 +23,21 @@ def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
 
 
 def test_points_that_differ_by_their_seeds_alone_are_one(points: tuple[Point, ...]) -> None:
-    first, second = grouped(points)
-    assert (first, *first.others) == (replace(points[0], others=points[1:3]), *points[1:3])
-    assert (second, *second.others) == (replace(points[3], others=points[4:]), *points[4:])
-    assert grouped(points[2:4]) == points[2:4]
+    first, second = group_seeds(points)
+    assert (first, *first.other_seeds) == (replace(points[0], other_seeds=points[1:3]), *points[1:3])
+    assert (second, *second.other_seeds) == (replace(points[3], other_seeds=points[4:]), *points[4:])
+    assert group_seeds(points[2:4]) == points[2:4]
 
 
 def test_of_a_process_that_died_each_seed_is_told_to_have_failed(points: tuple[Point, ...]) -> None:
-    point, _ = grouped(points)
-    each = list(Done(point, 0.0, error="it died", said=("a warning",)).each())
+    point, _ = group_seeds(points)
+    each = list(PointResult(point, 0.0, error="it died", warnings=("a warning",)).per_run())
     assert [(one.point.name, one.error) for one in each] == [(one.name, "it died") for one in points[:3]]
-    assert [one.said for one in each] == [("a warning",), (), ()]
+    assert [one.warnings for one in each] == [("a warning",), (), ()]
 
 
 def test_when_the_time_has_come_each_seed_is_told_to_have_stopped(points: tuple[Point, ...]) -> None:
     past = time.time() - 1
-    point, _ = grouped(replace(one, deadline=past) for one in points)
-    assert [one.stopped for one in run_point(point).each()] == [True] * 3
+    point, _ = group_seeds(replace(one, deadline=past) for one in points)
+    assert [one.stopped for one in run_point(point).per_run()] == [True] * 3
     assert not any(one.folder.exists() for one in points)

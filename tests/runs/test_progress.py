@@ -9,7 +9,7 @@ from rich.console import Console
 
 from archlang.plan.plan import PublishedResult
 from archlang.runs.claims import Comparison
-from archlang.runs.progress import Display, claim_table, measuring, result_table
+from archlang.runs.progress import ProgressDisplay, claim_table, result_table, showing_evaluation
 from archlang.train.score import Score
 
 
@@ -39,7 +39,7 @@ def test_a_log_gets_the_last_line_and_seldom_others(monkeypatch: pytest.MonkeyPa
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     log = console(terminal=False)
-    display = Display(log, "tiny")
+    display = ProgressDisplay(log, "tiny")
     with display.showing(100, 0):
         for step in range(1, 101):
             clock[0] += 0.3
@@ -54,7 +54,7 @@ def test_a_log_gets_the_last_line_and_seldom_others(monkeypatch: pytest.MonkeyPa
 
 def test_a_terminal_gets_a_bar() -> None:
     terminal = console(terminal=True)
-    display = Display(terminal, "tiny")
+    display = ProgressDisplay(terminal, "tiny")
     with display.showing(10, 4):
         display.step(7, 10, 0.25, 4.0, None)
     assert "7/10" in said(terminal)
@@ -82,24 +82,24 @@ def test_claims_stand_beside_what_was_measured() -> None:
 
 def test_a_terminal_shows_how_many_answers_are_written_and_forgets_it() -> None:
     terminal = console(terminal=True)
-    with measuring(terminal) as watcher:
+    with showing_evaluation(terminal) as watcher:
         assert watcher is not None
         for split in ("iid", "test"):
             for done in (30, 60):
                 watcher.written(split, done, 60)
                 time.sleep(0.25)  # a bar is drawn every tenth of a second
-    assert "measuring every split" in said(terminal)
-    assert "writing answers of iid" in said(terminal)
-    assert "writing answers of test" in said(terminal)
+    assert "evaluating every split" in said(terminal)
+    assert "generating answers of iid" in said(terminal)
+    assert "generating answers of test" in said(terminal)
     assert "30/60" in said(terminal)
     assert "60/60" not in said(terminal)
 
 
 def test_a_log_is_told_nothing_of_measuring() -> None:
     log = console(terminal=False)
-    with measuring(log) as watcher:
+    with showing_evaluation(log) as watcher:
         assert watcher is None
-    with measuring(None) as watcher:
+    with showing_evaluation(None) as watcher:
         assert watcher is None
     assert said(log) == ""
 
@@ -108,5 +108,5 @@ def test_a_table_says_how_many_answers_were_written() -> None:
     some = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
     every = replace(some, split="iid", written=40)
     text = printed(result_table([some, every], "length", ("exact_match",), {}))
-    assert "answers that the model wrote by itself: 7 of test" in " ".join(text.split())
+    assert "answers that the model generated: 7 of test" in " ".join(text.split())
     assert "40 of iid" not in text

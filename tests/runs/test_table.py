@@ -12,7 +12,7 @@ from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
 from archlang.record.schemas import JointRecord, Results, SplitResult
 from archlang.runs.points import folder_name, is_done, run_point
-from archlang.runs.table import TableRuns, look_up
+from archlang.runs.table import TableRuns, column_value
 
 RESULTS = Results(
     best_step=1,
@@ -43,7 +43,7 @@ RESULTS = Results(
     ],
 )
 def test_a_column_reads_its_metric_its_group_or_where_groups_meet(column: TableColumn, value: float | None) -> None:
-    assert look_up(RESULTS, column) == value
+    assert column_value(RESULTS, column) == value
 
 
 def test_folders_are_named_after_what_is_run_and_by_nothing_else(program: Path) -> None:
@@ -61,7 +61,7 @@ def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: 
     assert (done.error, done.stopped) == ("", False)
     assert is_done(first.folder)
     assert runs.points() == (second,)
-    cell = runs.measured()[0]
+    cell = runs.cell_results()[0]
     results = json.loads((first.folder / "results.json").read_text())
     assert cell.values == {1: results["splits"]["test"]["metrics"]["accuracy"]}
     assert cell.missing == (2,)

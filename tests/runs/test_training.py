@@ -1,4 +1,4 @@
-"""A run is reproducible, goes on exactly from where it was, and says what it measured."""
+"""A run is reproducible, resumes exactly, and stores its evaluation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Train = Callable[..., evaluation.Outcome]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Everything that must be the same when a run is: not the times, and not TensorBoard's events."""
+    """Returns the files that equal runs have in common: not times, and not TensorBoard's events."""
     checkpoints = sorted((folder / "checkpoints").glob("step-*/weights.safetensors"))
     files = [folder / "metrics.jsonl", folder / "results.json", *checkpoints]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files if file.exists()}
@@ -57,7 +57,7 @@ def damage(folder: Path, step: int) -> None:
         file.write(b"\x55")
 
 
-# The same again
+# Reproducible
 
 
 def test_the_same_seed_gives_the_same_run_bit_for_bit(train: Train, tmp_path: Path) -> None:
@@ -72,33 +72,33 @@ def test_another_seed_gives_another_run(train: Train, tmp_path: Path) -> None:
     assert losses(tmp_path / "a") != losses(tmp_path / "b")
 
 
-def test_looking_more_often_changes_nothing_of_training(train: Train, tmp_path: Path) -> None:
+def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "a")
     train(tmp_path / "b", train__every="3")
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
-    looked = [line["step"] for line in lines(tmp_path / "b") if line.get("split") == "valid"]
-    assert looked == [*range(3, 40, 3), 40]
+    evaluated = [line["step"] for line in lines(tmp_path / "b") if line.get("split") == "valid"]
+    assert evaluated == [*range(3, 40, 3), 40]
 
 
-def test_a_static_of_test_time_changes_nothing_of_training(train: Train, program: Path, tmp_path: Path) -> None:
+def test_a_static_of_test_time_does_not_change_training(train: Train, program: Path, tmp_path: Path) -> None:
     train(tmp_path / "a")
     program.write_text(program.read_text().replace("claim", "test model.steps = 9\n    claim", 1))
-    again = train(tmp_path / "b")
+    outcome = train(tmp_path / "b")
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
     assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
-    assert again.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
+    assert outcome.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
 
 
-# Going on
+# Resuming
 
 
 class Killed(BaseException):
-    """What nothing in a run catches."""
+    """No code of a run catches this."""
 
 
 def at_call(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, number: int, act: Callable[[], None]) -> None:
-    """Does something just before a function is called for the `number`-th time."""
+    """Calls `act` just before the `number`-th call of a function."""
     function = getattr(owner, name)
     calls = 0
 
@@ -142,7 +142,7 @@ MOMENTS: list[tuple[object, str, int]] = [
 
 
 @pytest.mark.parametrize(("owner", "name", "number"), MOMENTS)
-def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(
+def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
     owner: object, name: str, number: int, train: Train, tmp_path: Path, whole_run: Path
 ) -> None:
     train_and_die(train, tmp_path / "killed", owner, name, number)
@@ -150,26 +150,26 @@ def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(
     assert contents(tmp_path / "killed") == contents(whole_run)
 
 
-def test_a_run_that_is_killed_again_and_again_goes_on(train: Train, tmp_path: Path, whole_run: Path) -> None:
+def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, whole_run: Path) -> None:
     for number in (25, 12, 3, 9, 2):
         train_and_die(train, tmp_path / "killed", EagerStep, "take", number)
     train(tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(whole_run)
 
 
-def test_a_run_of_another_precision_goes_on_too(program: Path, tmp_path: Path) -> None:
+def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
     def trained(folder: Path) -> evaluation.Outcome:
         return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
 
-    trained(tmp_path / "whole")
+    trained(tmp_path / "uninterrupted")
     train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
     trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
-def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
+def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
     owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
 ) -> None:
     before = signal.getsignal(number)
@@ -184,15 +184,15 @@ def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(
     assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
+def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
     program: Path, tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = Stop()
-    finish = evaluation._evaluate_every_split
+    evaluate = evaluation._evaluate_every_split
 
     def asking(*args: object) -> object:
         stop.asked = True
-        return finish(*args)  # type: ignore[arg-type] # they are its own
+        return evaluate(*args)  # type: ignore[arg-type] # its own arguments
 
     with monkeypatch.context() as patched:
         patched.setattr(evaluation, "_evaluate_every_split", asking)
@@ -203,7 +203,7 @@ def test_a_run_that_is_stopped_while_it_is_tested_only_has_to_be_tested(
     assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_a_run_that_has_ended_is_only_tested_again(
+def test_a_run_that_has_ended_is_only_evaluated_again(
     train: Train, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = train(tmp_path / "run")
@@ -213,7 +213,7 @@ def test_a_run_that_has_ended_is_only_tested_again(
     assert contents(tmp_path / "run") == before
 
 
-def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
+def test_a_run_with_a_damaged_checkpoint_resumes_from_the_previous_one(
     train: Train, tmp_path: Path, whole_run: Path
 ) -> None:
     train(tmp_path / "run")
@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
     assert contents(tmp_path / "run") == contents(whole_run)
 
 
-def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(train: Train, tmp_path: Path) -> None:
+def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run")
     for step in steps(tmp_path / "run"):
         damage(tmp_path / "run", step)
@@ -233,62 +233,62 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(train: Train,
     assert contents(tmp_path / "run") == before
 
 
-# What is selected
+# Selection
 
 
-def test_the_best_weights_are_tested_the_latest_of_equal_ones(
+def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = iter([0.2, 0.9, 0.9, 0.4])
     measure = score.evaluate
 
-    def told(*args: object, **kwargs: object) -> object:
-        found = measure(*args, **kwargs)  # type: ignore[arg-type] # they are its own
-        value = next(values, None) if found.split == "valid" else None
-        return found if value is None else replace(found, metrics={"accuracy": value})
+    def evaluate(*args: object, **kwargs: object) -> object:
+        result = measure(*args, **kwargs)  # type: ignore[arg-type] # its own arguments
+        value = next(values, None) if result.split == "valid" else None
+        return result if value is None else replace(result, metrics={"accuracy": value})
 
-    monkeypatch.setattr(training_run, "evaluate", told)
+    monkeypatch.setattr(training_run, "evaluate", evaluate)
     train(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
     assert steps(tmp_path / "run") == [30, 40]
 
 
-def test_a_run_can_end_without_its_best_checkpoint_but_not_in_silence(train: Train, tmp_path: Path) -> None:
+def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run")
     best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
-    (other,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
+    (replacement,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
     damage(tmp_path / "run", best)
     with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
-        again = evaluation.evaluate_run(tmp_path / "run", device="cpu")
-    assert again.step != best
-    assert other in steps(tmp_path / "run")
+        outcome = evaluation.evaluate_run(tmp_path / "run", device="cpu")
+    assert outcome.step != best
+    assert replacement in steps(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
     ("select", "complaint"), [("nowhere.accuracy", "no split `nowhere`"), ("valid.beauty", "no metric `beauty`")]
 )
-def test_a_metric_to_select_by_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
+def test_a_selecting_metric_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=complaint):
         train(tmp_path / "run", train__select=select)
     assert not (tmp_path / "run").exists()
 
 
-# What is kept
+# The run folder
 
 
-def test_a_run_is_measured_on_every_split_but_its_own(train: Train, tmp_path: Path) -> None:
+def test_a_run_is_evaluated_on_every_split_except_its_training_split(train: Train, tmp_path: Path) -> None:
     outcome = train(tmp_path / "run")
-    assert [one.split for one in outcome.scores] == ["iid", "valid", "test"]
-    kept = json.loads((tmp_path / "run" / "results.json").read_text())
-    assert list(kept["splits"]) == ["iid", "valid", "test"]
-    assert kept["splits"]["test"]["metrics"] == outcome.scores[2].metrics
-    assert [claim["measured"] for claim in kept["claims"]] == [
+    assert [score.split for score in outcome.scores] == ["iid", "valid", "test"]
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert list(results["splits"]) == ["iid", "valid", "test"]
+    assert results["splits"]["test"]["metrics"] == outcome.scores[2].metrics
+    assert [claim["measured"] for claim in results["claims"]] == [
         outcome.scores[2].metrics["accuracy"], outcome.scores[2].groups["length"][5]["accuracy"],
     ]  # fmt: skip
     assert outcome.trained["length"] == [1, 2, 3]
 
 
-def test_curves_have_no_clock_in_them(train: Train, tmp_path: Path) -> None:
+def test_curves_hold_no_times(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run")
     assert {name for line in lines(tmp_path / "run") for name in line} == {
         "step", "loss", "lr", "gradient_norm", "mean_depth", "split", "accuracy",
@@ -299,26 +299,26 @@ def test_curves_have_no_clock_in_them(train: Train, tmp_path: Path) -> None:
     assert any((tmp_path / "run" / "tensorboard").iterdir())
 
 
-def test_eval_needs_nothing_but_the_folder(train: Train, program: Path, tmp_path: Path) -> None:
+def test_an_evaluation_needs_the_folder_alone(train: Train, program: Path, tmp_path: Path) -> None:
     outcome = train(tmp_path / "run")
     program.unlink()
     (tmp_path / "run").rename(tmp_path / "moved")
     before = {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
-    again = evaluation.evaluate_run(tmp_path / "moved", device="cpu")
-    assert again.scores == outcome.scores
-    assert again.trained == outcome.trained
+    evaluated = evaluation.evaluate_run(tmp_path / "moved", device="cpu")
+    assert evaluated.scores == outcome.scores
+    assert evaluated.trained == outcome.trained
     assert before == {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
 
 
-def test_eval_measures_a_run_that_is_not_at_its_end(train: Train, tmp_path: Path) -> None:
+def test_a_run_that_has_not_ended_can_be_evaluated(train: Train, tmp_path: Path) -> None:
     train_and_die(train, tmp_path / "run", EagerStep, "take", 15)
     assert evaluation.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
 
 
 @pytest.mark.parametrize(
-    ("spoil", "complaint"),
+    ("damage_folder", "complaint"),
     [
-        (lambda run: (run / "run.json").unlink(), "is no run folder"),
+        (lambda run: (run / "run.json").unlink(), "is not a run folder"),
         (lambda run: (run / "run.json").write_text("{}"), "damaged"),
         (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
         (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),
@@ -327,11 +327,11 @@ def test_eval_measures_a_run_that_is_not_at_its_end(train: Train, tmp_path: Path
     ],
     ids=["no run.json", "empty run.json", "bytes", "graph", "data", "checkpoints"],
 )
-def test_a_spoiled_run_folder_is_a_clear_error(
-    spoil: Callable[[Path], object], complaint: str, train: Train, tmp_path: Path
+def test_a_damaged_run_folder_is_a_clear_error(
+    damage_folder: Callable[[Path], object], complaint: str, train: Train, tmp_path: Path
 ) -> None:
     train(tmp_path / "run", train__steps="1")
-    spoil(tmp_path / "run")
+    damage_folder(tmp_path / "run")
     with pytest.raises(RunError, match=complaint):
         evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
@@ -344,7 +344,7 @@ def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Pa
         evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
 
-def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -> None:
+def test_changed_data_cause_a_warning(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run", train__steps="1")
     data = json.loads((tmp_path / "run" / "data.json").read_text())
     data["test"]["sha256"] = "0"
@@ -353,36 +353,34 @@ def test_other_data_than_the_run_had_are_told_of(train: Train, tmp_path: Path) -
         evaluation.evaluate_run(tmp_path / "run", device="cpu")
 
 
-# What goes wrong
+# Errors
 
 
-def test_a_loss_that_is_no_number_stops_the_run_at_once(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"loss became NaN or infinite at step [23];?") as told:
+def test_a_loss_that_is_nan_ends_the_run_at_once(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"loss became NaN or infinite at step [23];?") as caught:
         train(tmp_path / "run", train__lr="1e30", train__clip="0.0")
-    assert "train.lr" in told.value.remedy
-    assert "no checkpoint yet" in told.value.remedy
+    assert "train.lr" in caught.value.remedy
+    assert "no checkpoint yet" in caught.value.remedy
 
 
-def test_weights_that_are_no_numbers_are_not_kept(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_are_nan_are_not_saved(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = EagerStep.take
 
     def spoiling(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
-        found = step(self, at, items)
+        result = step(self, at, items)
         if at == 19:
             with torch.no_grad():
                 next(self.run.module.parameters())[0, 0] = float("nan")
-        return found
+        return result
 
     monkeypatch.setattr(EagerStep, "take", spoiling)
-    with pytest.raises(RunError, match="weights became NaN or infinite at step 20") as told:
+    with pytest.raises(RunError, match="weights became NaN or infinite at step 20") as caught:
         train(tmp_path / "run")
-    assert "the checkpoint of step 10 is kept" in told.value.remedy
+    assert "the checkpoint of step 10 is kept" in caught.value.remedy
     assert steps(tmp_path / "run") == [10]
 
 
-def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def starving(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -391,37 +389,37 @@ def test_too_little_memory_is_a_clear_error(train: Train, tmp_path: Path, monkey
         train(tmp_path / "run")
 
 
-def test_a_device_that_is_not_there_leaves_nothing(program: Path, tmp_path: Path) -> None:
+def test_a_missing_device_leaves_no_files(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no device"):
         training.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_seed_that_no_generator_takes_is_refused(train: Train, tmp_path: Path) -> None:
+def test_a_seed_that_is_too_large_is_an_error(train: Train, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="the seed is 4294967296"):
         train(tmp_path / "run", seed=str(2**32))
     assert not (tmp_path / "run").exists()
 
 
-def test_a_task_that_cannot_be_made_leaves_nothing(train: Train, tmp_path: Path) -> None:
+def test_a_task_that_cannot_be_made_leaves_no_files(train: Train, tmp_path: Path) -> None:
     with pytest.raises((RunError, TaskError)):
         train(tmp_path / "run", task__train_size="1000000")
     assert not (tmp_path / "run").exists()
 
 
-def test_an_empty_split_to_select_by_leaves_nothing(train: Train, tmp_path: Path) -> None:
+def test_an_empty_selecting_split_leaves_no_files(train: Train, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="`valid` of `ctl` has no items"):
         train(tmp_path / "run", task__valid_size="0")
     assert not (tmp_path / "run").exists()
 
 
-def test_only_tasks_of_archlang_are_run(program: Path, tmp_path: Path) -> None:
+def test_only_tasks_of_archlang_run(program: Path, tmp_path: Path) -> None:
     point: Plan = plan_recipe(program)
     with pytest.raises(TaskError, match="not one of archlang's"):
         training.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
 
 
-# Metrics of which less is better
+# Metrics that are better if lower
 
 
 WRITER = """
@@ -447,7 +445,7 @@ def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypa
     assert (results["breakdown"], results["in_distribution"]) == ("length", ["train"])
 
 
-def test_of_equal_values_the_latest_is_first_whichever_way_is_better() -> None:
+def test_of_equal_values_the_latest_is_first_for_all_metrics() -> None:
     values = ((1, 3.0), (2, 2.0), (3, float("nan")), (4, 2.0))
     history = [EvaluationMetrics.of(step, "valid", value, {"perplexity": value}) for step, value in values]
     history.append(EvaluationMetrics.of(9, "iid", 1.0, {"perplexity": 1.0}))

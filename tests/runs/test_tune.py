@@ -10,7 +10,7 @@ import pytest
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.record.mistakes import RunError
-from archlang.runs.points import Done, Point, run_point
+from archlang.runs.points import Point, PointResult, run_point
 
 tune = pytest.importorskip("archlang.runs.tune")
 pytest.importorskip("optuna", reason="optuna is not installed")
@@ -19,7 +19,7 @@ pytest.importorskip("optuna", reason="optuna is not installed")
 class Here:
     """An engine without processes."""
 
-    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         for point in points:
             if stopping():
                 return

@@ -22,6 +22,12 @@ def test_a_line_comes_without_its_end() -> None:
     assert Source("x.arch", "").line(1) == ""
 
 
+def test_a_lone_carriage_return_ends_a_line() -> None:
+    source = Source("x.arch", "one\rtwo\n\rfour")
+    assert [source.line(number) for number in range(1, 5)] == ["one", "two", "", "four"]
+    assert source.position(5) == (2, 2)
+
+
 def test_a_span_knows_its_text_and_place() -> None:
     span = Span(SOURCE, 4, 7)
     assert (span.text, span.line, span.column, str(span)) == ("two", 2, 1, "x.arch:2:1")

@@ -74,14 +74,14 @@ def test_every_rule_has_its_method() -> None:
     assert built <= names
 
 
-def test_tables_are_kept_and_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parses()
-    (kept,) = (folder / "grammar").iterdir()
-    assert kept.stat().st_size > 1000
+    (cache_file,) = (folder / "grammar").iterdir()
+    assert cache_file.stat().st_size > 1000
     assert (folder / "grammar").stat().st_mode & 0o077 == 0
 
     module.grammar.cache_clear()
-    monkeypatch.setattr(module, "_keep", lambda *_: pytest.fail("the tables were made again"))
+    monkeypatch.setattr(module, "_store", lambda *_: pytest.fail("the tables were generated again"))
     assert parses()
 
 
@@ -97,11 +97,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_damaged_tables_are_made_again(folder: Path, damage: Callable[[bytes], bytes]) -> None:
     assert parses()
-    (kept,) = (folder / "grammar").iterdir()
-    kept.write_bytes(damage(kept.read_bytes()))
+    (cache_file,) = (folder / "grammar").iterdir()
+    cache_file.write_bytes(damage(cache_file.read_bytes()))
     module.grammar.cache_clear()
     assert parses()
-    assert module._kept(kept) is not None
+    assert module._load(cache_file) is not None
 
 
 def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Batches hold what the split holds, padded, and the order depends on the seed alone."""
+"""Batches hold the padded items of a split, in an order that depends on the seed alone."""
 
 import cProfile
 
@@ -22,7 +22,7 @@ def test_a_batch_is_padded_on_the_right() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 9), max_size=4), min_size=1, max_size=6), st.data())
-def test_a_batch_is_what_padding_row_by_row_gives(rows: list[list[int]], data: st.DataObject) -> None:
+def test_a_batch_equals_rows_padded_one_by_one(rows: list[list[int]], data: st.DataObject) -> None:
     items = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=5))
     width = max(1, *(len(rows[item]) for item in items)) if len(items) > 1 else max(1, len(rows[items[0]]))
     batch = Sequences.of(Ragged.of(rows), CPU).batch(torch.tensor(items), width)
@@ -30,13 +30,13 @@ def test_a_batch_is_what_padding_row_by_row_gives(rows: list[list[int]], data: s
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int16, np.int32, np.int64])
-def test_tokens_of_every_kind_of_number_reach_the_model_as_int64(kind: type) -> None:
+def test_tokens_of_every_integer_type_become_int64(kind: type) -> None:
     batch = Sequences.of(Ragged.of([[7, 200], [3]], dtype=kind), CPU).batch(torch.tensor([0, 1]), 2)
     assert batch.dtype == torch.int64
     assert batch.tolist() == [[7, 200], [3, 0]]
 
 
-def test_targets_of_positions_come_with_their_marks() -> None:
+def test_targets_of_positions_come_with_scored_positions() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     split = Split({"x": rows}, rows, Ragged.of([[0, 1, 1], [1]], dtype=np.bool_))
     batch = Data(split, CPU).batch(np.array([1, 0]))
@@ -45,25 +45,25 @@ def test_targets_of_positions_come_with_their_marks() -> None:
     assert batch.scored.tolist() == [[True, False, False], [False, True, True]]
 
 
-def test_fields_are_padded_each_by_its_own_need() -> None:
+def test_each_field_is_padded_to_its_own_width() -> None:
     split = Split({"left": Ragged.of([[1], [2, 2]]), "right": Ragged.of([[3, 3, 3], [4]])}, np.array([0, 1]))
     left, right = Data(split, CPU).batch(np.array([0, 1])).fields
     assert (left.tolist(), right.tolist()) == ([[1, 0], [2, 2]], [[3, 3, 3], [4, 0, 0]])
 
 
-def test_a_batch_is_as_wide_as_each_of_its_fields_and_its_marks() -> None:
+def test_the_widths_of_a_batch_are_those_of_its_fields_and_scored_positions() -> None:
     x, y, marks = Ragged.of([[1], [1, 2, 3]]), Ragged.of([[1, 2], [1]]), Ragged.of([[1], [1, 1]])
     assert Data(Split({"x": x, "y": y}, np.array([0, 1])), CPU).widths(np.array([0])) == (1, 2)
     assert Data(Split({"x": x, "y": y}, marks), CPU).widths(np.array([0, 1])) == (3, 2, 2)
 
 
-def test_evaluation_sees_every_item_once_the_short_ones_first() -> None:
+def test_batches_by_length_hold_every_item_once_short_ones_first() -> None:
     rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
     assert [batch.items.tolist() for batch in data.batches_by_length(2)] == [[1, 3], [2, 4], [0]]
 
 
-def test_evaluation_takes_fewer_items_at_once_where_they_are_long() -> None:
+def test_batches_by_length_hold_fewer_long_items() -> None:
     rows = Ragged.of([[1] * length for length in (2, 2, 2, 9, 9)])
     data = Data(Split({"x": rows}, np.arange(5)), CPU)
     assert [len(batch.items) for batch in data.batches_by_length(100, tokens=10)] == [3, 1, 1]
@@ -72,14 +72,14 @@ def test_evaluation_takes_fewer_items_at_once_where_they_are_long() -> None:
 def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
     sampler = Sampler(np.arange(100) % 7, batch=8, seed=3)
     items = [sampler.next() for _ in range(12)]
-    assert {len(one) for one in items} == {8}
+    assert {len(batch) for batch in items} == {8}
     assert len(np.unique(np.concatenate(items))) == 96
     assert sampler.epoch == 0
     sampler.next()
     assert sampler.epoch == 1
 
 
-def test_what_does_not_fill_a_batch_is_left_out_whatever_its_length() -> None:
+def test_items_of_all_lengths_are_dropped_alike() -> None:
     # 400 items, one batch of 256 in an epoch: the long ones are as likely in it as the short ones.
     lengths = np.repeat([1, 2, 3, 4], 100)
     sampler = Sampler(lengths, batch=256, seed=0)
@@ -87,21 +87,21 @@ def test_what_does_not_fill_a_batch_is_left_out_whatever_its_length() -> None:
     assert np.bincount(seen)[1:] / len(seen) == pytest.approx(0.25, abs=0.01)
 
 
-def test_batches_hold_items_of_like_length() -> None:
+def test_batches_hold_items_of_similar_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 100, 1600)
     sampler = Sampler(lengths, batch=100, seed=0)
     assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
 
 
-def test_the_order_goes_on_from_where_it_was() -> None:
-    whole = Sampler(np.arange(50), batch=8, seed=1)
+def test_a_resumed_sampler_continues_the_order() -> None:
+    sampler = Sampler(np.arange(50), batch=8, seed=1)
     for _ in range(9):
-        whole.next()
-    again = Sampler(np.arange(50), batch=8, seed=1, epoch=whole.epoch, position=whole.position)
-    assert all((whole.next() == again.next()).all() for _ in range(9))
+        sampler.next()
+    resumed = Sampler(np.arange(50), batch=8, seed=1, epoch=sampler.epoch, position=sampler.position)
+    assert all((sampler.next() == resumed.next()).all() for _ in range(9))
 
 
-def test_seeds_and_epochs_have_orders_of_their_own() -> None:
+def test_seeds_and_epochs_have_different_orders() -> None:
     first, second = (Sampler(np.ones(64), batch=64, seed=seed) for seed in (1, 2))
     orders = [first.next(), second.next(), first.next()]
     assert len({tuple(order) for order in orders}) == 3
@@ -130,7 +130,7 @@ def test_features_of_one_length_are_not_padded() -> None:
     assert batch.fields[0].tolist() == [[[2.0], [0.0]], [[0.5], [1.0]]]
 
 
-def test_spans_come_with_the_marks_of_where_they_may_be() -> None:
+def test_spans_come_with_the_positions_that_they_can_have() -> None:
     x = Ragged.of([[1, 1, 1], [2, 2]])
     split = Split({"x": x}, np.array([[1, 2], [0, 0]]), Ragged.of([[0, 1, 1], [1, 0]], dtype=np.bool_))
     batch = Data(split, CPU).batch(np.array([1, 0]))
@@ -140,7 +140,7 @@ def test_spans_come_with_the_marks_of_where_they_may_be() -> None:
     assert batch.scored.tolist() == [[True, False, False], [False, True, True]]
 
 
-def test_a_batch_is_made_without_a_step_of_python_for_each_item() -> None:
+def test_a_batch_takes_no_python_call_per_item() -> None:
     rows = Ragged.of([[1] * (1 + item % 10) for item in range(2_000)])
     data = Data(Split({"x": rows, "y": rows}, rows), CPU)
 
@@ -152,7 +152,7 @@ def test_a_batch_is_made_without_a_step_of_python_for_each_item() -> None:
     assert calls(1_000) == calls(10)
 
 
-def test_a_batch_of_tokens_never_has_more_and_every_item_comes_once() -> None:
+def test_batches_of_tokens_are_never_larger_and_hold_every_item_once() -> None:
     lengths = np.random.default_rng(0).integers(1, 30, size=500)
     sampler = Sampler(lengths, batch=64, seed=0, tokens=True)
     batches = [sampler.next() for _ in range(len(sampler))]
@@ -167,7 +167,7 @@ def test_an_item_with_more_tokens_than_a_batch_is_a_batch_of_its_own() -> None:
     assert [1] in [list(sampler.next()) for _ in range(len(sampler))]
 
 
-def test_items_weigh_what_their_loss_is_a_mean_of() -> None:
+def test_losses_are_counted_by_items_or_scored_positions() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     marks = Ragged(np.array([True, False, True, True]), rows.offsets)
     items = np.array([0, 1])

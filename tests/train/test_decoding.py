@@ -1,4 +1,4 @@
-"""Answers that a model writes by itself are counted as a slow loop over single items counts them."""
+"""The metrics of written answers equal those of a slow loop over single items."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ recipe writer {
 """
 
 
-def settled(**statics: object) -> Copy:
-    short = {"train": Interval(1, 3), "valid": Interval(4, 4), "test": (5, 6), "symbols": 2, "eos": True}
-    return Copy(**{**short, "train_size": 60, "valid_size": 20, "test_size": 10, **statics})  # type: ignore[arg-type] # statics of the task
+def copy_task(**statics: object) -> Copy:
+    defaults = {"train": Interval(1, 3), "valid": Interval(4, 4), "test": (5, 6), "symbols": 2, "eos": True}
+    return Copy(**{**defaults, "train_size": 60, "valid_size": 20, "test_size": 10, **statics})  # type: ignore[arg-type] # statics of the task
 
 
 @pytest.fixture(scope="module")
@@ -71,112 +71,112 @@ def run(point: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Architecture:
-    """A model that has learned nothing, but is right of what is short now and then."""
+    """An untrained model, whose short answers are right now and then."""
     torch.manual_seed(4)
     path = tmp_path / "writer.arch"
     path.write_text(WRITER)
     return archlang.load(path)
 
 
-def measured(module: Architecture, split: Split, task: Task, **asked: object) -> tuple[Score, Score]:
-    """Without what the model writes, and with it."""
+def scores(module: Architecture, split: Split, task: Task, **options: object) -> tuple[Score, Score]:
+    """Returns the score without and with written answers."""
     plain = evaluate(module, Data(split, CPU), split, "test", task)
-    return plain, add_written(plain, module, split, task, CPU, **asked)  # type: ignore[arg-type] # arguments of add_written
+    return plain, add_written(plain, module, split, task, CPU, **options)  # type: ignore[arg-type] # arguments of add_written
 
 
-def by_hand(module: Architecture, split: Split, task: DecodableTask) -> tuple[list[bool], list[bool]]:
-    """One item at a time, the whole model for each token: which answers are right freely, and with their length."""
+def match_slowly(module: Architecture, split: Split, task: DecodableTask) -> tuple[list[bool], list[bool]]:
+    """Returns the exact and the oracle matches, by a call of the model for each token of each item."""
     module.eval()
     exact, oracle = [], []
     assert isinstance(split.targets, Ragged)
     for item in range(len(split)):
         source = torch.from_numpy(split.inputs["source"][item].astype(np.int64))[None]
         answer = split.targets[item].tolist()
-        chosen, but_end = [task.begin], []
+        choices, tokens = [task.begin], []
         for _ in answer:
             with torch.no_grad():
-                scores = module(source, torch.tensor([chosen]))[0, -1]
-            chosen.append(int(scores.argmax()))
+                scores = module(source, torch.tensor([choices]))[0, -1]
+            choices.append(int(scores.argmax()))
             if task.end is not None:
                 scores[task.end] = -torch.inf
-            but_end.append(int(scores.argmax()))
-        exact.append(chosen[1:] == answer)
-        oracle.append(but_end[:-1] == answer[:-1] if task.end is not None else exact[-1])
+            tokens.append(int(scores.argmax()))
+        exact.append(choices[1:] == answer)
+        oracle.append(tokens[:-1] == answer[:-1] if task.end is not None else exact[-1])
     return exact, oracle
 
 
-def test_answers_are_right_as_a_loop_by_hand_finds_them(run: Path) -> None:
-    task = settled()
+def test_matches_equal_those_of_a_slow_loop(run: Path) -> None:
+    task = copy_task()
     module = trained(run)
     for split in (task.generate("train", 0), task.generate("test", 0)):
-        exact, oracle = by_hand(module, split, task)
-        _, found = measured(module, split, task)
-        assert found.metrics["exact_match"] == pytest.approx(np.mean(exact))
-        assert found.metrics["oracle_match"] == pytest.approx(np.mean(oracle))
+        exact, oracle = match_slowly(module, split, task)
+        _, score = scores(module, split, task)
+        assert score.metrics["exact_match"] == pytest.approx(np.mean(exact))
+        assert score.metrics["oracle_match"] == pytest.approx(np.mean(oracle))
         lengths = split.groups["length"]
-        for length, values in found.groups["length"].items():
+        for length, values in score.groups["length"].items():
             assert values["exact_match"] == pytest.approx(np.mean(np.array(exact)[lengths == length]))
             assert values["oracle_match"] == pytest.approx(np.mean(np.array(oracle)[lengths == length]))
 
 
-def test_an_exact_match_is_what_is_right_when_the_answer_before_is_shown(run: Path) -> None:
-    task = settled()
+def test_exact_match_of_a_causal_model_equals_sequence_accuracy(run: Path) -> None:
+    task = copy_task()
     module = trained(run)
     split = task.generate("train", 0)
-    plain, found = measured(module, split, task)
-    assert 0 < found.metrics["exact_match"] < found.metrics["oracle_match"] < 1
-    assert found.metrics["exact_match"] == pytest.approx(plain.metrics["sequence_accuracy"])
-    assert found.groups["length"][1]["exact_match"] == pytest.approx(plain.groups["length"][1]["sequence_accuracy"])
+    plain, score = scores(module, split, task)
+    assert 0 < score.metrics["exact_match"] < score.metrics["oracle_match"] < 1
+    assert score.metrics["exact_match"] == pytest.approx(plain.metrics["sequence_accuracy"])
+    assert score.groups["length"][1]["exact_match"] == pytest.approx(plain.groups["length"][1]["sequence_accuracy"])
 
 
-def test_without_an_end_there_is_one_way_of_being_right(run: Path) -> None:
-    task = settled(eos=False)
+def test_without_an_end_there_is_no_oracle_match(run: Path) -> None:
+    task = copy_task(eos=False)
     module = trained(run)
     split = task.generate("train", 0)
-    _, found = measured(module, split, task)
-    assert "oracle_match" not in found.metrics
-    exact, _ = by_hand(module, split, task)
-    assert found.metrics["exact_match"] == pytest.approx(np.mean(exact))
+    _, score = scores(module, split, task)
+    assert "oracle_match" not in score.metrics
+    exact, _ = match_slowly(module, split, task)
+    assert score.metrics["exact_match"] == pytest.approx(np.mean(exact))
     assert 0 < np.mean(exact) < 1
 
 
 def trained(run: Path) -> Architecture:
     module = build(read_graph(run))
-    saved = Checkpoints(run / "checkpoints").latest()
-    assert saved is not None
-    saved.load_into(module)
+    checkpoint = Checkpoints(run / "checkpoints").latest()
+    assert checkpoint is not None
+    checkpoint.load_into(module)
     return module
 
 
-def test_some_answers_of_a_large_split_are_written_at_even_distances(run: Path) -> None:
-    task, module = settled(), trained(run)
+def test_answers_of_a_large_split_are_sampled_at_even_distances(run: Path) -> None:
+    task, module = copy_task(), trained(run)
     split = task.generate("train", 0)
-    _, some = measured(module, split, task, most=4)
-    assert (some.items, some.written) == (60, 4)
-    exact, _ = by_hand(module, split, task)
-    assert some.metrics["exact_match"] == np.mean([exact[item] for item in (0, 19, 39, 59)])
-    unwritten = set(some.groups["length"]) - {int(split.groups["length"][item]) for item in (0, 19, 39, 59)}
+    _, sample = scores(module, split, task, most=4)
+    assert (sample.items, sample.written) == (60, 4)
+    exact, _ = match_slowly(module, split, task)
+    assert sample.metrics["exact_match"] == np.mean([exact[item] for item in (0, 19, 39, 59)])
+    unwritten = set(sample.groups["length"]) - {int(split.groups["length"][item]) for item in (0, 19, 39, 59)}
     assert unwritten
     for length in unwritten:
-        assert math.isnan(some.groups["length"][length]["exact_match"])
-        assert some.within_groups("exact_match", {"length": length}) is None
-    plain, none = measured(module, split, task, most=0)
+        assert math.isnan(sample.groups["length"][length]["exact_match"])
+        assert sample.within_groups("exact_match", {"length": length}) is None
+    plain, none = scores(module, split, task, most=0)
     assert none == plain
 
 
-def test_what_writes_nothing_is_left_as_it_was(writer: Architecture) -> None:
-    task = settled()
+def test_a_score_without_written_answers_is_unchanged(writer: Architecture) -> None:
+    task = copy_task()
     split = task.generate("valid", 0)
     plain = evaluate(writer, Data(split, CPU), split, "valid", task)
-    assert add_written(plain, torch.nn.Identity(), split, task, CPU) == plain  # no module of archlang
-    tells = Ctl(train_size=1_000, iid_size=2, valid_size=2, test_size=2)
-    assert add_written(plain, writer, tells.generate("valid", 0), tells, CPU) == plain  # a class is asked for
+    assert add_written(plain, torch.nn.Identity(), split, task, CPU) == plain  # not an archlang module
+    classification = Ctl(train_size=1_000, iid_size=2, valid_size=2, test_size=2)
+    assert add_written(plain, writer, classification.generate("valid", 0), classification, CPU) == plain
     empty = split.select(np.arange(0))
     assert add_written(plain, writer, empty, task, CPU) == plain
 
 
-def test_training_notices_nothing_of_it(writer: Architecture) -> None:
-    task = settled()
+def test_writing_answers_does_not_change_training(writer: Architecture) -> None:
+    task = copy_task()
     split = task.generate("valid", 0)
     writer.train()
     plain = evaluate(writer, Data(split, CPU), split, "valid", task)
@@ -186,48 +186,50 @@ def test_training_notices_nothing_of_it(writer: Architecture) -> None:
     assert writer.training
 
 
-class Looking:
+class ProgressLog:
     def __init__(self) -> None:
-        self.told: list[tuple[str, int, int]] = []
+        self.calls: list[tuple[str, int, int]] = []
 
     def written(self, split: str, done: int, total: int) -> None:
-        self.told.append((split, done, total))
+        self.calls.append((split, done, total))
 
 
-def test_whoever_looks_on_is_told_after_each_token(writer: Architecture) -> None:
-    task, looking = settled(), Looking()
-    measured(writer, task.generate("train", 0), task, watcher=looking)
+def test_the_watcher_is_called_after_each_token(writer: Architecture) -> None:
+    task, progress = copy_task(), ProgressLog()
+    scores(writer, task.generate("train", 0), task, watcher=progress)
     # The longest answer has three symbols and an end.
-    assert looking.told == [("test", 15 * step, 60) for step in (1, 2, 3, 4)]
+    assert progress.calls == [("test", 15 * step, 60) for step in (1, 2, 3, 4)]
 
 
-def test_it_can_be_interrupted_between_two_tokens(writer: Architecture) -> None:
-    task, looking = settled(), Looking()
+def test_writing_can_be_interrupted_between_two_tokens(writer: Architecture) -> None:
+    task, progress = copy_task(), ProgressLog()
     with pytest.raises(Interrupted):
-        measured(writer, task.generate("train", 0), task, watcher=looking, stopping=lambda: len(looking.told) == 2)
-    assert len(looking.told) == 2
+        scores(writer, task.generate("train", 0), task, watcher=progress, stopping=lambda: len(progress.calls) == 2)
+    assert len(progress.calls) == 2
 
 
 # Runs
 
 
-def test_a_run_keeps_what_was_written_and_compares_claims_with_it(run: Path) -> None:
-    kept = json.loads((run / "results.json").read_text())
-    test, valid = kept["splits"]["test"], kept["splits"]["valid"]
+def test_a_run_stores_metrics_of_written_answers_and_compares_claims(run: Path) -> None:
+    results = json.loads((run / "results.json").read_text())
+    test, valid = results["splits"]["test"], results["splits"]["valid"]
     assert (test["items"], test["written"]) == (20, 20)
     assert valid["metrics"]["oracle_match"] > valid["metrics"]["exact_match"]
     assert set(test["groups"]["length"]["6"]) == {"accuracy", "sequence_accuracy", "exact_match", "oracle_match"}
-    assert [claim["measured"] for claim in kept["claims"]] == [
+    assert [claim["measured"] for claim in results["claims"]] == [
         test["metrics"]["exact_match"],
         test["groups"]["length"]["6"]["exact_match"],
         valid["metrics"]["oracle_match"],
     ]
 
 
-def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
-    kept = json.loads((run / "results.json").read_text())
+def test_a_new_evaluation_writes_the_same_answers(run: Path) -> None:
+    results = json.loads((run / "results.json").read_text())
     again = evaluation.evaluate_run(run, device="cpu")
-    assert json.loads(json.dumps({score.split: json_value(score.result()) for score in again.scores})) == kept["splits"]
+    assert (
+        json.loads(json.dumps({score.split: json_value(score.result()) for score in again.scores})) == results["splits"]
+    )
     assert again.metrics == ("accuracy", "sequence_accuracy", "exact_match", "oracle_match")
     (fewer,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=3).scores
     assert fewer.written == 3
@@ -235,8 +237,8 @@ def test_a_run_measured_again_has_written_the_same(run: Path) -> None:
     assert "exact_match" not in none.metrics
 
 
-def test_what_is_measured_at_the_end_only_cannot_select(point: Plan, tmp_path: Path) -> None:
-    asked = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
-    with pytest.raises(RunError, match="is measured when a run ends") as said:
-        training.train(asked, tmp_path / "run", device="cpu")
-    assert "select by one of accuracy, sequence_accuracy" in str(said.value)
+def test_a_metric_of_written_answers_cannot_select(point: Plan, tmp_path: Path) -> None:
+    plan = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
+    with pytest.raises(RunError, match="is measured when a run ends") as caught:
+        training.train(plan, tmp_path / "run", device="cpu")
+    assert "select by one of accuracy, sequence_accuracy" in str(caught.value)

@@ -1,4 +1,4 @@
-"""A device or precision that cannot be had is a clear error."""
+"""A device or precision that is not available is a clear error."""
 
 import pytest
 import torch
@@ -7,28 +7,28 @@ from archlang.record.mistakes import RunError
 from archlang.train.devices import PRECISIONS, explaining_compiler_errors, explaining_out_of_memory, make_fabric
 
 
-def test_cpu_is_always_there() -> None:
+def test_the_cpu_is_always_available() -> None:
     assert make_fabric("cpu").device == torch.device("cpu")
     assert make_fabric("cpu", "bf16").device == torch.device("cpu")
 
 
-def test_auto_takes_what_there_is() -> None:
+def test_auto_uses_a_gpu_if_there_is_one() -> None:
     assert make_fabric("auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.mark.parametrize("device", ["cuda:99", *(() if torch.cuda.is_available() else ("cuda", "cuda:0"))])
-def test_a_device_that_is_not_there_is_named(device: str) -> None:
+def test_a_missing_device_is_named(device: str) -> None:
     with pytest.raises(RunError, match=f"no device `{device}`"):
         make_fabric(device)
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cpu:1", "", "cuda:-1"])
-def test_a_word_that_is_no_device_is_refused(device: str) -> None:
+def test_a_word_that_is_not_a_device_is_an_error(device: str) -> None:
     with pytest.raises(RunError, match="is not a device"):
         make_fabric(device)
 
 
-def test_a_precision_that_is_not_there_is_refused() -> None:
+def test_an_unsupported_precision_is_an_error() -> None:
     with pytest.raises(RunError, match="no precision `64`"):
         make_fabric("cpu", "64")
     with pytest.raises(RunError, match="`cpu` does not compute in precision 16"):
@@ -44,10 +44,10 @@ def test_a_precision_that_is_not_there_is_refused() -> None:
         RuntimeError("DefaultCPUAllocator: can't allocate memory"),
     ],
 )
-def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
-    with pytest.raises(RunError, match=r"batch of 512") as told, explaining_out_of_memory(torch.device("cpu"), 512):
+def test_an_out_of_memory_error_names_the_settings_to_lower(error: Exception) -> None:
+    with pytest.raises(RunError, match=r"batch of 512") as caught, explaining_out_of_memory(torch.device("cpu"), 512):
         raise error
-    assert "train.batch" in told.value.remedy
+    assert "train.batch" in caught.value.remedy
 
 
 def test_other_errors_pass() -> None:
@@ -55,7 +55,7 @@ def test_other_errors_pass() -> None:
         raise RuntimeError("shapes")
 
 
-def test_a_compiler_that_fails_is_told_in_one_line() -> None:
+def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:
     from torch._inductor.exc import InvalidCxxCompiler
 
     with (

@@ -1,4 +1,4 @@
-"""Random numbers go on from where they were."""
+"""Random generators can be restored."""
 
 import random
 
@@ -14,7 +14,7 @@ def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.random()), torch.rand(1).item()
 
 
-def test_every_generator_goes_on_from_where_it_was() -> None:
+def test_every_generator_is_restored() -> None:
     random.gauss(0, 1)
     np.random.standard_normal()
     state = random_state(CPU)
@@ -23,13 +23,13 @@ def test_every_generator_goes_on_from_where_it_was() -> None:
     assert drawn == draw()
 
 
-def test_what_is_drawn_apart_is_the_same_and_not_noticed() -> None:
+def test_fixed_randomness_is_always_the_same_and_changes_no_generator() -> None:
     state = random_state(CPU)
     expected = draw()
     restore_random_state(state, CPU)
-    apart = []
+    fixed = []
     for _ in range(2):
         with fixed_randomness(CPU):
-            apart.append(draw())
-    assert apart[0] == apart[1]
+            fixed.append(draw())
+    assert fixed[0] == fixed[1]
     assert draw() == expected

@@ -1,4 +1,4 @@
-"""Label smoothing against a sum over classes, and in a run."""
+"""Label smoothing equals a sum over classes."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from archlang.train.settings import Settings
 @pytest.mark.parametrize("smoothing", [0.0, 0.05, 0.3])
 def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
     logits, targets = torch.randn(5, 4, dtype=torch.float64, requires_grad=True), torch.tensor([0, 3, 1, 1, 2])
-    by_hand = []
+    expected = []
     for row, target in zip(logits, targets.tolist(), strict=True):
-        likely = torch.exp(row) / torch.exp(row).sum()
+        probabilities = torch.exp(row) / torch.exp(row).sum()
         weights = [1 - smoothing if label == target else smoothing for label in range(4)]
-        best = sum(weight * log(weight) for weight in weights if weight)
-        by_hand.append(-(torch.tensor(weights, dtype=torch.float64) * torch.log(likely)).sum() + best)
-    found = smoothed_entropy(logits, targets, smoothing)
-    torch.testing.assert_close(found, torch.stack(by_hand), rtol=1e-10, atol=1e-10)
-    (fast,) = torch.autograd.grad(found.sum(), logits, retain_graph=True)
-    (slow,) = torch.autograd.grad(torch.stack(by_hand).sum(), logits)
-    torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-10)
+        negative_minimum = sum(weight * log(weight) for weight in weights if weight)
+        entropy = -(torch.tensor(weights, dtype=torch.float64) * torch.log(probabilities)).sum()
+        expected.append(entropy + negative_minimum)
+    losses = smoothed_entropy(logits, targets, smoothing)
+    torch.testing.assert_close(losses, torch.stack(expected), rtol=1e-10, atol=1e-10)
+    (gradient,) = torch.autograd.grad(losses.sum(), logits, retain_graph=True)
+    (expected_gradient,) = torch.autograd.grad(torch.stack(expected).sum(), logits)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-10, atol=1e-10)
 
 
-def test_it_is_a_static_of_training(program: Path) -> None:
-    chosen = plan_recipe(program, sets={"train.label_smoothing": "0.1"}).train
-    assert Settings.of(chosen.statics).label_smoothing == 0.1
+def test_smoothing_is_a_static_of_training(program: Path) -> None:
+    smoothed = plan_recipe(program, sets={"train.label_smoothing": "0.1"}).train
+    assert Settings.of(smoothed.statics).label_smoothing == 0.1
     assert Settings.of(plan_recipe(program).train.statics).label_smoothing == 0.0
 
 
-def test_what_is_scored_is_smoothed() -> None:
+def test_scored_positions_are_smoothed() -> None:
     rows, scored = Ragged.of([[1, 2], [0]]), Ragged.of([[0, 1], [1]], dtype=np.bool_)
     batch = Data(Split({"x": rows}, rows, scored), torch.device("cpu")).batch(np.array([0, 1]))
     logits = torch.randn(2, 2, 3)

@@ -18,9 +18,9 @@ from tests.train.test_score import CPU, POSITIONS, SETS, SPANS
 def test_the_loss_is_the_mean_over_scored_positions() -> None:
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     logits = torch.randn(2, 3, 3)
-    by_hand = [F.cross_entropy(logits[item, place], torch.tensor(target))
+    expected = [F.cross_entropy(logits[item, place], torch.tensor(target))
                for item, place, target in ((0, 1, 1), (0, 2, 0), (1, 1, 1))]  # fmt: skip
-    torch.testing.assert_close(mean_loss(logits, batch), torch.stack(by_hand).mean())
+    torch.testing.assert_close(mean_loss(logits, batch), torch.stack(expected).mean())
 
 
 def test_without_scored_positions_loss_and_gradient_are_zero() -> None:

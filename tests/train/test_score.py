@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class FakeTask:
-    """A task of three symbols whose splits are made in the tests."""
+    """A task of three symbols; the tests make its splits."""
 
     unit: Unit = Unit.SAMPLE
     metrics: tuple[str, ...] = ("accuracy",)
@@ -38,7 +38,7 @@ class FakeTask:
 
 
 class Repeats(nn.Module):
-    """Says, at each position, the symbol that stands there; of a sequence, its first symbol."""
+    """Predicts the symbol at each position, or the first symbol of a sequence."""
 
     def __init__(self, per_position: bool) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def test_only_scored_positions_count() -> None:
     assert measured.groups["length"][2]["accuracy"] == 1.0
 
 
-def test_a_metric_among_items_that_are_in_several_groups() -> None:
+def test_a_metric_over_the_items_of_several_groups() -> None:
     measured = score(CLASSES)
     assert measured.within_groups("accuracy", {"length": 2, "first": 0}) == 1.0
     assert measured.within_groups("accuracy", {"length": 2, "first": 1}) == 0.0
@@ -96,7 +96,7 @@ def test_a_metric_among_items_that_are_in_several_groups() -> None:
     assert measured.within_groups("beauty", {}) is None
 
 
-def test_training_notices_nothing_of_a_measurement() -> None:
+def test_an_evaluation_does_not_change_training() -> None:
     module = Repeats(False)
     module.train()
     torch.manual_seed(3)
@@ -108,7 +108,7 @@ def test_training_notices_nothing_of_a_measurement() -> None:
     assert module.noise.training
 
 
-def test_a_model_that_draws_at_test_time_is_measured_the_same_twice() -> None:
+def test_a_model_that_draws_at_test_time_has_the_same_score_twice() -> None:
     class Draws(Repeats):
         def forward(self, x: Tensor, *, lengths: Tensor) -> Tensor:
             return torch.rand(len(x), 3)
@@ -117,7 +117,7 @@ def test_a_model_that_draws_at_test_time_is_measured_the_same_twice() -> None:
     assert first == second
 
 
-def test_a_measurement_can_be_given_up() -> None:
+def test_an_evaluation_can_be_interrupted() -> None:
     module = Repeats(False)
     module.train()
     with pytest.raises(Interrupted):
@@ -126,7 +126,7 @@ def test_a_measurement_can_be_given_up() -> None:
     assert module.training
 
 
-def test_a_group_in_which_nothing_is_scored_has_no_accuracy() -> None:
+def test_a_group_without_scored_positions_has_no_accuracy() -> None:
     rows = Ragged.of([[1], [1]])
     split = Split({"x": rows}, rows, Ragged.of([[1], [0]], dtype=np.bool_), {"length": np.array([1, 2])})
     measured = score(split, unit=Unit.POSITION)
@@ -140,8 +140,8 @@ SETS = Split(
 )
 
 
-class Given(nn.Module):
-    """Gives the logits that it holds for each symbol."""
+class FixedLogits(nn.Module):
+    """Returns fixed logits for each symbol."""
 
     def __init__(self, logits: list[list[float]]) -> None:
         super().__init__()
@@ -151,8 +151,8 @@ class Given(nn.Module):
         return self.logits[x]
 
 
-def test_a_member_of_a_set_is_what_is_likelier_than_not() -> None:
-    module = Given([[0.1, -2.0, -0.1], [-1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]])
+def test_a_set_holds_members_with_a_probability_of_at_least_one_half() -> None:
+    module = FixedLogits([[0.1, -2.0, -0.1], [-1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]])
     task = FakeTask(kind=Kind.SETS, unit=Unit.SEQUENCE, metrics=("accuracy", "token_accuracy"))
     measured = evaluate(module, Data(SETS, CPU), SETS, "test", task)
     assert measured.metrics == {"accuracy": 0.5, "token_accuracy": pytest.approx(2 / 3)}
@@ -169,11 +169,11 @@ SPANS = Split(
 )
 
 
-def test_spans_are_where_they_may_be_and_their_loss_is_that_of_both_ends() -> None:
-    module = Given([[9.0, 9.0], [1.0, 0.0], [0.0, 1.0]])
+def test_spans_are_scored_at_allowed_positions_with_the_loss_of_both_ends() -> None:
+    module = FixedLogits([[9.0, 9.0], [1.0, 0.0], [0.0, 1.0]])
     task = FakeTask(kind=Kind.SPANS, metrics=("exact_match", "f1"))
     measured = evaluate(module, Data(SPANS, CPU), SPANS, "test", task)
-    # The last symbol of the first item is not before its first, and is the best place for both ends.
+    # In the first item, the best position of both ends is the last symbol.
     assert measured.metrics == {"exact_match": 0.5, "f1": 0.5}
     begin = F.cross_entropy(torch.tensor([[1.0, 0.0, 9.0], [1.0, 0.0, -math.inf]]), torch.tensor([0, 0]))
     end = F.cross_entropy(torch.tensor([[0.0, 1.0, 9.0], [0.0, 1.0, -math.inf]]), torch.tensor([1, 1]))
@@ -190,7 +190,7 @@ def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> Non
     assert measured.within_groups("perplexity", {"length": 2}) == pytest.approx(alone.metrics["perplexity"])
 
 
-def test_a_task_may_judge_by_itself() -> None:
+def test_a_task_can_judge_predictions() -> None:
     @dataclass(frozen=True)
     class Judge(FakeTask):
         def judge(self, split: Split, predictions: np.ndarray) -> dict[str, np.ndarray]:
@@ -206,7 +206,7 @@ def test_a_task_may_judge_by_itself() -> None:
     assert measured.groups["length"][2] == {"f1": 0.625, "accuracy": 0.5}
 
 
-def test_answers_may_come_from_anywhere() -> None:
+def test_a_score_can_be_made_of_any_answers() -> None:
     answers = Answers(POSITIONS)
     answers.put(np.array([1, 0]), np.array([[0, 1, 9], [0, 1, 9]]))
     assert answers.predictions.tolist() == [0, 1, 9, 0, 1]

@@ -1,4 +1,4 @@
-"""What stopping at the lowest loss would have cost."""
+"""The step that the lowest loss would have selected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def line(step: int, split: str, loss: float, accuracy: float) -> EvaluationMetri
     return EvaluationMetrics.of(step, split, loss, {"accuracy": accuracy})
 
 
-def test_the_lowest_loss_of_each_split_is_set_beside_its_best_accuracy() -> None:
+def test_the_lowest_loss_of_each_split_is_compared_with_its_best_accuracy() -> None:
     history = [
         line(10, "valid", 0.5, 0.6), line(10, "iid", 0.4, 0.7),
         line(20, "valid", 0.7, 0.8), line(20, "iid", 0.3, 0.9),
@@ -21,7 +21,7 @@ def test_the_lowest_loss_of_each_split_is_set_beside_its_best_accuracy() -> None
     assert (iid.step, iid.value, iid.best_step, iid.best) == (30, 1.0, 30, 1.0)
 
 
-def test_a_run_that_was_never_looked_at_has_no_alternatives() -> None:
+def test_a_run_without_evaluations_has_no_alternatives() -> None:
     assert alternatives([], "accuracy") == ()
     assert alternatives([line(1, "valid", float("nan"), 0.5)], "accuracy") == ()
 

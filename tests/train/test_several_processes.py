@@ -1,4 +1,4 @@
-"""Several processes that share each batch have the curve of one: started by archlang, torchrun or SLURM."""
+"""Several processes that share each batch have the curve of one process, started by archlang, torchrun or SLURM."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 import torch
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not torch.distributed.is_available(), reason="processes find each other by gloo"
+    sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
 )
 
-# Every item has another number of scored positions, the last batch of an epoch is uneven, and a loop adds its ponder.
+# Items have different numbers of scored positions, the batches of an epoch are uneven, and a loop adds its ponder.
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
     h = embed[d](x)
@@ -46,22 +46,24 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """That of a process which nothing has started as one of several."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_", "MASTER_", "RANK"))}
-    return {**kept, "OMP_NUM_THREADS": "1"}
+    """The environment without the variables of a process group."""
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_", "MASTER_", "RANK"))
+    }
+    return {**variables, "OMP_NUM_THREADS": "1"}
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=environment())
-    assert said.returncode == 0, said.stderr
-    return said
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=environment())
+    assert process.returncode == 0, process.stderr
+    return process
 
 
 def numbers(folder: Path) -> list[dict[str, Any]]:
@@ -69,20 +71,18 @@ def numbers(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in json.loads(line).items() if name != "split"} for line in lines]
 
 
-def agree(left: Path, right: Path) -> None:
-    ours, theirs = numbers(left), numbers(right)
-    assert len(ours) == len(theirs)
-    for one, other in zip(ours, theirs, strict=True):
-        assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
+def assert_same_curve(left: Path, right: Path) -> None:
+    for left_line, right_line in zip(numbers(left), numbers(right), strict=True):
+        assert left_line == pytest.approx(right_line, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("command", [ARCHLANG, TORCHRUN], ids=["archlang", "torchrun"])
 def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, command: list[str]) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     devices = ["--devices", "2"] if command is ARCHLANG else []
-    said = run([*command, "train", "small.arch", "--out", "run", "--device", "cpu", *devices], tmp_path)
-    agree(tmp_path / "run", alone / "run")
-    assert said.stdout.count("the run is in") == 1
+    process = run([*command, "train", "small.arch", "--out", "run", "--device", "cpu", *devices], tmp_path)
+    assert_same_curve(tmp_path / "run", alone / "run")
+    assert process.stdout.count("the run is in") == 1
     assert json.loads((tmp_path / "run" / "results.json").read_text())["splits"].keys() == {"iid", "valid", "test"}
 
 
@@ -100,26 +100,26 @@ def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: P
         )
         for rank in range(2)
     ]  # fmt: skip
-    said = [task.communicate(timeout=120) for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], said
-    agree(tmp_path / "run", alone / "run")
-    assert sum(out.count("the run is in") for out, _ in said) == 1
+    outputs = [task.communicate(timeout=120) for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    assert_same_curve(tmp_path / "run", alone / "run")
+    assert sum(out.count("the run is in") for out, _ in outputs) == 1
 
 
-def test_two_processes_go_on_with_what_one_has_begun(alone: Path, tmp_path: Path) -> None:
+def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copytree(alone / "run", tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000008")
     (tmp_path / "run" / "results.json").unlink()
     run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu", "--devices", "2"], tmp_path)
-    agree(tmp_path / "run", alone / "run")
+    assert_same_curve(tmp_path / "run", alone / "run")
 
 
-def test_a_batch_that_is_smaller_than_the_number_of_processes_is_refused(alone: Path, tmp_path: Path) -> None:
+def test_a_batch_with_fewer_samples_than_processes_is_an_error(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
-    asked = ["--out", "run", "--device", "cpu", "--devices", "2", "--set", "train.batch=1"]
-    said = subprocess.run(
-        [*ARCHLANG, "train", "small.arch", *asked], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    options = ["--out", "run", "--device", "cpu", "--devices", "2", "--set", "train.batch=1"]
+    process = subprocess.run(
+        [*ARCHLANG, "train", "small.arch", *options], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
-    assert said.returncode == 1
-    assert "cannot be shared by 2 processes" in said.stderr
-    assert "Traceback" not in said.stderr
+    assert process.returncode == 1
+    assert "cannot be shared by 2 processes" in process.stderr
+    assert "Traceback" not in process.stderr

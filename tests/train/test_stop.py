@@ -1,4 +1,4 @@
-"""One signal asks, two insist."""
+"""The first signal asks a run to stop, and the second raises KeyboardInterrupt."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from archlang.train.stop import Stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_asks_and_a_second_one_insists(number: signal.Signals) -> None:
+def test_the_first_signal_asks_and_the_second_raises(number: signal.Signals) -> None:
     with Stop().listening() as stop:
         assert not stop.asked
         os.kill(os.getpid(), number)
@@ -19,14 +19,14 @@ def test_a_signal_asks_and_a_second_one_insists(number: signal.Signals) -> None:
             os.kill(os.getpid(), number)
 
 
-def test_who_listened_before_listens_again() -> None:
+def test_the_previous_handlers_are_restored() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with Stop().listening():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_a_thread_cannot_listen_but_can_be_asked() -> None:
+def test_a_thread_gets_no_signals_but_can_be_asked() -> None:
     stop = Stop()
 
     def work() -> None:

@@ -105,7 +105,7 @@ def test_a_position_of_a_chunk_is_that_of_the_sequence(depth: int) -> None:
         for position in range(LENGTH):
             assert meaning(horizon, position, depth) <= meaning(horizon.cut(depth), position, depth + 1)
         for inside in horizons(depth + 1):
-            outside = inside.joined(depth, one_position=False)
+            outside = inside.joined(depth, single_positions=False)
             for position in range(LENGTH):
                 assert meaning(inside, position, depth + 1) <= meaning(outside, position, depth)
 
@@ -123,9 +123,9 @@ def test_a_state_goes_on_to_the_next_chunk_and_out_of_the_last(depth: int) -> No
 
 def test_chunks_of_one_position_see_no_later_position() -> None:
     for horizon in (MIRRORED, within(1), Horizon(Reach.START, 1)):
-        assert not horizon.joined(0, one_position=True).sees_future
-    assert within(1).joined(0, one_position=False).sees_future
-    assert within(0).joined(0, one_position=True).sees_future
+        assert not horizon.joined(0, single_positions=True).sees_future
+    assert within(1).joined(0, single_positions=False).sees_future
+    assert within(0).joined(0, single_positions=True).sees_future
 
 
 def test_a_reversed_reverse_is_causal_again() -> None:

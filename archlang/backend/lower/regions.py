@@ -13,11 +13,11 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, Join, Loop, write
 from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.lower.names import Names, attribute, relative
+from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.numbers import divide
 from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type

@@ -1,4 +1,4 @@
-"""The order of the boxes of a box: ranks from top to bottom, and who stands beside whom (Sugiyama's method)."""
+"""Assigns the children of a box to rows and orders each row, by the method of Sugiyama."""
 
 from __future__ import annotations
 
@@ -11,61 +11,69 @@ import networkx as nx
 from archlang.pages.pictures.box import Box
 
 SWEEPS = 12
+_FIRST_ROW_KINDS = ("input", "state", "memory", "chunk", "captured", "mean")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """`rows` are ids from left to right; `chains` gives, for each edge that is not a back edge, the ids that it runs
-    through, one in each row: bends (`~3.1`) stand between the ends of one that skips rows."""
+    """The rows of a box from top to bottom.
+
+    Args:
+        rows: The ids in each row, from left to right. Besides boxes, a row holds bends such as `~3.1`: the points where
+            an edge passes the row.
+        chains: For each edge that is not a back edge, the ids of its source, its bends and its target: one in each row
+            that the edge touches."""
 
     rows: tuple[tuple[str, ...], ...]
     chains: tuple[tuple[str, ...], ...]
 
 
 def rank(box: Box) -> Ranks:
-    """The rows of what is in a box. Edges lead down; inputs are the first row, results the last."""
+    """Returns the rows of a box. Edges lead down; inputs are in the first row, results in the last."""
     flow: nx.DiGraph[str] = nx.DiGraph()
-    flow.add_nodes_from(one.id for one in box.boxes)
+    flow.add_nodes_from(child.id for child in box.boxes)
     forward = [edge for edge in box.edges if not edge.back]
     flow.add_edges_from((edge.source, edge.target) for edge in forward)
-    place = _places(box, flow)
-    rows: list[list[str]] = [[] for _ in range(max(place.values(), default=-1) + 1)]
-    for one in box.boxes:
-        rows[place[one.id]].append(one.id)
+    row_of = _assign_rows(box, flow)
+    rows: list[list[str]] = [[] for _ in range(max(row_of.values(), default=-1) + 1)]
+    for child in box.boxes:
+        rows[row_of[child.id]].append(child.id)
     chains = []
     for number, edge in enumerate(forward):
-        bends = [f"~{number}.{row}" for row in range(place[edge.source] + 1, place[edge.target])]
-        for row, bend in enumerate(bends, place[edge.source] + 1):
+        passed = range(row_of[edge.source] + 1, row_of[edge.target])
+        bends = [f"~{number}.{row}" for row in passed]
+        for row, bend in zip(passed, bends, strict=True):
             rows[row].append(bend)
         chains.append((edge.source, *bends, edge.target))
-    rows = [row for row in rows if row]
     return Ranks(_uncrossed(rows, chains), tuple(chains))
 
 
-def _places(box: Box, flow: nx.DiGraph[str]) -> dict[str, int]:
-    place: dict[str, int] = {}
-    order = list(nx.lexicographical_topological_sort(flow, {one.id: i for i, one in enumerate(box.boxes)}.__getitem__))
-    for one in order:
-        place[one] = max((place[before] + 1 for before in flow.predecessors(one)), default=0)
-    first = {one.id for one in box.boxes if one.kind in ("input", "state", "memory", "chunk", "captured", "mean")}
-    for one in reversed(order):
-        # What asks for nothing, such as a learned memory, stands right above its first user.
-        if not flow.in_degree(one) and one not in first:
-            for value in flow.successors(one):
-                users = [place[user] for user in flow.successors(value)]
+def _assign_rows(box: Box, flow: nx.DiGraph[str]) -> dict[str, int]:
+    """Returns the row of each child: below all sources of its edges."""
+    positions = {child.id: index for index, child in enumerate(box.boxes)}
+    order = list(nx.lexicographical_topological_sort(flow, positions.__getitem__))
+    row_of: dict[str, int] = {}
+    for id in order:
+        row_of[id] = max((row_of[source] + 1 for source in flow.predecessors(id)), default=0)
+    inputs = {child.id for child in box.boxes if child.kind in _FIRST_ROW_KINDS}
+    for id in reversed(order):
+        # A block without inputs, such as a learned memory, is moved down to right above its first user.
+        if not flow.in_degree(id) and id not in inputs:
+            for value in flow.successors(id):
+                users = [row_of[user] for user in flow.successors(value)]
                 if users:
-                    place[value] = min(users) - 1
-            place[one] = max(0, min((place[value] for value in flow.successors(one)), default=1) - 1)
-    results = [one.id for one in box.boxes if one.kind == "result"]
-    bottom = max((place[one] for one in place if one not in results), default=-1) + 1
-    # A row of its own: what a loop gives on stands below all that it does.
-    place.update(dict.fromkeys(results, bottom))
-    used = {row: index for index, row in enumerate(sorted(set(place.values())))}
-    return {one: used[row] for one, row in place.items()}
+                    row_of[value] = min(users) - 1
+            row_of[id] = max(0, min((row_of[value] for value in flow.successors(id)), default=1) - 1)
+    # Results have a row of their own, below all that a loop computes.
+    results = [child.id for child in box.boxes if child.kind == "result"]
+    last = max((row for id, row in row_of.items() if id not in results), default=-1) + 1
+    row_of.update(dict.fromkeys(results, last))
+    numbers = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
+    return {id: numbers[row] for id, row in row_of.items()}
 
 
 def _uncrossed(rows: Sequence[Sequence[str]], chains: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """The rows in the order with the fewest crossings that barycentres find, going down and up in turn."""
+    """Returns the rows in the order with the fewest crossings that sweeps by barycentres, down and up, find."""
     above: dict[str, list[str]] = {}
     below: dict[str, list[str]] = {}
     for chain in chains:
@@ -79,22 +87,22 @@ def _uncrossed(rows: Sequence[Sequence[str]], chains: Sequence[Sequence[str]]) -
             break
         current = [list(row) for row in current]
         down = sweep % 2 == 0
-        numbers = range(1, len(current)) if down else range(len(current) - 2, -1, -1)
-        for number in numbers:
-            beside = current[number - 1 if down else number + 1]
-            current[number] = _by_barycentre(current[number], beside, above if down else below)
+        for number in range(1, len(current)) if down else range(len(current) - 2, -1, -1):
+            neighbours = current[number - 1 if down else number + 1]
+            current[number] = _by_barycentre(current[number], neighbours, above if down else below)
         crossings = _crossings(current, below)
         if crossings < fewest:
             best, fewest = current, crossings
     return tuple(map(tuple, best))
 
 
-def _by_barycentre(row: Sequence[str], beside: Sequence[str], linked: Mapping[str, Sequence[str]]) -> list[str]:
-    at = {one: index for index, one in enumerate(beside)}
+def _by_barycentre(row: Sequence[str], neighbours: Sequence[str], linked: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns a row sorted by the mean position of the linked ids in a neighbouring row."""
+    position = {id: index for index, id in enumerate(neighbours)}
 
     def centre(index: int) -> float:
-        places = [at[one] for one in linked.get(row[index], ()) if one in at]
-        return sum(places) / len(places) if places else float(index)
+        positions = [position[id] for id in linked.get(row[index], ()) if id in position]
+        return sum(positions) / len(positions) if positions else float(index)
 
     return [row[index] for index in sorted(range(len(row)), key=centre)]
 
@@ -102,7 +110,7 @@ def _by_barycentre(row: Sequence[str], beside: Sequence[str], linked: Mapping[st
 def _crossings(rows: Sequence[Sequence[str]], below: Mapping[str, Sequence[str]]) -> int:
     total = 0
     for upper, lower in pairwise(rows):
-        at = {one: index for index, one in enumerate(lower)}
-        ends = [end for one in upper for end in sorted(at[to] for to in below.get(one, ()))]
-        total += sum(left > right for i, left in enumerate(ends) for right in ends[i + 1 :])
+        position = {id: index for index, id in enumerate(lower)}
+        ends = [end for id in upper for end in sorted(position[target] for target in below.get(id, ()))]
+        total += sum(left > right for index, left in enumerate(ends) for right in ends[index + 1 :])
     return total

@@ -12,6 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from archlang.pages.plotting import INK, themed_figure
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -55,6 +56,29 @@ class Chart:
     percent: bool = False
     logarithmic: bool = False
     marked: bool = False
+
+
+def metric_title(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def metric_chart(
+    metric: str, group: str, lines: Sequence[Line], trained: tuple[float, float] | None, split: str = ""
+) -> Chart:
+    """Returns the chart of a metric by the values of a group, such as length.
+
+    Args:
+        trained: The range of values that training has seen.
+        split: The split that all lines are of; empty if each line is another split."""
+    name = metric_title(metric)
+    title = f"{name} by {group}, {split}" if split else f"{name} by {group}"
+    percent = metric not in LOWER_IS_BETTER
+    return Chart(title, group, name, with_points(lines), trained, percent=percent, marked=True)
+
+
+def with_points(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Returns the lines that have points."""
+    return tuple(line for line in lines if line.x)
 
 
 def chart_svg(chart: Chart) -> Markup:

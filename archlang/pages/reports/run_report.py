@@ -1,4 +1,4 @@
-"""A run as a report: its curves, how it does by length or depth, its claims and settings."""
+"""A report of a run: its curves, its metrics by length or depth, its claims and settings."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archlang.pages.html import render
-from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.charts import Chart, Line, chart_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
-from archlang.record.archive import RunSummary, summarize
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
-from archlang.runs.progress import cost_of_loss, shown
+from archlang.record.summaries import RunSummary, summarize
+from archlang.runs.progress import cost_of_lowest_loss, format_metric
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
-_BAR = 40
+_BAR_WIDTH = 40  # characters
 _BLOCK = "█"
 
 
 @dataclass(frozen=True, eq=False)
 class RunReport:
-    """A run folder: `lines` are those of metrics.jsonl; `results` is None until the run has finished."""
+    """A run folder.
+
+    Args:
+        lines: The lines of metrics.jsonl.
+        results: The contents of results.json; None until the run has finished.
+        trained: By group, the values that training has seen."""
 
     run: RunSummary
     lines: tuple[StepMetrics | EvaluationMetrics, ...]
     results: Results | None
     trained: Mapping[str, Sequence[int]]
-    """by group, the values that training has seen"""
 
     @staticmethod
     def read(folder: Path) -> RunReport:
-        """The report of a run folder.
+        """Reads the report of a run folder.
 
         Raises:
-            RunError: it is no run folder, or is damaged."""
+            RunError: It is not a run folder, or it is damaged."""
         run, data = summarize(folder), read_record(folder, DATA, DataRecord)
         return RunReport(run, read_metrics(folder), run.results, data.trained)
 
@@ -63,28 +67,28 @@ class RunReport:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """By what splits are broken down, the most important first; only what has several values."""
-        found: dict[str, set[int]] = {} if self.results is None else {self.results.breakdown: set()}
+        """The groups with several values, the most important first."""
+        group_values: dict[str, set[int]] = {} if self.results is None else {self.results.breakdown: set()}
         for result in self.splits.values():
             for name, values in result.groups.items():
-                found.setdefault(name, set()).update(values)
-        return tuple(name for name, values in found.items() if len(values) > 1)
+                group_values.setdefault(name, set()).update(values)
+        return tuple(name for name, values in group_values.items() if len(values) > 1)
 
     # Charts
 
     def charts(self) -> Iterator[Chart]:
-        """Every chart that there are numbers for."""
+        """Yields every chart that has numbers: curves over steps, then metrics and depth by group."""
         splits = list(dict.fromkeys(line.split for line in self.evaluations))
-        like_train = ("train", "iid") if self.results is None else self.results.in_distribution
+        in_distribution = ("train", "iid") if self.results is None else self.results.in_distribution
         steps = [line for line in self.lines if isinstance(line, StepMetrics)]
         loss = [_curve("train", [(line.step, line.loss) for line in steps])]
-        loss += [self._curve(split, "loss", split not in like_train) for split in splits]
-        yield Chart("Loss", "step", "loss", _drawn(loss), logarithmic=True)
+        loss += [self._curve(split, "loss", split not in in_distribution) for split in splits]
+        yield Chart("Loss", "step", "loss", with_points(loss), logarithmic=True)
         for metric in self.metrics[:1]:
-            curves = [self._curve(split, metric, split not in like_train) for split in splits]
-            yield Chart(
-                f"{_words(metric)} in training", "step", _words(metric), _drawn(curves), percent=_is_share(metric)
-            )
+            curves = [self._curve(split, metric, split not in in_distribution) for split in splits]
+            name = metric_title(metric)
+            percent = metric not in LOWER_IS_BETTER
+            yield Chart(f"{name} in training", "step", name, with_points(curves), percent=percent)
         for group in self.groups:
             for metric in self.metrics[:1]:
                 yield from self._by_group(group, metric)
@@ -102,20 +106,20 @@ class RunReport:
         for split, result in self.splits.items():
             values = result.groups.get(group, {})
             lines.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
-        title, words = f"{_words(metric)} by {group}", _words(metric)
-        seen, percent = self._seen(group), _is_share(metric)
-        yield Chart(title, group, words, _drawn(lines), seen, percent=percent, marked=True)
+        yield metric_chart(metric, group, lines, self._trained_range(group))
 
     def _depth_by_group(self, group: str) -> Iterator[Chart]:
         lines = []
         for split, result in self.splits.items():
             depths = {} if result.depth is None else result.depth.groups.get(group, {})
             lines.append(_curve(split, sorted(depths.items())))
-        if drawn := _drawn(lines):
+        if depth_lines := with_points(lines):
             title = f"Mean steps by {group}"
-            yield Chart(title, group, "mean steps of halting loops", drawn, self._seen(group), marked=True)
+            yield Chart(
+                title, group, "mean steps of halting loops", depth_lines, self._trained_range(group), marked=True
+            )
 
-    def _seen(self, group: str) -> tuple[float, float] | None:
+    def _trained_range(self, group: str) -> tuple[float, float] | None:
         values = self.trained.get(group, ())
         return (min(values), max(values)) if values else None
 
@@ -124,10 +128,10 @@ class RunReport:
     def measured(self) -> TextTable:
         """Returns the loss and the metrics of each split."""
         has_depth = any(result.depth is not None for result in self.splits.values())
-        headers = ["split", "items", "loss", *map(_words, self.metrics), *(["mean steps"] if has_depth else [])]
+        headers = ["split", "items", "loss", *map(metric_title, self.metrics), *(["mean steps"] if has_depth else [])]
         rows = [
             [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
-             *(shown(metric, result.metrics.get(metric)) for metric in self.metrics),
+             *(format_metric(metric, result.metrics.get(metric)) for metric in self.metrics),
              *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
             for split, result in self.splits.items()
         ]  # fmt: skip
@@ -144,9 +148,9 @@ class RunReport:
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def costs(self) -> list[str]:
-        """What stopping at the lowest loss would have cost, as sentences."""
+        """Returns a sentence for each metric that selecting by the lowest loss would make worse."""
         selection = () if self.results is None else self.results.selection
-        return [cost_of_loss(alternative) for alternative in selection if alternative.is_worse]
+        return [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
 
     # Formats
 
@@ -183,29 +187,19 @@ class RunReport:
 
 
 def _bars(chart: Chart) -> Iterator[Text]:
+    """Yields a line with a bar for each point of a chart."""
     highest = 1.0 if chart.percent else max((y for line in chart.lines for y in line.y), default=1.0)
     for line in chart.lines:
         for x, y in zip(line.x, line.y, strict=True):
-            seen = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
-            filled = _BLOCK * round(_BAR * y / highest) if highest > 0 else ""
+            trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
+            bar = _BLOCK * round(_BAR_WIDTH * y / highest) if highest > 0 else ""
             number = f"{y:.1%}" if chart.percent else f"{y:.2f}"
-            mark = "  trained" if seen else ""
-            yield Text.assemble(f"  {line.name:>8} {x:>6g} ", (f"{filled:<{_BAR}}", "cyan"), f" {number}{mark}")
+            yield Text.assemble(
+                f"  {line.name:>8} {x:>6g} ", (f"{bar:<{_BAR_WIDTH}}", "cyan"), f" {number}{'  trained' * trained}"
+            )
 
 
 def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Line:
     """Returns the points that were measured as a line."""
     measured = [(x, y) for x, y in points if y is not None]
     return Line(name, [x for x, _ in measured], [y for _, y in measured], dashed)
-
-
-def _drawn(lines: Sequence[Line]) -> tuple[Line, ...]:
-    return tuple(line for line in lines if line.x)
-
-
-def _is_share(metric: str) -> bool:
-    return metric not in LOWER_IS_BETTER
-
-
-def _words(metric: str) -> str:
-    return metric.replace("_", " ")

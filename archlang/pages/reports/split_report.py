@@ -1,4 +1,4 @@
-"""What a task's splits hold: how many items, how long, of which groups, and the first of them as text."""
+"""Describes the splits of a task: sizes, lengths, groups and the first items as text."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import Kind, Task
 
-_BARS = 12
-_BAR_WIDTH = 40
+_MOST_BARS = 12
+_BAR_WIDTH = 40  # characters
 _BLOCK = "█"
-# Of more values than these, groups are told by how many there are.
-_MOST_GROUPS = 16
-# An item is shown up to so many signs.
-_LONGEST = 600
+# A group with more values is described by their number and range.
+_MOST_GROUP_VALUES = 16
+_LONGEST_ITEM = 600  # tokens, and characters of their text
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """How long the sequences of a field are."""
+class LengthStatistics:
+    """The lengths of a field's sequences, in tokens."""
 
     shortest: int
     median: float
@@ -35,15 +34,17 @@ class Lengths:
     longest: int
 
     @staticmethod
-    def of(lengths: Integers) -> Lengths:
+    def of(lengths: Integers) -> LengthStatistics:
         if not len(lengths):
-            return Lengths(0, 0.0, 0.0, 0)
-        return Lengths(int(lengths.min()), float(np.median(lengths)), float(lengths.mean()), int(lengths.max()))
+            return LengthStatistics(0, 0.0, 0.0, 0)
+        return LengthStatistics(
+            int(lengths.min()), float(np.median(lengths)), float(lengths.mean()), int(lengths.max())
+        )
 
 
 @dataclass(frozen=True)
-class Bar:
-    """How many sequences have from `low` to `high` tokens."""
+class HistogramBar:
+    """The number of sequences that have from `low` to `high` tokens."""
 
     low: int
     high: int
@@ -52,7 +53,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Example:
-    """An item as text: each field, what is asked for, and its groups."""
+    """An item as text: its fields, its target, and its groups."""
 
     fields: Mapping[str, str]
     target: str
@@ -60,146 +61,160 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A split, described. `measured` is the field whose lengths `bars` count: the longest."""
+class SplitReport:
+    """The description of a split.
+
+    Args:
+        in_distribution: Whether the items are drawn like those of `train`.
+        lengths: By field.
+        groups: By group, how many items have each value.
+        measured_field: The field with the longest sequences, whose lengths `bars` count."""
 
     name: str
     items: int
-    like_train: bool
-    lengths: Mapping[str, Lengths]
+    in_distribution: bool
+    lengths: Mapping[str, LengthStatistics]
     groups: Mapping[str, Mapping[int, int]]
-    measured: str
-    bars: tuple[Bar, ...]
+    measured_field: str
+    bars: tuple[HistogramBar, ...]
     examples: tuple[Example, ...]
 
-    def described(self) -> dict[str, Any]:  # Any: JSON
+    @staticmethod
+    def of(task: Task, name: str, split: Split, examples: int) -> SplitReport:
+        """Describes a split with its first `examples` items."""
+        lengths = {field: LengthStatistics.of(ragged.lengths) for field, ragged in split.inputs.items()}
+        measured_field = max(lengths, key=lambda field: lengths[field].mean)
+        return SplitReport(
+            name,
+            len(split),
+            name in task.in_distribution,
+            lengths,
+            {group: _counts(values) for group, values in split.groups.items()},
+            measured_field,
+            histogram(split.inputs[measured_field].lengths),
+            tuple(_example(task, split, index) for index in range(min(examples, len(split)))),
+        )
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
         return {
             "items": self.items,
-            "in_distribution": self.like_train,
+            "in_distribution": self.in_distribution,
             "lengths": {name: vars(lengths) for name, lengths in self.lengths.items()},
             "groups": {name: {str(value): count for value, count in counts.items()} for name, counts in
                        self.groups.items()},
-            "histogram": {"field": self.measured, "bars": [[bar.low, bar.high, bar.count] for bar in self.bars]},
+            "histogram": {"field": self.measured_field, "bars": [[bar.low, bar.high, bar.count] for bar in self.bars]},
             "examples": [
-                {"fields": dict(one.fields), "target": one.target, "groups": dict(one.groups)} for one in self.examples
+                {"fields": dict(example.fields), "target": example.target, "groups": dict(example.groups)}
+                for example in self.examples
             ],
         }  # fmt: skip
 
 
-def describe(task: Task, name: str, split: Split, examples: int) -> Part:
-    """A split with its first `examples` items as text."""
-    lengths = {field: Lengths.of(ragged.lengths) for field, ragged in split.inputs.items()}
-    measured = max(lengths, key=lambda field: lengths[field].mean)
-    return Part(
-        name,
-        len(split),
-        name in task.in_distribution,
-        lengths,
-        {group: _counts(values) for group, values in split.groups.items()},
-        measured,
-        histogram(split.inputs[measured].lengths),
-        tuple(_examples(task, split, examples)),
-    )
+def histogram(lengths: Integers, most_bars: int = _MOST_BARS) -> tuple[HistogramBar, ...]:
+    """Counts lengths in at most `most_bars` bars of equal width.
 
-
-def histogram(lengths: Integers, most: int = _BARS) -> tuple[Bar, ...]:
-    """Lengths in at most so many bars of the same width.
-
-    >>> [(bar.low, bar.high, bar.count) for bar in histogram(np.array([3, 3, 4, 9]), most=4)]
+    >>> [(bar.low, bar.high, bar.count) for bar in histogram(np.array([3, 3, 4, 9]), most_bars=4)]
     [(3, 4, 3), (5, 6, 0), (7, 8, 0), (9, 10, 1)]
     """
     if not len(lengths):
         return ()
     low, high = int(lengths.min()), int(lengths.max())
-    width = -(-(high - low + 1) // most)
+    width = -(-(high - low + 1) // most_bars)
     counts = np.bincount((lengths - low) // width)
     return tuple(
-        Bar(low + width * number, low + width * (number + 1) - 1, int(count)) for number, count in enumerate(counts)
+        HistogramBar(low + width * number, low + width * (number + 1) - 1, int(count))
+        for number, count in enumerate(counts)
     )
 
 
 def _counts(values: Integers) -> dict[int, int]:
-    found, counts = np.unique(values, return_counts=True)
-    return {int(value): int(count) for value, count in zip(found, counts, strict=True)}
+    distinct, counts = np.unique(values, return_counts=True)
+    return {int(value): int(count) for value, count in zip(distinct, counts, strict=True)}
 
 
 # Items as text
 
 
-def _examples(task: Task, split: Split, count: int) -> Iterator[Example]:
-    texts = task.vocabulary
-    # A source with a vocabulary of its own.
-    words: Sequence[str] = getattr(task, "words", texts)
-    for index in range(min(count, len(split))):
-        fields = {
-            name: _text(ragged, index, words if name == "source" else texts) for name, ragged in split.inputs.items()
-        }
-        groups = {name: int(values[index]) for name, values in split.groups.items()}
-        yield Example(fields, _target(task, split, index), groups)
+def _example(task: Task, split: Split, index: int) -> Example:
+    # The field `source` may have its own vocabulary.
+    source_words: Sequence[str] = getattr(task, "words", task.vocabulary)
+    fields = {
+        name: _text(ragged[index], source_words if name == "source" else task.vocabulary)
+        for name, ragged in split.inputs.items()
+    }
+    groups = {name: int(values[index]) for name, values in split.groups.items()}
+    return Example(fields, _target(task, split, index), groups)
 
 
-def _text(ragged: Ragged, index: int, texts: Sequence[str]) -> str:
-    row = ragged[index]
+def _text(row: np.ndarray, words: Sequence[str]) -> str:
+    """Returns the text of tokens [n], or the size of numbers [n, k]."""
     if row.ndim == 2:
         return f"{len(row)} rows of {row.shape[1]} numbers"
-    return _short(" ".join(texts[token] if token < len(texts) else str(token) for token in row[:_LONGEST].tolist()))
+    return _truncated(" ".join(_word(token, words) for token in row[:_LONGEST_ITEM].tolist()))
 
 
 def _target(task: Task, split: Split, index: int) -> str:
-    targets, texts = split.targets, task.vocabulary
+    targets, words = split.targets, task.vocabulary
     if not isinstance(targets, Ragged):
         if split.form is Form.SPANS:
             first, last = map(int, targets[index])
             return f"{first} to {last}"
         return f"class {int(targets[index])}"
-    row = targets[index]
+    row = targets[index][:_LONGEST_ITEM]
     if split.form is Form.SETS:
-        return _short(" ".join("{" + ",".join(texts[k] for k in np.flatnonzero(one)) + "}" for one in row[:_LONGEST]))
-    scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index]
-    shown = row[:_LONGEST].tolist()
-    # What tags stand for is known to the task alone.
-    tagging = task.kind is Kind.TAGGING
-    told = (str(one) if tagging or one >= len(texts) else texts[one] for one in shown)
-    return _short(" ".join(one if counts else "·" for one, counts in zip(told, scored, strict=False)))
+        return _truncated(" ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row))
+    scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
+    # Only a tagging task knows the meaning of its tags.
+    target_words = () if task.kind is Kind.TAGGING else words
+    texts = (_word(token, target_words) for token in row.tolist())
+    return _truncated(" ".join(text if counts else "·" for text, counts in zip(texts, scored, strict=True)))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+def _word(token: int, words: Sequence[str]) -> str:
+    return words[token] if token < len(words) else str(token)
 
 
-# On a terminal
+def _truncated(text: str) -> str:
+    return text if len(text) <= _LONGEST_ITEM else f"{text[:_LONGEST_ITEM]} …"
 
 
-def shown(title: str, parts: Sequence[Part]) -> RenderableType:
-    """Everything about the splits: a table of their sizes, and of each its lengths, groups and examples."""
-    table = Table(title=Text(title), title_justify="left", header_style="bold")
-    for name, justify in (("split", "left"), ("items", "right"), ("", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type] # both are literals
-    fields = list(parts[0].lengths) if parts else []
+# For a terminal
+
+
+def terminal_report(title: str, splits: Sequence[SplitReport]) -> RenderableType:
+    """Returns a table of the splits, and the histogram, groups and examples of each."""
+    table = Table("split", title=Text(title), title_justify="left", header_style="bold")
+    table.add_column("items", justify="right")
+    table.add_column("")
+    fields = list(splits[0].lengths) if splits else []
     for field in fields:
         table.add_column(f"{field}: shortest, median, longest", justify="right")
-    for part in parts:
-        told = [f"{one.shortest:,}  {one.median:,.0f}  {one.longest:,}" for one in map(part.lengths.get, fields) if one]
-        table.add_row(part.name, f"{part.items:,}", "as trained on" if part.like_train else "beyond", *told)
-    return Group(table, *(line for part in parts for line in _part(part)))
+    for split in splits:
+        lengths = [
+            f"{statistics.shortest:,}  {statistics.median:,.0f}  {statistics.longest:,}"
+            for statistics in map(split.lengths.get, fields)
+            if statistics
+        ]
+        table.add_row(split.name, f"{split.items:,}", "as trained on" if split.in_distribution else "beyond", *lengths)
+    return Group(table, *(line for split in splits for line in _split_lines(split)))
 
 
-def _part(part: Part) -> Iterator[Text]:
+def _split_lines(split: SplitReport) -> Iterator[Text]:
     yield Text()
-    yield Text.assemble((part.name, "bold"), f": tokens of {part.measured}")
-    most = max((bar.count for bar in part.bars), default=1)
-    names = [str(bar.low) if bar.low == bar.high else f"{bar.low}..{bar.high}" for bar in part.bars]
-    width = max(map(len, names), default=0)
-    for name, bar in zip(names, part.bars, strict=True):
-        filled = _BLOCK * max(round(_BAR_WIDTH * bar.count / most), bar.count > 0)
-        yield Text.assemble(f"  {name:>{width}} ", (f"{filled:<{_BAR_WIDTH}}", "cyan"), f" {bar.count:,}")
-    for group, counts in part.groups.items():
-        if len(counts) > _MOST_GROUPS:
+    yield Text.assemble((split.name, "bold"), f": tokens of {split.measured_field}")
+    highest = max((bar.count for bar in split.bars), default=1)
+    ranges = [str(bar.low) if bar.low == bar.high else f"{bar.low}..{bar.high}" for bar in split.bars]
+    width = max(map(len, ranges), default=0)
+    for range_text, bar in zip(ranges, split.bars, strict=True):
+        # Every bar that is not empty is visible.
+        blocks = _BLOCK * max(round(_BAR_WIDTH * bar.count / highest), bar.count > 0)
+        yield Text.assemble(f"  {range_text:>{width}} ", (f"{blocks:<{_BAR_WIDTH}}", "cyan"), f" {bar.count:,}")
+    for group, counts in split.groups.items():
+        if len(counts) > _MOST_GROUP_VALUES:
             yield Text(f"  {group}: {len(counts)} values from {min(counts)} to {max(counts)}")
         elif len(counts) > 1:
-            told = ", ".join(f"{value}: {count:,}" for value, count in counts.items())
-            yield Text(f"  {group}: {told}")
-    for number, one in enumerate(part.examples, 1):
+            yield Text(f"  {group}: " + ", ".join(f"{value}: {count:,}" for value, count in counts.items()))
+    for number, example in enumerate(split.examples, 1):
         yield Text(f"  example {number}", "bold")
-        for name, text in (*one.fields.items(), ("answer", one.target)):
+        for name, text in (*example.fields.items(), ("answer", example.target)):
             yield Text.assemble(("    " + name, "dim"), f"  {visible(text)}")

@@ -1,4 +1,4 @@
-"""What several seeds say together."""
+"""Statistics over the seeds of a run."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from itertools import product
 import numpy as np
 
 _RESAMPLES = 10_000
-_WITHIN = 0.95
-# So many pairs are compared exactly; of more, that many changes of sign are drawn.
-_EXACT = 12
-# A seed solved a task from this accuracy on.
+_CONFIDENCE = 0.95
+# Up to this many pairs, the permutation test is exact. For more, it samples `_RESAMPLES` sign changes.
+_MOST_EXACT_PAIRS = 12
+# The accuracy from which a seed has solved a task.
 SOLVED = 0.99
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Some seeds' values of one measure. `deviation` is the sample's (n - 1), and `interval` the 95 % bootstrap
-    interval of the mean; both are None for fewer than two seeds."""
+    """The finite values of one metric over seeds.
+
+    Args:
+        deviation: The sample standard deviation (n - 1); None for fewer than two seeds.
+        interval: The 95 % bootstrap interval of the mean; None for fewer than two seeds."""
 
     values: tuple[float, ...]
     mean: float
@@ -33,48 +36,47 @@ class Summary:
         return len(self.values)
 
     def solved(self, threshold: float = SOLVED) -> int:
-        """How many seeds reached it."""
+        """Returns how many seeds reached the threshold."""
         return sum(value >= threshold for value in self.values)
 
     @staticmethod
     def of(values: Sequence[float]) -> Summary | None:
-        """None of no values.
+        """Returns the statistics of the finite values; None if there are none.
 
         >>> summary = Summary.of([0.9, 1.0])
         >>> round(summary.mean, 3), round(summary.deviation, 3), summary.median
         (0.95, 0.071, 0.95)
         >>> Summary.of([0.5]).interval is None
         True"""
-        known = np.asarray([value for value in values if math.isfinite(value)])
-        if not len(known):
+        finite = np.asarray([value for value in values if math.isfinite(value)])
+        if not len(finite):
             return None
-        if len(known) == 1:
-            return Summary(tuple(known.tolist()), float(known[0]), float(known[0]), None, None)
+        several = len(finite) > 1
         return Summary(
-            tuple(known.tolist()), float(known.mean()), float(np.median(known)), float(known.std(ddof=1)),
-            _bootstrap(known),
+            tuple(finite.tolist()), float(finite.mean()), float(np.median(finite)),
+            float(finite.std(ddof=1)) if several else None, _bootstrap(finite) if several else None,
         )  # fmt: skip
 
 
 def _bootstrap(values: np.ndarray) -> tuple[float, float]:
-    """The percentile interval of the mean, the same every time."""
+    """Returns the percentile interval of the mean, with a fixed seed."""
     random = np.random.default_rng(0)
     means = values[random.integers(len(values), size=(_RESAMPLES, len(values)))].mean(1)
-    low, high = np.quantile(means, [(1 - _WITHIN) / 2, (1 + _WITHIN) / 2])
+    low, high = np.quantile(means, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
 
 
 def paired_test(left: Sequence[float], right: Sequence[float]) -> float:
-    """The two-sided probability of a mean difference as large as that of these pairs if neither side were better: the
-    differences' signs are changed in every way.
+    """Returns the two-sided p-value of the paired permutation test: how often random signs of the differences give a
+    mean difference at least as large.
 
     >>> paired_test([0.9, 0.8, 0.9, 1.0], [0.1, 0.2, 0.1, 0.3])
     0.125"""
     differences = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
     count = len(differences)
-    if count <= _EXACT:
+    if count <= _MOST_EXACT_PAIRS:
         signs = np.asarray(list(product((1.0, -1.0), repeat=count)))
     else:
         signs = np.random.default_rng(0).choice([1.0, -1.0], size=(_RESAMPLES, count))
-    found = np.abs(signs @ differences)
-    return float((found >= abs(differences.sum()) - 1e-12).mean())
+    sums = np.abs(signs @ differences)
+    return float((sums >= abs(differences.sum()) - 1e-12).mean())

@@ -1,4 +1,4 @@
-"""A table as a report: its cells beside their claims, and every row by length or depth."""
+"""A report of a table: its cells beside their claims, and charts of every row by length or depth."""
 
 from __future__ import annotations
 
@@ -7,94 +7,97 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from archlang.pages.html import render
-from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.charts import Chart, Line, chart_svg, metric_chart
 from archlang.pages.reports.result_table import ResultTable
+from archlang.pages.reports.table_formats import terminal_table
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TablePlan
 from archlang.record.reading import read_record, read_results
 from archlang.record.schemas import DATA, DataRecord, Results
 from archlang.runs.table import TableRuns
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 
 @dataclass(frozen=True, eq=False)
 class TableReport:
-    """A table with the results of its runs, by row: those that are done."""
+    """A table with the results of its finished runs.
+
+    Args:
+        results: By the title of a row, the results of its runs.
+        trained: By group, the range of values that training has seen.
+        folder: The folder of the runs."""
 
     table: ResultTable
-    done: Mapping[str, tuple[Results, ...]]
+    results: Mapping[str, tuple[Results, ...]]
     trained: Mapping[str, tuple[float, float]]
-    """by group, the lowest and the highest value that training has seen"""
     folder: Path
 
     @staticmethod
     def read(plan: TablePlan, folder: Path, changed: Mapping[str, str]) -> TableReport:
-        """The report of a table from the folder of its runs; nothing is run.
+        """Reads the report of a table from the folder of its runs, without running anything.
+
+        Args:
+            changed: The statics that differ from the recipes.
 
         Raises:
-            RunError: a run is damaged."""
+            RunError: A run folder is damaged."""
         runs = TableRuns(plan, folder)
-        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.measured(), changed=changed)
-        done: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
+        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed)
+        results: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
-        seen: set[Path] = set()
+        read: set[Path] = set()
         for cell in plan.cells:
-            for one in cell.plans:
-                place = runs.place(one)
-                if place in seen or (measured := read_results(place)) is None:
+            for run in cell.plans:
+                run_folder = runs.run_folder(run)
+                if run_folder in read or (run_results := read_results(run_folder)) is None:
                     continue
-                seen.add(place)
-                done[cell.row.title].append(measured)
-                for group, values in read_record(place, DATA, DataRecord).trained.items():
+                read.add(run_folder)
+                results[cell.row.title].append(run_results)
+                for group, values in read_record(run_folder, DATA, DataRecord).trained.items():
                     low, high = trained.get(group, (np.inf, -np.inf))
                     trained[group] = (min(low, *values), max(high, *values))
-        return TableReport(table, {title: tuple(found) for title, found in done.items()}, trained, folder)
+        return TableReport(table, {title: tuple(of_row) for title, of_row in results.items()}, trained, folder)
 
     def charts(self) -> Iterator[Chart]:
-        """For each split and breakdown of the runs, a line for each row: the mean over seeds (and over whatever else
-        the table varies). More than one column may come from the same runs."""
+        """Yields a chart for each split and breakdown of the runs, with a line for each row: the mean over its runs."""
+        # Several columns may come from the same runs.
         kinds = dict.fromkeys(
-            (split, one.breakdown, metric)
-            for found in self.done.values()
-            for one in found
-            for split, result in one.splits.items()
-            for metric in list(result.metrics)[:1]
-            if len(result.groups.get(one.breakdown, {})) > 1
+            (split, results.breakdown, metric)
+            for of_row in self.results.values()
+            for results in of_row
+            for split, split_result in results.splits.items()
+            for metric in list(split_result.metrics)[:1]
+            if len(split_result.groups.get(results.breakdown, {})) > 1
         )
         for split, group, metric in kinds:
-            lines = [self._line(title, found, split, group, metric) for title, found in self.done.items()]
-            drawn = tuple(line for line in lines if line.x)
-            yield Chart(
-                f"{metric.replace('_', ' ')} by {group}, {split}", group, metric.replace("_", " "), drawn,
-                self.trained.get(group), percent=metric not in LOWER_IS_BETTER, marked=True,
-            )  # fmt: skip
+            lines = [self._line(title, split, group, metric) for title in self.results]
+            yield metric_chart(metric, group, lines, self.trained.get(group), split)
 
-    def _line(self, title: str, found: tuple[Results, ...], split: str, group: str, metric: str) -> Line:
-        values: dict[int, list[float]] = {}
-        for one in found:
-            groups = one.splits[split].groups if split in one.splits else {}
+    def _line(self, title: str, split: str, group: str, metric: str) -> Line:
+        numbers: dict[int, list[float]] = {}
+        for results in self.results[title]:
+            groups = results.splits[split].groups if split in results.splits else {}
             for value, metrics in groups.get(group, {}).items():
                 if (number := metrics.get(metric)) is not None:
-                    values.setdefault(value, []).append(number)
-        places = sorted(values)
-        return Line(title, places, [float(np.mean(values[place])) for place in places])
+                    numbers.setdefault(value, []).append(number)
+        values = sorted(numbers)
+        return Line(title, values, [float(np.mean(numbers[value])) for value in values])
 
     def html(self) -> str:
         """Returns the report as an HTML file.
 
         Raises:
             PageError: matplotlib is not installed."""
-        table, columns = self.table, self.table.columns
-        rows = [[row.title, *("\n".join(table.at(row, column).lines) for column in columns)] for row in table.rows]
+        table = self.table
+        headers = ["", *(column.title for column in table.columns)]
+        rows = [[row.title, *("\n".join(cell.lines) for cell in table.row_cells(row))] for row in table.rows]
         return render(
             "report.html",
             title=table.name,
             subtitle=self.folder,
-            measured=TextTable("", ["", *(column.title for column in columns)], rows),
+            measured=TextTable("", headers, rows),
             sentences=table.sentences(),
             claimed=None,
             charts=map(chart_svg, self.charts()),
@@ -102,4 +105,4 @@ class TableReport:
         )
 
     def terminal(self) -> RenderableType:
-        return Group(self.table.terminal(), *map(Text, self.table.sentences()))
+        return terminal_table(self.table)

@@ -1,4 +1,4 @@
-"""Whether what was measured is what a paper claims."""
+"""Compares a measured result with the claim of a paper."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import Enum
 from archlang.pages.reports.statistics import Summary
 from archlang.plan.plan import PublishedResult
 
-# A claim is printed with so many digits, and is not known more exactly.
+# Papers print results with this precision.
 _ROUNDING = 0.005
 
 
 class Verdict(Enum):
-    """What a table says beside a claim."""
+    """How a measured result relates to a claim."""
 
     REPRODUCED = "reproduced"
     BELOW = "below"
@@ -21,12 +21,14 @@ class Verdict(Enum):
 
 
 def judge(claim: PublishedResult, summary: Summary | None) -> Verdict:
-    """A claim is reproduced if the mean lies within its deviation (or its rounding, where that is more), or if it lies
-    within the 95 % interval of the mean."""
+    """Returns the verdict on a claim.
+
+    A claim is reproduced if its distance to the mean is at most its deviation or rounding, or if it is in the 95 %
+    interval of the mean."""
     if summary is None:
         return Verdict.NOT_RUN
-    within = max(claim.deviation or 0.0, _ROUNDING)
+    tolerance = max(claim.deviation or 0.0, _ROUNDING)
     low, high = summary.interval or (summary.mean, summary.mean)
-    if abs(summary.mean - claim.value) <= within + 1e-9 or low <= claim.value <= high:
+    if abs(summary.mean - claim.value) <= tolerance + 1e-9 or low <= claim.value <= high:
         return Verdict.REPRODUCED
     return Verdict.BELOW if summary.mean < claim.value else Verdict.ABOVE

@@ -1,4 +1,4 @@
-"""Processes of this machine, one run at a time in each."""
+"""An engine of processes on this machine, each running one point at a time."""
 
 from __future__ import annotations
 
@@ -15,96 +15,95 @@ from typing import Any
 import torch
 from pebble import ProcessExpired, ProcessPool
 
-from archlang.runs.points import Done, Point, run_point
+from archlang.runs.points import Point, PointResult, run_point
 
-# So often, in seconds, it is looked whether all is to stop.
-_LOOKS = 0.5
+_SECONDS_BETWEEN_CHECKS = 0.5
 
 
-class Local:
-    """As many processes as there are cores, or GPUs; each is started once and makes one run after another."""
+class LocalEngine:
+    """As many processes as there are GPUs, or else cores. Each process starts once and runs one point after another."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self._cards = torch.cuda.device_count()
-        self.workers = workers or self._cards or _cores()
+        self._gpus = torch.cuda.device_count()
+        self.workers = workers or self._gpus or _core_count()
 
-    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         workers = min(self.workers, len(points)) if isinstance(points, Sized) else self.workers
         if not workers:
             return
-        threads = max(_cores() // workers, 1)
-        # Forked processes would inherit threads that torch has started.
+        threads = max(_core_count() // workers, 1)
+        # A forked process would inherit locks of threads that torch has started.
         context = multiprocessing.get_context("spawn")
-        pool: Any = ProcessPool(workers, context=context, initializer=_prepare, initargs=(threads, self._cards))
+        pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=(threads, self._gpus))
         waiting = iter(points)
-        running: dict[Any, Point] = {}  # Any: pebble's futures have few types
-        asked = False
+        running: dict[Any, Point] = {}  # Any: pebble's futures are hardly typed
+        stop_asked = False
         try:
             while True:
-                if stopping() and not asked:
-                    asked = True
-                    _ask_to_stop()
-                # Not one more than there are processes: what a process has been handed cannot be taken back.
-                while not asked and len(running) < workers and (point := next(waiting, None)) is not None:
-                    running[pool.schedule(_run, args=[point])] = point
+                if stopping() and not stop_asked:
+                    stop_asked = True
+                    _ask_workers_to_stop()
+                # At most one point per process: a scheduled point cannot be taken back.
+                while not stop_asked and len(running) < workers and (point := next(waiting, None)) is not None:
+                    running[pool.schedule(_run_on_own_gpu, args=[point])] = point
                 if not running:
                     break
-                ended, _ = wait(running, timeout=_LOOKS, return_when=FIRST_COMPLETED)
+                ended, _ = wait(running, timeout=_SECONDS_BETWEEN_CHECKS, return_when=FIRST_COMPLETED)
                 for future in ended:
                     point = running.pop(future)
                     try:
                         yield replace(future.result(), point=point)
                     except ProcessExpired as error:
-                        yield Done(point, 0.0, error=_died(error))
+                        yield PointResult(point, 0.0, error=_explain_death(error))
             pool.close()
         finally:
             pool.stop()
             pool.join()
 
 
-def _cores() -> int:
-    """The cores that this process may use."""
+def _core_count() -> int:
+    """Returns the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
         return os.cpu_count() or 1
 
 
-def _ask_to_stop() -> None:
-    """Each run writes a checkpoint and ends."""
+def _ask_workers_to_stop() -> None:
+    """Asks each run to write a checkpoint and stop."""
     for process in multiprocessing.active_children():
         if process.pid is not None:
             os.kill(process.pid, signal.SIGTERM)
 
 
-def _prepare(threads: int, cards: int) -> None:
-    """Once in each process: its share of the cores, a GPU of its own, and an end if nobody waits for it any more."""
+def _prepare_worker(threads: int, gpus: int) -> None:
+    """Gives a new process its share of the cores and a GPU, and ends it when its parent has ended."""
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C reaches the process that waits, which then asks each of these once
-    threading.Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
+        os.setpgrp()  # Ctrl-C reaches only the parent, which then asks each process once.
+    threading.Thread(target=_exit_with_parent, args=[os.getppid()], daemon=True).start()
     torch.set_num_threads(threads)
-    if cards:
-        worker = multiprocessing.current_process()._identity[-1]  # the number of a worker
-        torch.cuda.set_device((worker - 1) % cards)
+    if gpus:
+        worker = multiprocessing.current_process()._identity[-1]  # counts from 1
+        torch.cuda.set_device((worker - 1) % gpus)
 
 
-def _end_with(parent: int) -> None:
-    """Ends this process when the one that started it is gone: what it was doing would keep its folder from others."""
+def _exit_with_parent(parent: int) -> None:
+    """Ends this process when its parent has ended: it would keep the run folder locked."""
     while os.getppid() == parent:
-        time.sleep(_LOOKS)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
     os._exit(1)
 
 
-def _run(point: Point) -> Done:
+def _run_on_own_gpu(point: Point) -> PointResult:
     if point.device == "auto" and torch.cuda.is_available():
         point = replace(point, device=f"cuda:{torch.cuda.current_device()}")
     return run_point(point)
 
 
-def _died(error: ProcessExpired) -> str:
+def _explain_death(error: ProcessExpired) -> str:
     number = -error.exitcode if error.exitcode and error.exitcode < 0 else 0
     try:
-        why = f"killed by {signal.Signals(number).name}" if number else f"exit code {error.exitcode}"
+        reason = f"killed by {signal.Signals(number).name}" if number else f"exit code {error.exitcode}"
     except ValueError:
-        why = f"exit code {error.exitcode}"
-    return f"its process died ({why}); what it had written is kept, and the same command goes on from there"
+        reason = f"exit code {error.exitcode}"
+    return f"its process died ({reason}); rerun the command to resume from its last checkpoint"

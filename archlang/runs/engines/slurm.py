@@ -1,4 +1,4 @@
-"""Jobs of SLURM, through submitit."""
+"""An engine that runs points as SLURM jobs, through submitit."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ from typing import Any
 
 from archlang.record import mistakes as record_mistakes
 from archlang.runs import mistakes
-from archlang.runs.points import Done, Point, run_point
+from archlang.runs.points import Point, PointResult, run_point
 
-_SECONDS_BETWEEN_LOOKS = 1.0
-# Jobs at a time where it is not known how many there will be.
-_AT_ONCE = 8
+_SECONDS_BETWEEN_CHECKS = 1.0
+# Jobs at a time if the number of points is unknown, as in a search.
+_DEFAULT_JOBS = 8
 
 
-class Slurm:
-    """Each run is a job. Options are submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`, and
-    `cluster=local` to try it without SLURM. Logs are in `.jobs` beside the runs."""
+class SlurmEngine:
+    """Each point is a job. Logs are in `.jobs` beside the run folders."""
 
     def __init__(self, workers: int | None, options: Mapping[str, str]) -> None:
+        """
+        Args:
+            options: submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`; `cluster=local` runs jobs
+                without SLURM.
+
+        Raises:
+            RunError: submitit is not installed."""
         try:
             import submitit  # noqa: F401
         except ImportError:
-            raise record_mistakes.engine_missing("slurm") from None
+            raise record_mistakes.extra_missing("slurm") from None
         self._workers = workers
         self._options = dict(options)
         self._cluster = self._options.pop("cluster", "slurm")
 
-    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         executor: Any = None  # Any: submitit's executors have no common type
-        limit = self._workers or (len(points) if isinstance(points, Sized) else _AT_ONCE)
+        limit = self._workers or (len(points) if isinstance(points, Sized) else _DEFAULT_JOBS)
         waiting = iter(points)
         running: list[tuple[Any, Point]] = []  # Any: submitit's jobs
         while True:
@@ -44,17 +50,17 @@ class Slurm:
                 running.append((executor.submit(run_point, point), point))
             if not running:
                 return
-            ended = [one for one in running if one[0].done()]
-            running = [one for one in running if one not in ended]
+            ended = [entry for entry in running if entry[0].done()]
+            running = [entry for entry in running if entry not in ended]
             for job, point in ended:
                 failure = job.exception()
                 if failure is None:
                     yield job.result()
                 else:
-                    last = str(failure).strip().rpartition("\n")[2]
-                    yield Done(point, 0.0, error=f"its job failed: {last}; see {Path(job.paths.stderr)}")
+                    last_line = str(failure).strip().rpartition("\n")[2]
+                    yield PointResult(point, 0.0, error=f"its job failed: {last_line}; see {Path(job.paths.stderr)}")
             if not ended:
-                time.sleep(_SECONDS_BETWEEN_LOOKS)
+                time.sleep(_SECONDS_BETWEEN_CHECKS)
 
     def _executor(self, logs: Path) -> Any:
         import submitit

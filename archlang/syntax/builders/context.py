@@ -1,4 +1,4 @@
-"""What the builders of one text share: the source, its comments, the mistakes found, and the depth of each node."""
+"""The state that the builders of one text share: its source, comments, mistakes, and the depth of each node."""
 
 from __future__ import annotations
 

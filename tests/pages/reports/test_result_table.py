@@ -1,4 +1,4 @@
-"""A table in each of its forms."""
+"""A table of results in each format."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import pytest
 from rich.console import Console
 
 from archlang.pages.reports.result_table import ResultTable
+from archlang.pages.reports.table_formats import csv_text, json_text, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.runs.table import Measured
+from archlang.runs.table import CellResult
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
 CLAIM = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, "NDR, Table 1")
 
 
-def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> Measured:
+def measured(row: TableRow, column: TableColumn, *values: float, missing: tuple[int, ...] = ()) -> CellResult:
     claim = CLAIM if (row, column) == (ROWS[0], COLUMNS[0]) else None
-    return Measured(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
+    return CellResult(TableCell(row, column, (), claim), dict(enumerate(values, 1)), missing)
 
 
 @pytest.fixture
-def report() -> ResultTable:
+def table() -> ResultTable:
     cells = [
         measured(ROWS[0], COLUMNS[0], 1.0, 0.98, 1.0),
         measured(ROWS[0], COLUMNS[1], 2.5, 3.5),
@@ -37,9 +38,9 @@ def report() -> ResultTable:
     return ResultTable.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
 
 
-def test_the_terminal_shows_results_claims_and_what_is_missing(report: ResultTable) -> None:
+def test_the_terminal_shows_results_claims_and_what_is_missing(table: ResultTable) -> None:
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    console.print(report.terminal())
+    console.print(terminal_table(table))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     for expected in (
@@ -49,23 +50,23 @@ def test_the_terminal_shows_results_claims_and_what_is_missing(report: ResultTab
         assert expected in text
 
 
-def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(report: ResultTable) -> None:
-    lines = report.markdown().splitlines()
+def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(table: ResultTable) -> None:
+    lines = markdown(table).splitlines()
     assert lines[0] == "|  | Longer | Surprise |"
     assert lines[1] == "| --- | ---: | ---: |"
     assert lines[3].startswith("| Trans\\|former | 50.0 (1 seed) | not run |")
     assert lines[4] == "| DNC (no such block) | absent | absent |"
 
 
-def test_latex_is_a_tabular_of_every_row(report: ResultTable) -> None:
-    text = report.latex()
+def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
+    text = latex(table)
     assert text.count("\\\\") == 1 + len(ROWS)
     assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 \\\\" in text
 
 
-def test_csv_and_json_hold_the_same_cells(report: ResultTable) -> None:
-    rows = list(csv.DictReader(io.StringIO(report.csv())))
-    cells = json.loads(report.json())["cells"]
+def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(table))))
+    cells = json.loads(json_text(table))["cells"]
     assert [row["row"] for row in rows] == [cell["row"] for cell in cells]
     assert cells[0]["values"] == {"1": 1.0, "2": 0.98, "3": 1.0}
     assert rows[0]["values"] == "1=1.0 2=0.98 3=1.0"
@@ -74,21 +75,21 @@ def test_csv_and_json_hold_the_same_cells(report: ResultTable) -> None:
     assert rows[3]["mean"] == ""
 
 
-def test_rows_are_compared_over_the_seeds_that_both_have(report: ResultTable) -> None:
-    (comparison,) = report.comparisons
+def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
+    (comparison,) = table.comparisons
     assert comparison.pairs == 1
     assert comparison.difference == pytest.approx(0.5)
     assert comparison.probability == 1.0
-    assert any("p = 1.000" in line for line in report.sentences())
+    assert any("p = 1.000" in line for line in table.sentences())
 
 
-def test_a_table_of_other_settings_says_so_beside_its_claims(report: ResultTable) -> None:
-    assert not any("Measured with" in line for line in report.sentences())
+def test_changed_settings_are_named_beside_the_claims(table: ResultTable) -> None:
+    assert not any("Measured with" in line for line in table.sentences())
     changed = ResultTable.of(
-        "table1", ROWS, COLUMNS, [cell.measured for cell in report.cells], changed={"train.steps": "100"}
+        "table1", ROWS, COLUMNS, [cell.measured for cell in table.cells], changed={"train.steps": "100"}
     )
     assert changed.sentences()[0] == (
-        "Measured with train.steps = 100; the claims are for the recipes as they are written."
+        "Measured with train.steps = 100; the claims are for the recipes without these settings."
     )
-    assert "train.steps = 100" in changed.markdown()
-    assert json.loads(changed.json())["changed"] == {"train.steps": "100"}
+    assert "train.steps = 100" in markdown(changed)
+    assert json.loads(json_text(changed))["changed"] == {"train.steps": "100"}

@@ -1,4 +1,4 @@
-"""Claims about the report of a run: it holds what the folder says, as a page and on a terminal."""
+"""Reports of runs and tables: pages and terminals show what the run folders contain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def printed(report: RunReport) -> str:
     return console.export_text()
 
 
-def test_curves_are_the_lines_of_the_record(place: Path) -> None:
+def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
     train = next(line for line in charts["Loss"].lines if line.name == "train")
@@ -65,7 +65,7 @@ def test_curves_are_the_lines_of_the_record(place: Path) -> None:
     assert list(valid.x) == [line["step"] for line in lines if line.get("split") == "valid"]
 
 
-def test_accuracy_is_broken_down_with_the_trained_range_shaded(place: Path) -> None:
+def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     chart = charts["accuracy by length"]
     results = json.loads((place / "run" / "results.json").read_text())
@@ -76,7 +76,7 @@ def test_accuracy_is_broken_down_with_the_trained_range_shaded(place: Path) -> N
     assert chart.shaded[1] == 3
 
 
-def test_mean_steps_are_those_that_halting_loops_took(place: Path) -> None:
+def test_mean_steps_by_length_are_those_of_results_json(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     values = [y for line in charts["Mean steps by length"].lines for y in line.y]
     assert values
@@ -87,7 +87,7 @@ def test_mean_steps_are_those_that_halting_loops_took(place: Path) -> None:
     assert min(groups.values()) <= split["depth"]["mean"] <= max(groups.values())
 
 
-def test_the_page_needs_nothing_but_itself(place: Path) -> None:
+def test_the_page_is_self_contained(place: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     page = RunReport.read(place / "run").html()
     assert "default-src 'none'" in page
@@ -99,20 +99,20 @@ def test_the_page_needs_nothing_but_itself(place: Path) -> None:
         assert text in page
 
 
-def test_the_page_is_the_same_each_time(place: Path) -> None:
+def test_the_page_is_deterministic(place: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     report = RunReport.read(place / "run")
     assert report.html() == report.html()
 
 
-def test_a_terminal_gets_tables_and_bars(place: Path) -> None:
+def test_a_terminal_shows_tables_and_bars(place: Path) -> None:
     text = printed(RunReport.read(place / "run"))
     assert "tiny: tiny on ctl, seed 1" in text
     assert "somebody, Table 1" in text
     assert re.search(r"test +5 █* +\d+\.\d%", text)
 
 
-def test_a_run_that_has_not_ended_has_curves(place: Path, tmp_path: Path) -> None:
+def test_an_unfinished_run_has_curves(place: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for name in ("run.json", "data.json", "metrics.jsonl"):
@@ -123,7 +123,7 @@ def test_a_run_that_has_not_ended_has_curves(place: Path, tmp_path: Path) -> Non
     assert "stopped" in printed(report)
 
 
-def test_a_damaged_record_is_told(place: Path, tmp_path: Path) -> None:
+def test_a_damaged_line_of_metrics_jsonl_is_named(place: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for name in ("run.json", "data.json"):
@@ -138,7 +138,7 @@ def test_a_damaged_record_is_told(place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "results", ['{"splits": 3}', '{"splits": {"test": {}}, "breakdown": "length"}', '{"claims": [1]}', "[]", "{"]
 )
-def test_damaged_results_are_told(place: Path, tmp_path: Path, results: str) -> None:
+def test_damaged_results_raise(place: Path, tmp_path: Path, results: str) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for name in ("run.json", "data.json", "metrics.jsonl"):
@@ -148,7 +148,7 @@ def test_damaged_results_are_told(place: Path, tmp_path: Path, results: str) -> 
         RunReport.read(folder)
 
 
-def test_a_table_is_reported_from_the_runs_that_are_done(place: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     runs = tmp_path / "runs"
     run: Callable[..., Any] = CliRunner().invoke
@@ -161,7 +161,7 @@ def test_a_table_is_reported_from_the_runs_that_are_done(place: Path, tmp_path: 
         assert text in page
 
 
-def test_a_table_of_which_nothing_is_done_says_so(place: Path, tmp_path: Path) -> None:
+def test_a_table_without_finished_runs_is_not_run(place: Path, tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"])
     assert said.exit_code == 0
     assert "not run" in said.output

@@ -1,4 +1,4 @@
-"""A split is described as it is: nothing is left out of a histogram, and examples are readable."""
+"""Descriptions of splits: a histogram counts every length, and examples are readable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from archlang.pages.reports.split_report import describe, histogram, shown
+from archlang.pages.reports.split_report import SplitReport, histogram, terminal_report
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
@@ -23,7 +23,7 @@ from archlang.tasks.stack_manipulation import StackManipulation
 
 
 @given(st.lists(st.integers(0, 3_000), max_size=60), st.integers(1, 20))
-def test_a_histogram_counts_every_length_once_in_bars_of_one_width(lengths: list[int], most: int) -> None:
+def test_a_histogram_counts_every_length_once_in_bars_of_equal_width(lengths: list[int], most: int) -> None:
     bars = histogram(np.asarray(lengths, dtype=np.int64), most)
     assert len(bars) <= most
     assert len({bar.high - bar.low for bar in bars}) <= 1
@@ -33,9 +33,11 @@ def test_a_histogram_counts_every_length_once_in_bars_of_one_width(lengths: list
 
 
 def text(task: Task, split: str) -> str:
-    """What a terminal shows."""
+    """Returns the description of a split as a terminal shows it."""
     stream = io.StringIO()
-    Console(file=stream, width=120).print(shown("title", [describe(task, split, task.generate(split, 0), 1)]))
+    Console(file=stream, width=120).print(
+        terminal_report("title", [SplitReport.of(task, split, task.generate(split, 0), 1)])
+    )
     return stream.getvalue()
 
 
@@ -50,12 +52,12 @@ def text(task: Task, split: str) -> str:
         (Scan(split="jump", joint=False), "test", "jump"),
     ],
 )
-def test_each_form_of_items_is_shown(task: Task, split: str, expected: str) -> None:
+def test_each_form_of_item_is_shown(task: Task, split: str, expected: str) -> None:
     assert expected in text(task, split)
 
 
-def test_a_source_is_spelt_with_its_own_words() -> None:
-    (example,) = describe(task := Scan(joint=False), "test", task.generate("test", 0), 1).examples
+def test_a_source_has_its_own_vocabulary() -> None:
+    (example,) = SplitReport.of(task := Scan(joint=False), "test", task.generate("test", 0), 1).examples
     assert example.fields["source"].startswith("[B] ")
     assert example.target.startswith("I_")
     assert example.groups["length"] == len(example.target.split()) - 1
@@ -63,18 +65,20 @@ def test_a_source_is_spelt_with_its_own_words() -> None:
 
 def test_an_empty_split_is_shown_as_empty() -> None:
     task = Parity(train_size=3)
-    nothing = task.generate("train", 0).select(np.zeros(0, dtype=np.int64))
-    part = describe(task, "train", nothing, 3)
+    empty = task.generate("train", 0).select(np.zeros(0, dtype=np.int64))
+    part = SplitReport.of(task, "train", empty, 3)
     assert (part.items, part.bars, part.examples) == (0, (), ())
-    Console(file=io.StringIO()).print(shown("title", [part]))
+    Console(file=io.StringIO()).print(terminal_report("title", [part]))
 
 
-def test_what_a_file_holds_cannot_steer_a_terminal() -> None:
+def test_control_characters_of_a_file_are_escaped() -> None:
     class Evil(Parity):
         vocabulary = ("\x1b[2J", "[bold]", "2", "3")
 
     split = Split({"x": Ragged.of([[0, 1]])}, np.asarray([1]))
     stream = io.StringIO()
-    Console(file=stream, force_terminal=True).print(shown("t", [describe(Evil(), "train", split, 1)]))
+    Console(file=stream, force_terminal=True).print(
+        terminal_report("title", [SplitReport.of(Evil(), "train", split, 1)])
+    )
     assert "\x1b[2J" not in stream.getvalue()
     assert "[bold]" in stream.getvalue()

@@ -1,4 +1,4 @@
-"""Statistics of seeds against what can be counted by hand."""
+"""Statistics over seeds against values computed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from archlang.pages.reports.statistics import Summary, paired_test
 
 
-def test_mean_median_and_deviation_are_the_samples() -> None:
+def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
     values = [0.9, 1.0, 0.5, 0.8]
     summary = Summary.of(values)
     assert summary is not None
@@ -27,12 +27,12 @@ def test_one_seed_has_neither_deviation_nor_interval() -> None:
     assert (summary.deviation, summary.interval) == (None, None)
 
 
-def test_nothing_measured_has_no_summary() -> None:
+def test_no_finite_value_has_no_summary() -> None:
     assert Summary.of([]) is None
     assert Summary.of([math.nan]) is None
 
 
-def test_the_interval_holds_the_mean_within_the_values_and_is_the_same_every_time() -> None:
+def test_the_interval_contains_the_mean_and_is_deterministic() -> None:
     values = [0.2, 0.4, 0.9, 0.95, 1.0]
     first, second = Summary.of(values), Summary.of(values)
     assert first == second
@@ -42,14 +42,14 @@ def test_the_interval_holds_the_mean_within_the_values_and_is_the_same_every_tim
     assert min(values) <= low < first.mean < high <= max(values)
 
 
-def test_a_bootstrap_of_two_values_is_what_their_resamples_are() -> None:
+def test_a_bootstrap_of_two_values_has_the_quantiles_of_their_resamples() -> None:
     # Means of two draws of 0 and 1: a quarter of them 0, a quarter 1, so the outer fortieths are 0 and 1.
     summary = Summary.of([0.0, 1.0])
     assert summary is not None
     assert summary.interval == (0.0, 1.0)
 
 
-def test_solved_counts_the_seeds_from_the_threshold_on() -> None:
+def test_solved_counts_the_seeds_that_reach_the_threshold() -> None:
     summary = Summary.of([0.99, 0.98, 1.0])
     assert summary is not None
     assert summary.solved() == 2
@@ -58,16 +58,17 @@ def test_solved_counts_the_seeds_from_the_threshold_on() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[(0.9, 0.1), (0.8, 0.3), (0.5, 0.7)], [(1.0, 1.0)], [(0.3, 0.1), (0.1, 0.3)]])
-def test_the_paired_test_counts_every_change_of_signs(pairs: list[tuple[float, float]]) -> None:
+def test_the_paired_test_counts_every_combination_of_signs(pairs: list[tuple[float, float]]) -> None:
     differences = [left - right for left, right in pairs]
     sums = [
-        sum(s * d for s, d in zip(signs, differences, strict=True)) for signs in product((1, -1), repeat=len(pairs))
+        sum(sign * difference for sign, difference in zip(signs, differences, strict=True))
+        for signs in product((1, -1), repeat=len(pairs))
     ]
-    expected = sum(abs(one) >= abs(sum(differences)) - 1e-12 for one in sums) / len(sums)
+    expected = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in sums) / len(sums)
     assert paired_test([left for left, _ in pairs], [right for _, right in pairs]) == pytest.approx(expected)
 
 
-def test_many_pairs_are_tested_by_draws_that_are_the_same_every_time() -> None:
+def test_many_pairs_are_tested_by_deterministic_samples() -> None:
     left = [0.5 + 0.01 * i for i in range(20)]
     right = [0.5] * 20
     assert paired_test(left, right) == paired_test(left, right) < 0.01

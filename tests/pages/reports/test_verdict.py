@@ -1,4 +1,4 @@
-"""When a claim counts as reproduced."""
+"""Verdicts on claims."""
 
 from __future__ import annotations
 
@@ -26,5 +26,7 @@ def claim(value: float, deviation: float | None = None) -> PublishedResult:
         ([], claim(0.9), Verdict.NOT_RUN),
     ],
 )
-def test_verdicts(values: list[float], published: PublishedResult, verdict: Verdict) -> None:
+def test_a_claim_is_reproduced_within_its_deviation_its_rounding_or_the_interval(
+    values: list[float], published: PublishedResult, verdict: Verdict
+) -> None:
     assert judge(published, Summary.of(values)) is verdict

@@ -1,4 +1,4 @@
-"""Which steps become graphs, and that a run has the same curve with them."""
+"""Steps of frequent shapes become CUDA graphs, and do not change the curve of a run."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from archlang.train.step.eager import EagerStep, LossAndNorm
 from archlang.train.step.memory import MemoryWarning
 from archlang.train.stop import Stop
 from tests.tiny_run import After
-from tests.train.test_waiting import ASKS
+from tests.train.step.test_eager import SYNCHRONIZING
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
-    """Keeps each operation as a GPU's graph does: with the places that it reads and writes, and with the numbers that
-    it was given."""
+    """Records operations as a CUDA graph does: with the memory that each reads and writes, and with its Python
+    arguments frozen."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -40,50 +40,50 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's ow
         self.own: dict[int, Tensor] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
-        if str(func).removeprefix("aten.").startswith(ASKS):
-            # The host would have to wait for it.
-            raise RuntimeError("operation not permitted when stream is capturing\nand more that helps nobody")
+        if str(func).removeprefix("aten.").startswith(SYNCHRONIZING):
+            # The host would wait for its result.
+            raise RuntimeError("operation not permitted when stream is capturing\nand a second line of details")
         kwargs = kwargs or {}
-        given = [place(one) for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        storages = [storage_of(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         if func._schema.is_mutable:
-            for storage in given:
+            for storage in storages:
                 if storage.data_ptr() not in {*self.own, *self.before}:
                     copy = storage.clone()  # type: ignore[no-untyped-call] # torch's own
                     self.before[storage.data_ptr()] = storage, copy
-        found = func(*args, **kwargs)
-        known = {storage.data_ptr() for storage in given}
-        for one in tree_leaves(found):
-            if isinstance(one, Tensor) and place(one).data_ptr() not in known:
-                self.own[place(one).data_ptr()] = one.detach()
-        self.operations.append(tree_map_only(Tensor, Tensor.detach, (func, args, kwargs, found)))
-        return found
+        results = func(*args, **kwargs)
+        read = {storage.data_ptr() for storage in storages}
+        for leaf in tree_leaves(results):
+            if isinstance(leaf, Tensor) and storage_of(leaf).data_ptr() not in read:
+                self.own[storage_of(leaf).data_ptr()] = leaf.detach()
+        self.operations.append(tree_map_only(Tensor, Tensor.detach, (func, args, kwargs, results)))
+        return results
 
     def undo(self) -> None:
-        """What is recorded is not done."""
-        for storage, before in self.before.values():
-            storage.copy_(before)
+        """Restores the memory that the recorded operations changed: a capture takes no step."""
+        for storage, copy in self.before.values():
+            storage.copy_(copy)
 
     def spoil(self) -> None:
-        """Something else is written to where the results lie."""
-        for one in self.own.values():
-            if one.is_floating_point():
-                one.fill_(torch.nan)
+        """Overwrites the results, as another graph of the same memory pool does."""
+        for tensor in self.own.values():
+            if tensor.is_floating_point():
+                tensor.fill_(torch.nan)
 
-    @torch.enable_grad()  # else an LSTM does not keep what its pass back needs
+    @torch.enable_grad()  # without it an LSTM does not store what its backward needs
     def launch(self) -> None:
         for func, args, kwargs, results in self.operations:
-            again = func(*args, **kwargs)
-            for before, now in zip(tree_leaves(results), tree_leaves(again), strict=True):
-                if isinstance(before, Tensor) and place(before).data_ptr() != place(now).data_ptr():
-                    before.copy_(now)
+            new_results = func(*args, **kwargs)
+            for old, new in zip(tree_leaves(results), tree_leaves(new_results), strict=True):
+                if isinstance(old, Tensor) and storage_of(old).data_ptr() != storage_of(new).data_ptr():
+                    old.copy_(new)
 
 
-def place(tensor: Tensor) -> torch.UntypedStorage:
+def storage_of(tensor: Tensor) -> torch.UntypedStorage:
     return tensor.untyped_storage()
 
 
 class Captures:
-    """In place of the GPU's graphs, with one pool of memory for all of them, which has room for so many."""
+    """A fake capture: graphs on the CPU that share one memory pool, which has room for `room` of them."""
 
     def __init__(self, room: int = 100) -> None:
         self.room = room
@@ -93,7 +93,7 @@ class Captures:
     def __call__(self, step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
         random, recorder = torch.get_rng_state(), Recorder()
         with recorder:
-            told = step()
+            result = step()
         recorder.undo()
         torch.set_rng_state(random)
         if len(self.recorded) == self.room:
@@ -103,10 +103,10 @@ class Captures:
 
         def launch() -> LossAndNorm:
             self.launched.append(number)
-            for each in self.recorded:
-                each.spoil()
+            for graph in self.recorded:
+                graph.spoil()
             recorder.launch()
-            return told
+            return result
 
         return launch
 
@@ -118,39 +118,39 @@ def double(items: Tensor) -> LossAndNorm:
     return items.sum() * 2.0, None
 
 
-def taken(made: CudaGraphs, shape: tuple[int, ...], items: Tensor) -> float | None:
-    told = made.launch(shape, items, double) if made.is_due(shape) else None
-    return None if told is None else float(told[0])
+def launched_loss(graphs: CudaGraphs, shape: tuple[int, ...], items: Tensor) -> float | None:
+    result = graphs.launch(shape, items, double) if graphs.is_due(shape) else None
+    return None if result is None else float(result[0])
 
 
-def test_a_shape_becomes_a_graph_when_it_has_come_often() -> None:
+def test_a_shape_is_captured_at_its_third_step() -> None:
     captures = Captures()
-    made = CudaGraphs(captures)
+    graphs = CudaGraphs(captures)
     items = {4: torch.arange(4), 5: torch.arange(5)}
-    found = [taken(made, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
-    assert found == [None, None, None, 12.0, 12.0, None, 20.0]
+    losses = [launched_loss(graphs, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
+    assert losses == [None, None, None, 12.0, 12.0, None, 20.0]
     assert captures.launched == [0, 0, 1]
 
 
-def test_a_graph_reads_items_of_its_own() -> None:
-    made = CudaGraphs(Captures())
-    found = [taken(made, (2,), torch.tensor([number, 1])) for number in range(5)]
-    assert found == [None, None, 6.0, 8.0, 10.0]
+def test_a_graph_reads_the_items_of_each_launch() -> None:
+    graphs = CudaGraphs(Captures())
+    losses = [launched_loss(graphs, (2,), torch.tensor([number, 1])) for number in range(5)]
+    assert losses == [None, None, 6.0, 8.0, 10.0]
 
 
-def test_what_a_step_tells_outlives_the_next_one() -> None:
-    made = CudaGraphs(Captures())
-    told = [made.launch((1,), torch.tensor([number]), double) for number in range(3)]
-    assert [float(one[0]) for one in told if one is not None] == [0.0, 2.0, 4.0]
+def test_the_next_step_does_not_overwrite_a_loss() -> None:
+    graphs = CudaGraphs(Captures())
+    results = [graphs.launch((1,), torch.tensor([number]), double) for number in range(3)]
+    assert [float(result[0]) for result in results if result is not None] == [0.0, 2.0, 4.0]
 
 
-def test_not_every_shape_becomes_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_graphs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
     captures = Captures()
-    made = CudaGraphs(captures)
+    graphs = CudaGraphs(captures)
     for width in (1, 2, 3):
         for _ in range(5):
-            taken(made, (width,), torch.arange(width))
+            launched_loss(graphs, (width,), torch.arange(width))
     assert len(captures.recorded) == 2
 
 
@@ -176,7 +176,7 @@ recipe small {
     train TRAIN
 }
 """
-# Learning rates of few binary digits are the same number on a GPU, where they have 32 bits.
+# Learning rates with few binary digits, as graphs hold them as 32-bit floats.
 SETTINGS = "batch = 4, steps = 40, every = 20, schedule = warmup, warmup = 8, clip = 1.0, ponder = 0.5"
 OPTIMIZERS = {
     "adamw": f"adamw[lr = 0.0078125, weight_decay = 0.01, label_smoothing = 0.1, {SETTINGS}]",
@@ -187,8 +187,8 @@ OPTIMIZERS = {
     "sgd without momentum": f"sgd[lr = 0.5, {SETTINGS}]",
     "onecycle": "adamw[lr = 0.01, batch = 4, steps = 40, every = 20, schedule = onecycle, warmup = 8]",
 }
-# Their form for graphs is another one, which rounds in another order.
-OTHERWISE_ROUNDED = ("rmsprop", "rmsprop without momentum", "onecycle")
+# For capture torch uses other kernels for these, which round in another order.
+ROUNDED_DIFFERENTLY = ("rmsprop", "rmsprop without momentum", "onecycle")
 
 
 @pytest.fixture
@@ -204,18 +204,18 @@ def written(folder: Path, optimizer: str) -> Path:
 
 @pytest.fixture
 def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
-    """Graphs on the CPU, where torch's forms for them are refused else."""
-    found = Captures()
-    monkeypatch.setattr(training, "make_capture", lambda *_: found)
-    # The third shape of these runs is none.
+    """Fake graphs on the CPU, where torch otherwise refuses its kernels for capture."""
+    captures = Captures()
+    monkeypatch.setattr(training, "make_capture", lambda *_: captures)
+    # The third shape of these runs is not captured.
     monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
     for module in (sys.modules["torch.optim.adam"], sys.modules["torch.optim.rmsprop"]):
         monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda **_: ["cpu"])
-    return found
+    return captures
 
 
 def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:
-    """The curve."""
+    """Trains a run, and returns its curve."""
     training.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
     return (folder / "metrics.jsonl").read_text()
 
@@ -225,9 +225,9 @@ def numbers(curve: str) -> list[float]:
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
-    saved = Checkpoints(folder / "checkpoints").latest()
-    assert saved is not None
-    return dict(saved.weights)
+    checkpoint = Checkpoints(folder / "checkpoints").latest()
+    assert checkpoint is not None
+    return dict(checkpoint.weights)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -239,7 +239,7 @@ def test_a_run_with_graphs_has_the_curve_of_one_without(
     assert set(captures.launched) == {0, 1}
     assert len(captures.launched) > 20
     plain = train(plan, tmp_path / "plain", with_graphs=False)
-    if optimizer in OTHERWISE_ROUNDED:
+    if optimizer in ROUNDED_DIFFERENTLY:
         torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
         monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
         assert curve == train(plan, tmp_path / "unrecorded")
@@ -281,9 +281,7 @@ recipe small {
 
 
 @pytest.mark.parametrize("program", OTHERS)
-def test_what_a_batch_holds_besides_is_read_anew_at_every_launch(
-    program: str, tmp_path: Path, captures: Captures
-) -> None:
+def test_every_launch_reads_all_tensors_of_its_batch(program: str, tmp_path: Path, captures: Captures) -> None:
     file = tmp_path / "small.arch"
     file.write_text(OTHERS[program])
     curve = train(plan_recipe(file), tmp_path / "graphs")
@@ -292,20 +290,20 @@ def test_what_a_batch_holds_besides_is_read_anew_at_every_launch(
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "onecycle"])
-def test_a_stopped_run_with_graphs_goes_on_as_if_it_had_not_been(
+def test_a_resumed_run_with_graphs_equals_an_uninterrupted_one(
     optimizer: str, tmp_path: Path, captures: Captures
 ) -> None:
     plan = plan_recipe(written(tmp_path, optimizer))
-    whole = train(plan, tmp_path / "whole")
+    uninterrupted = train(plan, tmp_path / "uninterrupted")
     train(plan, tmp_path / "stopped", stop=After(25))
-    before = len(captures.recorded)
-    assert train(plan, tmp_path / "stopped") == whole
-    assert len(captures.recorded) > before
+    count = len(captures.recorded)
+    assert train(plan, tmp_path / "stopped") == uninterrupted
+    assert len(captures.recorded) > count
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd", "onecycle"])
 @pytest.mark.parametrize("first", [True, False], ids=["with graphs first", "without graphs first"])
-def test_a_run_may_go_on_with_or_without_graphs(
+def test_a_run_can_resume_with_or_without_graphs(
     optimizer: str, first: bool, tmp_path: Path, captures: Captures
 ) -> None:
     plan = plan_recipe(written(tmp_path, optimizer))
@@ -313,31 +311,31 @@ def test_a_run_may_go_on_with_or_without_graphs(
     train(plan, tmp_path / "run", with_graphs=first, stop=After(25))
     curve = train(plan, tmp_path / "run", with_graphs=not first)
     assert captures.launched
-    if optimizer in OTHERWISE_ROUNDED:
+    if optimizer in ROUNDED_DIFFERENTLY:
         torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
     else:
         assert curve == plain
 
 
-def test_a_step_leaves_nothing_of_its_pass_back_alive(
+def test_no_part_of_the_autograd_graph_outlives_a_step(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What gathers a weight's gradient belongs to the stream that it was made on; one of an earlier step that was still
-    alive would gather on a stream that is not recorded."""
+    """The node that accumulates a weight's gradient belongs to the stream that created it. If such a node outlived an
+    eager step, a capture would accumulate on a stream that is not captured."""
     step, left = EagerStep.take, list[dict[str, int]]()
 
-    def gatherers(self: EagerStep) -> list[Any]:  # Any: a node, which torch declares without its metadata
+    def accumulators(self: EagerStep) -> list[Any]:  # Any: a node, which torch declares without its metadata
         return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self.run.module.parameters()]
 
     def marked(self: EagerStep, number: int, items: Any) -> Any:  # Any: as the step's
-        # Held while the step is taken, so that its pass back uses them.
-        nodes = gatherers(self)
+        # Kept alive during the step, so that its backward uses them.
+        nodes = accumulators(self)
         for node in nodes:
             node.metadata["step"] = number
-        found = step(self, number, items)
+        result = step(self, number, items)
         del nodes, node
-        left.extend(dict(node.metadata) for node in gatherers(self))
-        return found
+        left.extend(dict(node.metadata) for node in accumulators(self))
+        return result
 
     monkeypatch.setattr(EagerStep, "take", marked)
     train(plan_recipe(program), tmp_path / "run", with_graphs=False)
@@ -345,33 +343,33 @@ def test_a_step_leaves_nothing_of_its_pass_back_alive(
     assert not any(left)
 
 
-# What is no graph
+# What cannot be captured
 
 
-def test_a_processor_has_no_graphs(program: Path, tmp_path: Path) -> None:
+def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="this run cannot use CUDA graphs: `cpu` has none"):
         training.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_halting_loop_is_no_graph(program: Path) -> None:
+def test_a_halting_loop_cannot_be_captured(program: Path) -> None:
     module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
     with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
         make_capture(module, torch.device("cuda"), "32")
 
 
-def test_graphs_are_of_one_device_and_of_single_precision() -> None:
+def test_graphs_need_one_device_and_single_precision() -> None:
     for precision, processes in (("bf16", 1), ("32", 2)):
         with pytest.raises(RunError, match="they need one device and precision 32"):
             make_capture(nn.Linear(1, 1), torch.device("cuda"), precision, processes)
 
 
-def test_batches_in_parts_are_no_graphs(program: Path, tmp_path: Path, captures: Captures) -> None:
+def test_batches_in_parts_run_eagerly(program: Path, tmp_path: Path, captures: Captures) -> None:
     train(plan_recipe(program, sets={"train.micro": "2"}), tmp_path / "run")
     assert not captures.recorded
 
 
-def test_a_run_that_has_gone_over_to_parts_gives_its_graphs_up(
+def test_a_run_that_halves_its_parts_frees_its_graphs(
     program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gradients, failed = EagerStep._compute_gradients, list[int]()
@@ -388,18 +386,18 @@ def test_a_run_that_has_gone_over_to_parts_gives_its_graphs_up(
     assert failed == [len(captures.launched)]
 
 
-def test_memory_for_some_graphs_only_is_told_and_changes_no_curve(
+def test_memory_for_some_graphs_warns_and_does_not_change_the_curve(
     program: Path, tmp_path: Path, captures: Captures
 ) -> None:
     captures.room = 1
-    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as said:
+    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
         curve = train(plan_recipe(program), tmp_path / "run")
-    assert len(said) == 1
+    assert len(warned) == 1
     assert set(captures.launched) == {0}
     assert curve == train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
 
 
-def test_a_step_that_cannot_be_recorded_ends_the_run_with_the_reason(
+def test_a_step_that_cannot_be_captured_ends_the_run_with_the_reason(
     program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move = EagerStep._update
@@ -442,25 +440,25 @@ def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str,
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("after", [True, False], ids=["with graphs", "without graphs"])
-def test_on_a_gpu_a_stopped_run_goes_on_as_if_it_had_not_been(after: bool, program: Path, tmp_path: Path) -> None:
+def test_on_a_gpu_a_resumed_run_equals_an_uninterrupted_one(after: bool, program: Path, tmp_path: Path) -> None:
     plan = plan_recipe(program)
-    whole = train(plan, tmp_path / "whole", device="cuda")
+    uninterrupted = train(plan, tmp_path / "uninterrupted", device="cuda")
     train(plan, tmp_path / "stopped", stop=After(25), device="cuda")
     curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
-    torch.testing.assert_close(numbers(curve), numbers(whole), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(numbers(curve), numbers(uninterrupted), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_a_gpu_is_not_waited_for_where_a_step_is_launched(
+def test_the_host_does_not_wait_for_a_launched_step(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launch, launched = CudaGraphs.launch, list[bool]()
 
     def strict(self: CudaGraphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
-        known = shape in self._graphs
-        launched.append(known)
-        torch.cuda.set_sync_debug_mode("error" if known else "default")
+        is_captured = shape in self._graphs
+        launched.append(is_captured)
+        torch.cuda.set_sync_debug_mode("error" if is_captured else "default")
         try:
             return launch(self, shape, items, step)
         finally:

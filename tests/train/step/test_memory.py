@@ -1,4 +1,4 @@
-"""Micro-batches: their gradients add up to those of the batch, and memory that does not suffice halves them."""
+"""The gradients of micro-batches add up to those of the batch, and a lack of memory halves micro-batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tiny_run import After
 
 QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
 
-# Every item has another number of scored positions, and a halting loop adds its ponder.
+# Items have different numbers of scored positions, and a halting loop adds its ponder.
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
     h = embed[d](x)
@@ -54,14 +54,14 @@ def train(program: Path, folder: Path, **sets: str) -> list[float]:
 
 
 @pytest.mark.parametrize("micro", ["1", "5", "8"])
-def test_micro_batches_train_as_the_whole_batch_does(program: Path, tmp_path: Path, micro: str) -> None:
-    whole = train(program, tmp_path / "whole")
+def test_micro_batches_train_as_the_batch_does(program: Path, tmp_path: Path, micro: str) -> None:
+    full = train(program, tmp_path / "full")
     parts = train(program, tmp_path / "parts", train__micro=micro)
-    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(parts, full, rtol=1e-5, atol=1e-6)
 
 
 def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
-    """Lets no more samples through a model at a time than this; gives the sizes that were tried."""
+    """Makes larger batches than `most` samples run out of memory. Returns the sizes that were tried."""
     tried: list[int] = []
     forward = predictions.forward
 
@@ -75,23 +75,22 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
     return tried
 
 
-def test_for_want_of_memory_half_as_many_samples_go_through_and_the_curve_stays(
+def test_a_lack_of_memory_halves_micro_batches_and_does_not_change_the_curve(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train(program, tmp_path / "whole")
+    full = train(program, tmp_path / "full")
     tried = short_of_memory(monkeypatch, most=5)
-    with pytest.warns(MemoryWarning) as said:
+    with pytest.warns(MemoryWarning) as warned:
         parts = train(program, tmp_path / "parts")
-    assert ["continuing with 8" in str(said[0].message), "continuing with 4" in str(said[1].message)] == [True, True]
+    assert "continuing with 8" in str(warned[0].message)
+    assert "continuing with 4" in str(warned[1].message)
     assert tried[:4] == [16, 8, 4, 4]
     assert set(tried[4:]) == {4}
-    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(parts, full, rtol=1e-5, atol=1e-6)
 
 
 @QUIETLY
-def test_a_run_that_goes_on_remembers_how_many_samples_went_through(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_keeps_its_micro_batches(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
     plan = plan_recipe(program)
     tried = short_of_memory(monkeypatch, most=8)
@@ -102,7 +101,7 @@ def test_a_run_that_goes_on_remembers_how_many_samples_went_through(
 
 
 @QUIETLY
-def test_a_sample_that_does_not_fit_alone_ends_the_run_with_an_error(
+def test_a_single_sample_that_does_not_fit_ends_the_run_with_an_error(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_of_memory(monkeypatch, most=0)

@@ -1,4 +1,4 @@
-"""Claims about seeds that train together: each leaves what its lone run leaves, whatever happens to the others."""
+"""Each of several seeds that train together writes the same folder as its solo run, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ recipe sets {
     train rmsprop[lr = 1e-3, momentum = 0.9, epsilon = 1e-3, batch = 8, steps = 20]
 }
 """
-# Each task and each optimizer once, with layers that each need something of their own.
-ALIKE = [
+# Each task and each optimizer once, with blocks that stacking treats differently.
+EQUAL_TO_SOLO = [
     ("lookup", {}),
     ("lookup", {"model": "transformer", "train.label_smoothing": "0.1", "train.schedule": "onecycle"}),
     ("lookup", {"model": "adaptive", "train.ponder": "0.1"}),
@@ -118,7 +118,7 @@ class Program:
     path: Path
 
     def plans(self, recipe: str = "lookup", **sets: str) -> list[Plan]:
-        """A point for each seed; `model` chooses another model of the program."""
+        """Returns a plan for each seed; `model` selects another model of the program."""
         text = PROGRAM
         if model := sets.pop("model", None):
             text = text.replace(f"model {'router'}\n", f"model {model}\n")
@@ -135,16 +135,18 @@ def folders(root: Path) -> list[Path]:
     return [root / f"seed{seed}" for seed in SEEDS]
 
 
-def alone(plans: list[Plan], root: Path, device: str = "cpu") -> None:
+def train_solo(plans: list[Plan], root: Path, device: str = "cpu") -> None:
     for plan, folder in zip(plans, folders(root), strict=True):
         training.train(plan, folder, device=device)
 
 
-def as_one(plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu") -> list[evaluation.Outcome]:
-    """Trains together, which nothing may keep them from."""
-    ended = training_together.train_together(plans, folders(root), device=device, stop=stop)
-    outcomes = [one for one in ended if isinstance(one, evaluation.Outcome)]
-    assert len(outcomes) == len(ended), ended
+def train_stacked(
+    plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu"
+) -> list[evaluation.Outcome]:
+    """Trains plans together; none of them fails."""
+    ends = training_together.train_together(plans, folders(root), device=device, stop=stop)
+    outcomes = [end for end in ends if isinstance(end, evaluation.Outcome)]
+    assert len(outcomes) == len(ends), ends
     return outcomes
 
 
@@ -152,69 +154,69 @@ def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  #
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def assert_same_curves(one: Path, other: Path) -> None:
-    for mine, its in zip(lines(one), lines(other), strict=True):
-        assert mine.pop("split", None) == its.pop("split", None)
-        assert mine == pytest.approx(its, rel=1e-5, abs=1e-6)
+def assert_same_curves(left: Path, right: Path) -> None:
+    for left_line, right_line in zip(lines(left), lines(right), strict=True):
+        assert left_line.pop("split", None) == right_line.pop("split", None)
+        assert left_line == pytest.approx(right_line, rel=1e-5, abs=1e-6)
 
 
-def assert_alike(one: Path, other: Path) -> None:
-    """Two runs left the same, but for rounding."""
-    assert files(one) == files(other)
-    keys = [[line.keys() for line in lines(folder, "timings.jsonl")] for folder in (one, other)]
+def assert_same_runs(left: Path, right: Path) -> None:
+    """Two run folders are equal except for rounding."""
+    assert files(left) == files(right)
+    keys = [[line.keys() for line in lines(folder, "timings.jsonl")] for folder in (left, right)]
     assert keys[0] == keys[1]
-    assert_same_curves(one, other)
+    assert_same_curves(left, right)
     for name in ("run.json", "data.json", "graph.txt", "recipe.arch"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
-    mine, its = (Checkpoints(folder / "checkpoints").latest() for folder in (one, other))
-    assert mine is not None
-    assert its is not None
-    torch.testing.assert_close(dict(mine.weights), dict(its.weights), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(mine.state.optimizer, its.state.optimizer, rtol=1e-2, atol=1e-4)
+        assert (left / name).read_bytes() == (right / name).read_bytes()
+    left_checkpoint, right_checkpoint = (Checkpoints(folder / "checkpoints").latest() for folder in (left, right))
+    assert left_checkpoint is not None
+    assert right_checkpoint is not None
+    torch.testing.assert_close(dict(left_checkpoint.weights), dict(right_checkpoint.weights), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(left_checkpoint.state.optimizer, right_checkpoint.state.optimizer, rtol=1e-2, atol=1e-4)
     for name in ("epoch", "position", "micro", "evaluated", "best_step", "precision"):
-        assert getattr(mine.state, name) == getattr(its.state, name)
-    # What looks at the types of arguments in tests draws from Python's generator.
-    assert torch.equal(mine.state.random["torch"], its.state.random["torch"])
+        assert getattr(left_checkpoint.state, name) == getattr(right_checkpoint.state, name)
+    # Not Python's generator: the type checks of the tests draw from it.
+    assert torch.equal(left_checkpoint.state.random["torch"], right_checkpoint.state.random["torch"])
 
 
 def files(folder: Path) -> set[str]:
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    return {name for name in found if not name.startswith("tensorboard/")}
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {name for name in names if not name.startswith("tensorboard/")}
 
 
 def losses(folder: Path) -> list[float]:
     return [line["loss"] for line in lines(folder) if "split" not in line]
 
 
-# As alone
+# Equal to solo runs
 
 
-@pytest.mark.parametrize(("recipe", "sets"), ALIKE)
-def test_each_seed_leaves_what_its_lone_run_leaves(
+@pytest.mark.parametrize(("recipe", "sets"), EQUAL_TO_SOLO)
+def test_each_seed_writes_the_folder_of_its_solo_run(
     recipe: str, sets: dict[str, str], program: Program, tmp_path: Path
 ) -> None:
     plans = program.plans(recipe, **sets)
-    alone(plans, tmp_path / "alone")
-    outcomes = as_one(plans, tmp_path / "one")
-    for mine, its, outcome in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), outcomes, strict=True):
-        assert len(losses(mine)) == 20
-        assert_alike(mine, its)
+    train_solo(plans, tmp_path / "solo")
+    outcomes = train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo, outcome in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), outcomes, strict=True):
+        assert len(losses(stacked)) == 20
+        assert_same_runs(stacked, solo)
         assert not outcome.stopped
-        assert evaluation.evaluate_run(mine, device="cpu").scores == outcome.scores
+        assert evaluation.evaluate_run(stacked, device="cpu").scores == outcome.scores
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.parametrize(("recipe", "sets"), ALIKE)
-def test_on_a_gpu_each_seed_has_the_losses_of_its_lone_run(
+@pytest.mark.parametrize(("recipe", "sets"), EQUAL_TO_SOLO)
+def test_on_a_gpu_each_seed_has_the_losses_of_its_solo_run(
     recipe: str, sets: dict[str, str], program: Program, tmp_path: Path
 ) -> None:
     plans = program.plans(recipe, **sets)
-    alone(plans, tmp_path / "alone", "cuda")
-    as_one(plans, tmp_path / "one", device="cuda")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
+    train_solo(plans, tmp_path / "solo", "cuda")
+    train_stacked(plans, tmp_path / "stacked", device="cuda")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
         # Sums on a GPU have no fixed order.
-        assert losses(mine) == pytest.approx(losses(its), rel=1e-4)
+        assert losses(stacked) == pytest.approx(losses(solo), rel=1e-4)
 
 
 def test_translations_train_together(program: Program, tmp_path: Path) -> None:
@@ -236,86 +238,86 @@ def test_translations_train_together(program: Program, tmp_path: Path) -> None:
             train adam[lr = 1e-3, clip = 1.0, batch = 4, steps = 20, every = 10]
         }""")
     plans = [plan_recipe(tmp_path / "translate.arch", sets={"seed": str(seed)}) for seed in SEEDS]
-    alone(plans, tmp_path / "alone")
-    as_one(plans, tmp_path / "one")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
-        assert_alike(mine, its)
+    train_solo(plans, tmp_path / "solo")
+    train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert_same_runs(stacked, solo)
 
 
-def test_seeds_that_draw_numbers_are_told_to_be_alike_in_distribution_only(program: Program, tmp_path: Path) -> None:
+def test_seeds_that_draw_random_numbers_equal_solo_runs_in_distribution_only(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="transformer", **{"model.dropout": "0.5"})
     with pytest.warns(StackingWarning, match="in distribution only"):
-        as_one(plans, tmp_path / "one")
-    found = [losses(folder) for folder in folders(tmp_path / "one")]
-    assert found[0] != found[1]
+        train_stacked(plans, tmp_path / "stacked")
+    first = [losses(folder) for folder in folders(tmp_path / "stacked")]
+    assert first[0] != first[1]
     with pytest.warns(StackingWarning):
-        as_one(plans, tmp_path / "again")
-    assert found == [losses(folder) for folder in folders(tmp_path / "again")]
+        train_stacked(plans, tmp_path / "again")
+    assert first == [losses(folder) for folder in folders(tmp_path / "again")]
 
 
-# Going on
+# Resuming
 
 
 @pytest.mark.parametrize("asks", [7, 15])
-def test_together_they_stop_and_go_on_as_if_nothing_had_been(asks: int, program: Program, tmp_path: Path) -> None:
+def test_resumed_seeds_equal_uninterrupted_ones(asks: int, program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
-    as_one(plans, tmp_path / "whole")
-    stopped = as_one(plans, tmp_path / "parts", After(asks))
+    train_stacked(plans, tmp_path / "uninterrupted")
+    stopped = train_stacked(plans, tmp_path / "resumed", After(asks))
     assert all(outcome.stopped for outcome in stopped)
     assert len({outcome.step for outcome in stopped}) == 1
-    as_one(plans, tmp_path / "parts")
-    for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / "parts"), strict=True):
-        assert (whole / "metrics.jsonl").read_bytes() == (parts / "metrics.jsonl").read_bytes()
+    train_stacked(plans, tmp_path / "resumed")
+    for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
+        assert (uninterrupted / "metrics.jsonl").read_bytes() == (resumed / "metrics.jsonl").read_bytes()
 
 
-def test_what_was_stopped_together_goes_on_alone_and_the_other_way_round(program: Program, tmp_path: Path) -> None:
+def test_seeds_stopped_together_resume_solo_and_the_other_way_round(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
-    alone(plans, tmp_path / "whole")
-    as_one(plans, tmp_path / "first", After(8))
-    alone(plans, tmp_path / "first")
+    train_solo(plans, tmp_path / "uninterrupted")
+    train_stacked(plans, tmp_path / "first", After(8))
+    train_solo(plans, tmp_path / "first")
     for plan, folder, asks in zip(plans, folders(tmp_path / "then"), (8, 17), strict=True):
         training.train(plan, folder, device="cpu", stop=After(asks))
-    as_one(plans, tmp_path / "then")
+    train_stacked(plans, tmp_path / "then")
     for name in ("first", "then"):
-        for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / name), strict=True):
-            assert_same_curves(whole, parts)
+        for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / name), strict=True):
+            assert_same_curves(uninterrupted, resumed)
 
 
 class Killed(BaseException):
-    """What nothing in a run catches."""
+    """No code of a run catches this."""
 
 
-def test_killed_between_the_checkpoints_of_two_seeds_they_go_on_from_the_step_that_both_have(
+def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = program.plans(model="plain")
-    as_one(plans, tmp_path / "whole")
+    train_stacked(plans, tmp_path / "uninterrupted")
     save = Checkpoints.save
 
-    def dying(self: Checkpoints, step: int, *others: Any) -> None:  # Any: as it has
+    def dying(self: Checkpoints, step: int, *arguments: Any) -> None:  # Any: those of save
         if step == 10 and self.folder.parent.name == "seed5":
             raise Killed
-        save(self, step, *others)
+        save(self, step, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoints, "save", dying)
         with pytest.raises(Killed):
-            as_one(plans, tmp_path / "parts")
-    assert [Checkpoints(of / "checkpoints").steps() for of in folders(tmp_path / "parts")] == [[5, 10], [5]]
-    as_one(plans, tmp_path / "parts")
-    for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / "parts"), strict=True):
-        assert (whole / "metrics.jsonl").read_bytes() == (parts / "metrics.jsonl").read_bytes()
+            train_stacked(plans, tmp_path / "resumed")
+    assert [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "resumed")] == [[5, 10], [5]]
+    train_stacked(plans, tmp_path / "resumed")
+    for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
+        assert (uninterrupted / "metrics.jsonl").read_bytes() == (resumed / "metrics.jsonl").read_bytes()
 
 
-def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: Program, tmp_path: Path) -> None:
+def test_without_a_common_step_runs_at_the_same_step_resume_together(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
-    first, second = folders(tmp_path / "one")
+    first, second = folders(tmp_path / "stacked")
     training.train(plans[0], first, device="cpu", stop=After(4))
-    as_one(plans, tmp_path / "one")
+    train_stacked(plans, tmp_path / "stacked")
     assert lines(first)[-1]["step"] == lines(second)[-1]["step"] == 20
 
 
-# What cannot be
+# What cannot be stacked
 
 
 @pytest.mark.parametrize(
@@ -325,15 +327,15 @@ def test_where_no_step_is_common_those_at_the_same_one_go_on_together(program: P
         ({"model": "plain", "train.batch_of": "tokens"}, "a batch is a number of tokens"),
     ],
 )
-def test_what_cannot_train_together_is_told_and_trained_as_ever(
+def test_plans_that_cannot_train_together_train_solo_with_a_warning(
     sets: dict[str, str], why: str, program: Program, tmp_path: Path
 ) -> None:
     plans = program.plans(**sets)
-    alone(plans, tmp_path / "alone")
+    train_solo(plans, tmp_path / "solo")
     with pytest.warns(StackingWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
-        as_one(plans, tmp_path / "one")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
-        assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
+        train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -346,10 +348,10 @@ def test_what_cannot_train_together_is_told_and_trained_as_ever(
         ),
         (lambda x: x[7:].sum(1)[9], "index 9 is out of bounds"),
     ],
-    ids=["a number is asked for", "an operation is not there", "an error"],
+    ids=["an item is read", "an operation is missing", "an error"],
 )
 @pytest.mark.parametrize("step", [0, 7])
-def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
+def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
     act: Callable[[torch.Tensor], object],
     why: str,
     step: int,
@@ -358,7 +360,7 @@ def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plans = program.plans(model="plain")
-    alone(plans, tmp_path / "alone")
+    train_solo(plans, tmp_path / "solo")
     forward, calls = Mean.forward, 0
 
     def spoiled(self: Mean, x: torch.Tensor, **masks: torch.Tensor | None) -> torch.Tensor:
@@ -370,54 +372,54 @@ def test_code_that_cannot_be_stacked_is_told_of_and_goes_on_alone(
 
     monkeypatch.setattr(Mean, "forward", spoiled)
     with pytest.warns(StackingWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
-        as_one(plans, tmp_path / "one")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
-        assert_same_curves(mine, its)
+        train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert_same_curves(stacked, solo)
 
 
-def test_what_cannot_train_together_loses_no_step_that_it_has_taken(program: Program, tmp_path: Path) -> None:
+def test_plans_that_cannot_train_together_lose_no_step(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain", **{"train.batch_of": "tokens"})
-    alone(plans, tmp_path / "alone")
-    # The first has checkpoints of steps that both have, and of later ones.
-    for plan, folder, asks in zip(plans, folders(tmp_path / "one"), (16, 12), strict=True):
+    train_solo(plans, tmp_path / "solo")
+    # The first run has checkpoints of common steps, and of later ones.
+    for plan, folder, asks in zip(plans, folders(tmp_path / "stacked"), (16, 12), strict=True):
         training.train(plan, folder, device="cpu", stop=After(asks))
-    steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "one")]
+    steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "stacked")]
     assert steps == [[10, 12], [5, 10]]
     with pytest.warns(StackingWarning):
-        ended = as_one(plans, tmp_path / "one", After(0))
-    assert [outcome.step for outcome in ended] == [12, 10]
+        outcomes = train_stacked(plans, tmp_path / "stacked", After(0))
+    assert [outcome.step for outcome in outcomes] == [12, 10]
     with pytest.warns(StackingWarning):
-        as_one(plans, tmp_path / "one")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
-        assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
+        train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
 
 
-def test_an_optimizer_that_does_not_fit_leaves_the_seeds_to_train_alone(
+def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = program.plans(model="plain")
-    alone(plans, tmp_path / "alone")
+    train_solo(plans, tmp_path / "solo")
     step = AdamW.step
 
     def short(self: AdamW, closure: None = None) -> None:
         weights = self.param_groups[0]["params"]
         if weights[0].dim() == 3:
-            weights[0].data.fill_(torch.nan)  # it may have begun
+            weights[0].data.fill_(torch.nan)  # it can fail in the middle
             raise torch.OutOfMemoryError("CUDA out of memory")
         step(self, closure)
 
     monkeypatch.setattr(AdamW, "step", short)
     with pytest.warns(StackingWarning, match="not enough memory for the optimizer state"):
-        as_one(plans, tmp_path / "one")
-    for mine, its in zip(folders(tmp_path / "one"), folders(tmp_path / "alone"), strict=True):
-        assert (mine / "metrics.jsonl").read_bytes() == (its / "metrics.jsonl").read_bytes()
+        train_stacked(plans, tmp_path / "stacked")
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
 
 
-def test_one_seed_that_fails_leaves_the_others_as_they_are(
+def test_a_seed_that_fails_does_not_change_the_others(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = program.plans(model="plain")
-    alone(plans, tmp_path / "alone")
+    train_solo(plans, tmp_path / "solo")
     gradients = StackedStep._compute_gradients
 
     def spoiling(self: StackedStep, items: np.ndarray) -> torch.Tensor:
@@ -428,47 +430,49 @@ def test_one_seed_that_fails_leaves_the_others_as_they_are(
         return values
 
     monkeypatch.setattr(StackedStep, "_compute_gradients", spoiling)
-    first, second = training_together.train_together(plans, folders(tmp_path / "one"), device="cpu")
+    first, second = training_together.train_together(plans, folders(tmp_path / "stacked"), device="cpu")
     assert isinstance(first, RunError)
     assert "became NaN or infinite at step 9" in first.message
     assert isinstance(second, evaluation.Outcome)
-    assert_alike(folders(tmp_path / "one")[1], folders(tmp_path / "alone")[1])
+    assert_same_runs(folders(tmp_path / "stacked")[1], folders(tmp_path / "solo")[1])
 
 
-def test_a_folder_that_holds_something_else_leaves_the_others_as_they_are(program: Program, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_does_not_change_the_other_runs(program: Program, tmp_path: Path) -> None:
     first, second = folders(tmp_path)
     first.mkdir()
     (first / "letter.txt").touch()
-    ended = training_together.train_together(
+    ends = training_together.train_together(
         program.plans(model="plain", **{"train.steps": "2"}), [first, second], device="cpu"
     )
-    assert isinstance(ended[0], RunError)
-    assert isinstance(ended[1], evaluation.Outcome)
+    assert isinstance(ends[0], RunError)
+    assert isinstance(ends[1], evaluation.Outcome)
 
 
 @pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
 @pytest.mark.parametrize(
-    ("recipe", "most", "said"),
+    ("recipe", "most", "change"),
     [
         ("bits", 5, "2 seeds at a time; continuing with 1"),
         ("lookup", 9, "2 seeds at a time; continuing with 1"),
         ("lookup", 3, "8 samples at a time; continuing with 4"),
     ],
 )
-def test_memory_that_does_not_suffice_halves_the_seeds_then_the_samples(
-    recipe: str, most: int, said: str, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_lack_of_memory_halves_the_seeds_and_then_the_samples(
+    recipe: str, most: int, change: str, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = program.plans(recipe, model="plain")
-    as_one(plans, tmp_path / "whole")
+    train_stacked(plans, tmp_path / "uninterrupted")
     backward = StackedStep._backward
 
-    def short(self: StackedStep, runs: slice, items: np.ndarray, *others: Any) -> torch.Tensor:  # Any: as it has
+    def short(
+        self: StackedStep, runs: slice, items: np.ndarray, *arguments: Any
+    ) -> torch.Tensor:  # Any: those of _backward
         if items.size > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return backward(self, runs, items, *others)
+        return backward(self, runs, items, *arguments)
 
     monkeypatch.setattr(StackedStep, "_backward", short)
-    with pytest.warns(MemoryWarning, match=said):
-        as_one(plans, tmp_path / "parts")
-    for whole, parts in zip(folders(tmp_path / "whole"), folders(tmp_path / "parts"), strict=True):
-        assert_same_curves(whole, parts)
+    with pytest.warns(MemoryWarning, match=change):
+        train_stacked(plans, tmp_path / "resumed")
+    for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
+        assert_same_curves(uninterrupted, resumed)

@@ -1,4 +1,4 @@
-"""Arithmetic on the numbers of a program, which are 64-bit floats: it never raises."""
+"""Division of a program's numbers, which are 64-bit floats, by IEEE 754: it never raises."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import copysign, inf, nan
 
 
 def divide(left: float, right: float) -> float:
-    """The quotient of two numbers as IEEE 754 has it: 1 / 0 is infinite, and 0 / 0 is NaN."""
+    """Returns the quotient of two numbers: 1 / 0 is infinite, and 0 / 0 is NaN."""
     if right == 0:
         return nan if left == 0 or left != left else copysign(inf, left) * copysign(1.0, right)
     return left / right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.names import did_you_mean, plural
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,7 @@ def test_the_nearest_name_is_meant(name: str, possible: list[str], meant: str | 
 
 def test_the_answer_does_not_depend_on_the_order() -> None:
     assert did_you_mean("gat", ["gate", "gats"]) == did_you_mean("gat", ["gats", "gate"])
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    assert [plural(count, "size") for count in (0, 1, 2)] == ["0 sizes", "1 size", "2 sizes"]

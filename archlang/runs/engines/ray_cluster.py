@@ -1,4 +1,4 @@
-"""A Ray cluster, or as many processes as Ray starts on this machine."""
+"""An engine that runs points as tasks of a Ray cluster, or of Ray on this machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from typing import Any
 
 from archlang.record import mistakes as record_mistakes
 from archlang.runs import mistakes
-from archlang.runs.points import Done, Point, run_point
+from archlang.runs.points import Point, PointResult, run_point
 
-_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_BETWEEN_CHECKS = 1.0
 
 
-class OnRay:
-    """Each run is a task of Ray. `address` joins a cluster, whose machines share the folder of the table; without it
-    Ray starts on this machine. `cpus` and `gpus` are what a run needs of each."""
+class RayEngine:
+    """Each point is a task of Ray."""
 
     def __init__(self, workers: int | None, options: Mapping[str, str]) -> None:
+        """
+        Args:
+            options: `address` of a cluster whose machines share the folder of the table; without it Ray starts on this
+                machine. `cpus` and `gpus` that a run needs.
+
+        Raises:
+            RunError: Ray is not installed, or an option is unknown or not a number."""
         try:
             import ray  # noqa: F401
         except ImportError:
-            raise record_mistakes.engine_missing("ray") from None
+            raise record_mistakes.extra_missing("ray") from None
         self._workers = workers
         unknown = options.keys() - {"address", "cpus", "gpus"}
         if unknown:
@@ -32,11 +38,11 @@ class OnRay:
         except ValueError:
             raise mistakes.engine_option("ray", "cpus") from None
 
-    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         import ray
 
-        begun = not ray.is_initialized()
-        if begun:
+        is_own = not ray.is_initialized()
+        if is_own:
             ray.init(
                 address=self._address,
                 num_cpus=None if self._address else self._workers,
@@ -46,26 +52,27 @@ class OnRay:
             )
         cores = dict(ray.cluster_resources()).get("CPU", 1)  # type: ignore[no-untyped-call]
         task = ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(run_point)
-        room = self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
+        limit = self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
         waiting = iter(points)
-        running: dict[Any, Point] = {}  # Any: Ray's references have no types
+        running: dict[Any, Point] = {}  # Any: Ray's references are not typed
         try:
             while True:
                 if stopping():
                     for reference in running:
                         ray.cancel(reference)
                     return
-                while len(running) < room and (point := next(waiting, None)) is not None:
+                while len(running) < limit and (point := next(waiting, None)) is not None:
                     running[task.remote(point)] = point
                 if not running:
                     return
-                ended, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
+                ended, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
                 for reference in ended:
                     point = running.pop(reference)
                     try:
                         yield ray.get(reference)
                     except ray.exceptions.RayError as error:
-                        yield Done(point, 0.0, error=f"Ray lost it: {str(error).strip().partition(chr(10))[0]}")
+                        first_line = str(error).strip().partition("\n")[0]
+                        yield PointResult(point, 0.0, error=f"Ray lost it: {first_line}")
         finally:
-            if begun:
+            if is_own:
                 ray.shutdown()

@@ -1,4 +1,4 @@
-"""A step asks the device for no answer, but where a halting loop looks who has halted: on a GPU each is a wait."""
+"""A step does not synchronize with the device, except where a halting loop reads which samples have halted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from archlang.plan.from_file import plan_recipe
 from archlang.runs import training
 from archlang.train.step.eager import EagerStep
 
-# What the host must see before it goes on: a number, or how large a result is.
-ASKS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor")
+# Operations whose value or shape the host waits for.
+SYNCHRONIZING = (
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "unique",
+    "equal",
+    "is_nonzero",
+    "repeat_interleave.Tensor",
+)
 TASK = """
     task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
     model small
@@ -50,35 +58,35 @@ model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
 """
 
 
-class Waits(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
-    """Counts what the host asks for."""
+class Synchronizations(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
+    """Records the operations that synchronize."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.asked: list[str] = []
+        self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
         name = str(func).removeprefix("aten.")
-        if name.startswith(ASKS):
-            self.asked.append(name)
+        if name.startswith(SYNCHRONIZING):
+            self.names.append(name)
         return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What each step of a training asks for, where loops act as on a GPU."""
-    found: list[list[str]] = []
+def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The synchronizing operations of each step, with loops that act as on a GPU."""
+    names_by_step: list[list[str]] = []
     step, asks = EagerStep.take, Halting._asks
 
     def counted(self: EagerStep, number: int, items: Any) -> Any:
-        with Waits() as waits:
+        with Synchronizations() as synchronizations:
             result = step(self, number, items)
-        found.append(waits.asked)
+        names_by_step.append(synchronizations.names)
         return result
 
     monkeypatch.setattr(EagerStep, "take", counted)
     monkeypatch.setattr(Halting, "_asks", lambda self, number, device: asks(self, number, torch.device("cuda")))
-    return found
+    return names_by_step
 
 
 def train(program: str, folder: Path, device: str = "cpu") -> None:
@@ -88,23 +96,25 @@ def train(program: str, folder: Path, device: str = "cpu") -> None:
 
 
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
-def test_a_step_without_halting_asks_for_nothing(program: str, tmp_path: Path, asked: list[list[str]]) -> None:
+def test_a_step_without_halting_does_not_synchronize(
+    program: str, tmp_path: Path, synchronizations: list[list[str]]
+) -> None:
     train(program, tmp_path)
-    assert asked == [[]] * 4
+    assert synchronizations == [[]] * 4
 
 
-def test_a_halting_loop_asks_every_fourth_step_who_has_halted(tmp_path: Path, asked: list[list[str]]) -> None:
+def test_a_halting_loop_synchronizes_every_fourth_step(tmp_path: Path, synchronizations: list[list[str]]) -> None:
     train(HALTING, tmp_path)
-    # Of nine steps after the fourth and the eighth: which rows stay, and which go.
-    assert len(asked) == 4
-    assert all(1 <= len(of_step) <= 4 for of_step in asked)
-    assert {name for of_step in asked for name in of_step} == {"nonzero.default"}
+    # Of the loop's nine steps, after the fourth and the eighth: the rows that continue, and the rows that have halted.
+    assert len(synchronizations) == 4
+    assert all(1 <= len(names) <= 4 for names in synchronizations)
+    assert {name for names in synchronizations for name in names} == {"nonzero.default"}
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
-def test_a_gpu_is_not_waited_for_in_a_step(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_a_step_does_not_synchronize(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = EagerStep.take
 
     def strict(self: EagerStep, number: int, items: Any) -> Any:

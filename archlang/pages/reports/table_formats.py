@@ -1,0 +1,141 @@
+"""Prints a table of results for the terminal and as Markdown, LaTeX, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from archlang.pages.reports.result_table import ResultCell, ResultTable
+from archlang.pages.reports.verdict import Verdict
+
+_COLOURS = {Verdict.REPRODUCED: "green", Verdict.BELOW: "red", Verdict.ABOVE: "yellow", Verdict.NOT_RUN: "dim"}
+
+
+def terminal_table(table: ResultTable) -> RenderableType:
+    """Returns the table and its sentences for rich."""
+    shown = Table(title=table.name, title_justify="left", show_lines=True)
+    shown.add_column("")
+    for column in table.columns:
+        shown.add_column(column.title, justify="right")
+    for row in table.rows:
+        heading = Text(row.title)
+        if row.why:
+            heading.append(f"\n{row.why}", style="dim")
+        shown.add_row(heading, *map(_terminal_cell, table.row_cells(row)))
+    return Group(shown, *(Text(sentence) for sentence in table.sentences()))
+
+
+def markdown(table: ResultTable) -> str:
+    lines = [
+        _markdown_row(["", *(column.title for column in table.columns)]),
+        _markdown_row(["---", *["---:"] * len(table.columns)]),
+    ]
+    for row in table.rows:
+        title = f"{row.title} ({row.why})" if row.why else row.title
+        lines.append(_markdown_row([title, *("<br>".join(cell.lines) for cell in table.row_cells(row))]))
+    return "\n".join([*lines, "", *table.sentences()]).rstrip() + "\n"
+
+
+def latex(table: ResultTable) -> str:
+    """Returns a `tabular` with the rules of the booktabs package."""
+    headers = " & ".join(["", *(_latex_text(column.title) for column in table.columns)])
+    lines = [f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}", "\\toprule", headers + " \\\\", "\\midrule"]
+    for row in table.rows:
+        cells = []
+        for cell in table.row_cells(row):
+            claim = f" \\; ({_latex_text(cell.claimed)})" if cell.claimed else ""
+            cells.append(_latex_text(cell.result) + claim)
+        lines.append(" & ".join([_latex_text(row.title), *cells]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def csv_text(table: ResultTable) -> str:
+    """Returns a line for each cell."""
+    file = io.StringIO()
+    records = list(map(_record, table.cells))
+    writer = csv.DictWriter(file, list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _csv_value(value) for name, value in record.items()} for record in records)
+    return file.getvalue()
+
+
+def json_text(table: ResultTable) -> str:
+    facts = {
+        "table": table.name,
+        "changed": dict(table.changed),
+        "cells": list(map(_record, table.cells)),
+        "comparisons": [
+            {
+                "column": comparison.column.title, "left": comparison.left.title, "right": comparison.right.title,
+                "pairs": comparison.pairs, "difference": comparison.difference, "p": comparison.probability,
+            }
+            for comparison in table.comparisons
+        ],
+    }  # fmt: skip
+    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+
+
+TEXT_FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "csv": csv_text,
+    "json": json_text,
+}
+
+
+def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
+    summary, claim = cell.summary, cell.measured.cell.claim
+    return {
+        "row": cell.row.title,
+        "column": cell.column.title,
+        "recipe": cell.row.recipe,
+        "absent": cell.row.why or None,
+        "metric": cell.column.metric,
+        "mean": summary.mean if summary else None,
+        "deviation": summary.deviation if summary else None,
+        "median": summary.median if summary else None,
+        "interval": list(summary.interval) if summary and summary.interval else None,
+        "seeds": summary.seeds if summary else 0,
+        "solved": summary.solved() if summary and cell.is_fraction else None,
+        "values": {str(seed): value for seed, value in cell.measured.values.items()},
+        "missing": list(cell.measured.missing),
+        "claim": claim.value if claim else None,
+        "claim_deviation": claim.deviation if claim else None,
+        "from": claim.origin if claim else None,
+        "verdict": cell.verdict.value if cell.verdict else None,
+    }
+
+
+def _csv_value(value: Any) -> Any:  # Any: JSON
+    """Returns a value on one line: `1 2 3` for a list, `1=0.5 2=0.7` for a mapping."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return " ".join(f"{name}={item}" for name, item in value.items())
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _terminal_cell(cell: ResultCell) -> Text:
+    first, *others = cell.lines
+    text = Text(first, style="bold" if cell.summary is not None else "dim")
+    for line in others:
+        style = _COLOURS[cell.verdict] if cell.verdict is not None and line.startswith("paper") else "dim"
+        text.append(f"\n{line}", style=f"not bold {style}")
+    return text
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _latex_text(text: str) -> str:
+    for character in "\\&%$#_{}":
+        text = text.replace(character, f"\\{character}" if character != "\\" else "\\textbackslash ")
+    return text.replace("±", "$\\pm$").replace("−", "$-$")

@@ -1,0 +1,47 @@
+"""The files that a program uses, apart from the library."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator
+from pathlib import Path
+
+import archlang
+from archlang.graph.graph import Graph
+from archlang.plan.plan import Plan
+from archlang.source import Span
+
+_PACKAGE = Path(archlang.__file__).resolve().parent
+# The folder of copies whose originals are not below the program's folder.
+_ELSEWHERE = "elsewhere"
+
+
+def used_files(plan: Plan) -> dict[str, str]:
+    """Returns the texts of the files whose blocks are in a plan's graphs, and of the file of a plugin, by their paths
+    relative to the program. The program can be trained from copies of these files."""
+    program_folder = os.path.dirname(os.path.abspath(plan.source.path))
+    texts: dict[str, str] = {}
+    for span in (*_spans(plan.graph), *_spans(plan.at_test)):
+        path = os.path.abspath(span.source.path)
+        if span.source.path == plan.source.path or _is_library(Path(path)):
+            continue
+        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
+        if name.startswith("../") or name == "recipe.arch":
+            name = f"{_ELSEWHERE}/{name.replace('../', '')}"
+        texts[name] = span.source.text
+    if plan.task.plugin:
+        plugin = Path(plan.task.plugin)
+        texts[plugin.name] = plugin.read_text(encoding="utf-8")
+    return texts
+
+
+def _is_library(path: Path) -> bool:
+    # In a checkout, `blocks` is a link: a path may have its name or its target.
+    library = _PACKAGE / "blocks"
+    return path.is_relative_to(library) or path.is_relative_to(library.resolve())
+
+
+def _spans(graph: Graph) -> Iterator[Span]:
+    spans = [instance.span for instance in graph.instances.values()]
+    spans += [node.span for node in graph.region.walk()]
+    yield from (span for span in spans if span is not None)
