@@ -1,4 +1,4 @@
-"""`archlang eval`: a run measured again."""
+"""`archlang eval`: evaluates a run again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, Plugin, warnings_said
+from archlang.cli.train import Device, Plugin, plain_warnings
 
 
 def evaluate(
@@ -17,16 +17,15 @@ def evaluate(
     split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
     device: Device = "auto",
     decode: Annotated[
-        int | None, typer.Option("--decode", min=0, help="How many answers of a split the model writes by itself.")
+        int | None, typer.Option("--decode", min=0, help="The number of answers per split that the model generates.")
     ] = None,
     plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Measure the selected weights of a run on its task's splits.
+    """Evaluate the selected weights of a run on the splits of its task.
 
-    A run that is still going on is measured as it is, and its folder is left alone. Where the answers of a task are
-    sequences, the model also writes some by itself, token after token: 1,000 of each split, or as many as `--decode`
-    says.
+    The run may still be training; its folder is not changed. If the answers of a task are sequences, the model also
+    generates some token by token: 1,000 of each split, or the number after `--decode`.
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test
     """
@@ -35,7 +34,7 @@ def evaluate(
     from archlang.runs.progress import result_table
     from archlang.train.decoding import DEFAULT_ANSWERS
 
-    with warnings_said():
+    with plain_warnings():
         outcome = evaluation.evaluate_run(
             run, split, device=device, written=DEFAULT_ANSWERS if decode is None else decode,
             plugin="" if plugin is None else str(plugin.absolute()),

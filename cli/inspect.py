@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, Plugin, warnings_said
+from archlang.cli.train import Device, Plugin, plain_warnings
 
 _MOST_ANSWERS = 12  # printed
 
@@ -42,7 +42,7 @@ def inspect(
     from archlang.pages.inspection.page import inspection_page
     from archlang.runs.evaluation import open_run
 
-    with warnings_said():
+    with plain_warnings():
         opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))
         if inputs:
             if split:

@@ -14,7 +14,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
-from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
+from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
 if TYPE_CHECKING:
     from archlang.pages.reports.result_table import ResultTable
@@ -210,7 +210,7 @@ def _run(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
     )  # fmt: skip
-    with warnings_said(), Stop().listening() as stop, bar:
+    with plain_warnings(), Stop().listening() as stop, bar:
         task = bar.add_task(runs.plan.name, total=len(points))
         results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
         for run in (run for result in results for run in result.per_run()):

@@ -1,4 +1,4 @@
-"""`archlang train`: a recipe, trained, tested, and set beside its paper's claim."""
+"""`archlang train`: trains a recipe, evaluates it, and prints it beside the claims of its paper."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ def _precision(text: str) -> str:
 Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files that the task reads without asking.")]
-Plugin = Annotated[
-    Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is run: read it first.")
-]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.")]
+Plugin = Annotated[Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is executed.")]
 
 
 def train(
@@ -64,32 +62,33 @@ def train(
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Machines; start the command on each.")] = None,
     compiled: Annotated[
         bool,
-        typer.Option("--compile", help="Have torch compile the bodies of loops: a slow start, and on the CPU no gain."),
+        typer.Option("--compile", help="Compile loop bodies with torch.compile: a slow start, and no gain on the CPU."),
     ] = False,
     graphs: Annotated[
         bool,
         typer.Option(
-            "--graphs", help="Steps as CUDA graphs, for models without halting loops; never run on a GPU yet."
+            "--graphs", help="Run steps as CUDA graphs, for models without halting loops; not yet tested on a GPU."
         ),
     ] = False,
     track: Annotated[
-        list[str] | None, typer.Option("--track", help="wandb, mlflow or trackio, beside TensorBoard; may be repeated.")
+        list[str] | None,
+        typer.Option("--track", help="wandb, mlflow or trackio, besides TensorBoard; may be repeated."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The run folder; one that holds this run is gone on with.")
+        Path | None, typer.Option("--out", "-o", help="The run folder; if it holds this run, the run resumes.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option("--resume", help="A run folder to go on with, from what it holds alone.")
+        Path | None, typer.Option("--resume", help="A run folder to resume, without the program.")
     ] = None,
     yes: Yes = False,
     plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
 ) -> None:
-    """Train a recipe on its task, and measure every split.
+    """Train a recipe on its task, and evaluate every split.
 
-    Everything about the run is kept in its folder, `runs/RECIPE/TIME` if none is named. Ctrl-C stops after the step at
-    hand with a checkpoint; the same command with `--out` goes on from there, and so does `--resume` with the folder
-    alone. Published files that the task reads and that are not at hand are fetched only if you say so.
+    Everything about the run is in its folder, by default `runs/RECIPE/TIME`. Ctrl-C stops after the current step with a
+    checkpoint. To resume, rerun the command with `--out FOLDER`, or run `archlang train --resume FOLDER`. Missing
+    published files of the task are fetched after you confirm.
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
@@ -97,7 +96,7 @@ def train(
         console.fail("name a program, or a run folder after `--resume`", "see `archlang train --help`", code=2)
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
-            console.fail("a run is gone on with as it is", "give `--resume` and `--device` alone", code=2)
+            console.fail("a resumed run keeps its settings", "combine `--resume` only with `--device`", code=2)
         from archlang.record.reading import read_plan
 
         plan, precision = read_plan(resume)
@@ -109,48 +108,48 @@ def train(
 
     plan = with_plugin(plan, plugin)
     ask_for([plan], yes, console.err if as_json else console.out)
-    # torch would tell each process that every weight of a model has had a gradient.
+    # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
 
-    shown = None if as_json or not _leads() else console.out
-    if shown is not None:
-        shown.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
-    with warnings_said():
+    terminal = None if as_json or not _leads() else console.out
+    if terminal is not None:
+        terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
+    with plain_warnings():
         outcome = training.train(
-            plan, folder, device=device, precision=precision, devices=devices or _started("LOCAL_WORLD_SIZE"),
-            nodes=nodes or _started("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, graphs=graphs, console=shown,
+            plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
+            nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
+            track=track or (), compiled=compiled, graphs=graphs, console=terminal,
         )  # fmt: skip
     if not _leads():
         return
     if outcome.stopped:
-        console.err.print(f"stopped at step {outcome.step}; `--out {folder}` goes on from there", markup=False)
+        console.err.print(f"stopped at step {outcome.step}; resume with `--resume {folder}`", markup=False)
     if as_json:
-        print(json.dumps(_described(outcome), indent=2, ensure_ascii=False))
+        print(json.dumps(_outcome_json(outcome), indent=2, ensure_ascii=False))
     elif not outcome.stopped:
-        _report(outcome)
+        _print_results(outcome)
 
 
 def with_plugin(plan: Plan, plugin: Path | None) -> Plan:
-    """A plan whose task may be of the user's own."""
+    """Returns the plan with the Python file of its task, if there is one."""
     return plan if plugin is None else replace(plan, task=replace(plan.task, plugin=str(plugin.absolute())))
 
 
 def _leads() -> bool:
-    """Whether this process is the first of a run: of those that torchrun, SLURM or this command have started."""
+    """Returns whether this is the first of the processes that torchrun, SLURM or this command have started."""
     rank = os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or os.environ.get("LOCAL_RANK") or "0"
     return rank == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
-def _started(name: str) -> int:
-    """What torchrun says of how many processes or machines there are; 1 without it."""
+def _torchrun_count(name: str) -> int:
+    """Returns the number of processes or machines that torchrun has set; 1 without torchrun."""
     text = os.environ.get(name, "1")
     return int(text) if text.isdecimal() and "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
 def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
-    """The point that the command line names."""
+    """Returns the plan that the command line names."""
     from archlang.plan.from_file import plan_recipe
 
     settings = parse_sets(sets)
@@ -161,29 +160,29 @@ def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | N
     return plan_recipe(file, recipe, settings)
 
 
-def _new_folder(place: Path) -> Path:
-    """A folder for a run that begins now, which no other has."""
+def _new_folder(parent: Path) -> Path:
+    """Returns an unused folder named after the current time."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    folder, count = place / name, 1
+    folder, count = parent / name, 1
     while folder.exists():
         count += 1
-        folder = place / f"{name}-{count}"
+        folder = parent / f"{name}-{count}"
     return folder
 
 
 @contextmanager
-def warnings_said() -> Iterator[None]:
-    """Warnings as the other mistakes look, without a line of Python."""
+def plain_warnings() -> Iterator[None]:
+    """Prints warnings like errors, without a line of Python."""
 
-    def say(message: Warning | str, *where: object, **more: object) -> None:
+    def print_warning(message: Warning | str, *where: object, **more: object) -> None:
         console.err.print(f"warning: {message}", markup=False)
 
     with warnings.catch_warnings():
-        warnings.showwarning = say
+        warnings.showwarning = print_warning
         yield
 
 
-def _described(outcome: Outcome) -> dict[str, object]:
+def _outcome_json(outcome: Outcome) -> dict[str, object]:
     from archlang.record.reading import read_record
     from archlang.record.schemas import RESULTS, Results, json_value
 
@@ -193,7 +192,7 @@ def _described(outcome: Outcome) -> dict[str, object]:
     return facts
 
 
-def _report(outcome: Outcome) -> None:
+def _print_results(outcome: Outcome) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, result_table
 
     console.out.print(

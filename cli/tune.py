@@ -13,7 +13,7 @@ from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import parse_sets
 from archlang.cli.table import Budget, budget_seconds
-from archlang.cli.train import Device, Plugin, Precision, Yes, warnings_said, with_plugin
+from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
 _PRINTED_TRIALS = 10
 
@@ -70,7 +70,7 @@ def tune(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
     )  # fmt: skip
-    with warnings_said(), Stop().listening() as stop, bar:
+    with plain_warnings(), Stop().listening() as stop, bar:
         task = bar.add_task(search.recipe, total=trials)
         for trial, result in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
             bar.advance(task)

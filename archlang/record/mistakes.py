@@ -1,4 +1,4 @@
-"""What can go wrong with a run, worded for the person who started it."""
+"""The wording of errors about run folders, checkpoints, trackers and missing packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.diagnostics.names import listed
 
 
 class RunError(ArchlangError):
-    """A run that cannot begin, go on or be read."""
+    """A run cannot begin, resume or be read."""
 
     def __init__(self, message: str, remedy: str) -> None:
         self.message = message
@@ -33,59 +33,55 @@ def in_use(folder: Path) -> RunError:
 
 
 def not_a_run(folder: Path, missing: str) -> RunError:
-    return RunError(f"{folder} is no run folder: there is no {missing}", "name a folder that `archlang train` has made")
+    return RunError(
+        f"{folder} is not a run folder: it has no {missing}", "name a folder that `archlang train` has created"
+    )
 
 
 def not_empty(folder: Path) -> RunError:
-    found = "holds something else" if folder.is_dir() else "is a file"
-    return RunError(f"{folder} exists and {found}", "name a new folder with `--out`; nothing was changed")
+    reason = "holds other files" if folder.is_dir() else "is a file"
+    return RunError(f"{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
 
 
 def not_written(path: Path, reason: str) -> RunError:
     return RunError(
-        f"{path} cannot be written: {reason}", "make room or choose another folder; what was written before is whole"
+        f"{path} cannot be written: {reason}",
+        "make room, or choose another folder; files that were written before are intact",
     )
 
 
 def damaged(path: Path, reason: str) -> RunError:
-    return RunError(f"{path} is damaged: {reason}", "take the run up from an older checkpoint, or train anew")
+    return RunError(f"{path} is damaged: {reason}", "name a new folder with `--out` to train again")
 
 
 # Checkpoints
 
 
-def no_whole_checkpoint(folder: Path) -> RunError:
+def no_intact_checkpoint(folder: Path) -> RunError:
     return RunError(
-        f"every checkpoint in {folder} is damaged", "name a new folder with `--out` to train anew; nothing was changed"
+        f"every checkpoint in {folder} is damaged", "name a new folder with `--out` to train again; nothing was changed"
     )
 
 
 def does_not_fit(folder: Path, reason: str) -> RunError:
     return RunError(
         f"the weights in {folder} do not fit its model: {reason}",
-        "measure the run, or go on with it, with the version of archlang in its versions.json",
+        "evaluate or resume the run with the version of archlang in its versions.json",
     )
 
 
-# The machine
-
-
-# What the recipe asks for
-
-
-# Training
-
-
-# Tables
+# Packages and trackers
 
 
 def extra_missing(name: str) -> RunError:
-    return RunError(f"what `{name}` needs is not installed", f"run `pip install 'archlang[{name}]'`")
+    return RunError(f"the packages of the extra `{name}` are not installed", f"run `pip install 'archlang[{name}]'`")
 
 
 def unknown_tracker(name: str, known: Iterable[str]) -> RunError:
-    return RunError(f"there is no tracker `{name}`", f"the trackers are {listed(known)}; TensorBoard is always written")
+    return RunError(
+        f"there is no tracker `{name}`", f"the trackers are {listed(known)}; TensorBoard curves are always written"
+    )
 
 
-def tracker_refuses(name: str, reason: str) -> RunError:
-    return RunError(f"{name} does not begin: {reason}", f"see how {name} is set up, or leave `--track {name}` out")
+def tracker_fails(name: str, reason: str) -> RunError:
+    return RunError(f"{name} does not start: {reason}", f"see the setup of {name}, or leave out `--track {name}`")

@@ -215,7 +215,7 @@ class Record:
 
         Raises:
             RunError: A file cannot be written."""
-        self._curves.anew_from = step + 1
+        self._curves.purge_step = step + 1
         for name in (METRICS, TIMINGS):
             path, size = self.folder / name, sizes.get(name, 0)
             if not path.exists() or path.stat().st_size < size:

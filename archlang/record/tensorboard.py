@@ -1,4 +1,4 @@
-"""TensorBoard's curves of a run."""
+"""The TensorBoard curves of a run."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from typing import Any
 
 
 class CurvesWarning(UserWarning):
-    """There are no curves; the run itself goes on."""
+    """The curves cannot be written; the run continues."""
 
 
 class Curves:
-    """Points in a folder of TensorBoard events. They stand in metrics.jsonl too, so a run does not end for want of
-    them."""
+    """A folder of TensorBoard events. `metrics.jsonl` has the same points, so an error here does not end the run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Points from this step on that a killed run left are void.
-        self.anew_from: int | None = None
-        self._writer: Any = None  # Any: TensorBoard's writer, imported with the first point as that takes a second
-        self._given_up = False
+        # TensorBoard discards points of an earlier process from this step on.
+        self.purge_step: int | None = None
+        self._writer: Any = None  # Any: TensorBoard's writer, imported with the first point, which takes a second
+        self._failed = False
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        if self._given_up:
+        """Adds a point to the curve of each name. Warns once if the folder cannot be written."""
+        if self._failed:
             return
         try:
             if self._writer is None:
                 from torch.utils.tensorboard import SummaryWriter
 
-                self._writer = SummaryWriter(str(self.folder), purge_step=self.anew_from)
+                self._writer = SummaryWriter(str(self.folder), purge_step=self.purge_step)
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)
         except OSError as error:
-            self._give_up(error)
+            self._fail(error)
 
     def close(self) -> None:
-        if self._writer is not None and not self._given_up:
+        """Flushes the points to disk."""
+        if self._writer is not None and not self._failed:
             try:
                 self._writer.close()
             except OSError as error:
-                self._give_up(error)
+                self._fail(error)
         self._writer = None
 
-    def _give_up(self, error: OSError) -> None:
-        self._given_up = True
-        warnings.warn(f"{self.folder} gets no more curves: {error.strerror}", CurvesWarning, stacklevel=3)
+    def _fail(self, error: OSError) -> None:
+        self._failed = True
+        warnings.warn(f"{self.folder} gets no further curves: {error.strerror}", CurvesWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Curves for those who watch their runs elsewhere: Weights & Biases, MLflow, trackio. Each is an extra."""
+"""Curves in experiment trackers: Weights & Biases, MLflow and trackio. Each is an extra."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ TRACKERS = ("wandb", "mlflow", "trackio")
 
 
 class TrackerWarning(UserWarning):
-    """A tracker got no more points; the run itself goes on."""
+    """A tracker gets no further points; the run continues."""
 
 
 @dataclass
 class Tracker:
-    """One service that is told of a run. What it cannot take does not end the run."""
+    """A tracker of one run. Its errors do not end the run: it warns once and stops."""
 
     name: str
     log: Callable[[Mapping[str, float], int], Any]
     finish: Callable[[], Any]
-    _given_up: bool = False
+    _failed: bool = False
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         self._try(lambda: self.log(values, step))
@@ -34,21 +34,21 @@ class Tracker:
     def close(self) -> None:
         self._try(self.finish)
 
-    def _try(self, act: Callable[[], Any]) -> None:
-        if self._given_up:
+    def _try(self, call: Callable[[], Any]) -> None:
+        if self._failed:
             return
         try:
-            act()
-        except Exception as error:  # whatever a service raises when it cannot be reached
-            self._given_up = True
-            warnings.warn(f"{self.name} gets no more points: {error}", TrackerWarning, stacklevel=4)
+            call()
+        except Exception as error:  # each service has its own errors
+            self._failed = True
+            warnings.warn(f"{self.name} gets no further points: {error}", TrackerWarning, stacklevel=4)
 
 
 def open_trackers(names: Sequence[str], plan: Plan, folder: Path) -> list[Tracker]:
-    """The services of these names, told of the run's settings. Of a folder that goes on, the same run goes on.
+    """Returns the trackers of these names, with the run's settings. A resumed run folder resumes its run there.
 
     Raises:
-        RunError: one of them is unknown, not installed, or refuses to begin."""
+        RunError: A tracker is unknown, not installed, or does not start."""
     return [_open(name, plan, folder) for name in names]
 
 
@@ -56,7 +56,7 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
     if name not in TRACKERS:
         raise mistakes.unknown_tracker(name, TRACKERS)
     try:
-        service: Any = importlib.import_module(name)  # Any: none of them is needed to check this file
+        service: Any = importlib.import_module(name)  # Any: the packages are extras
     except ImportError:
         raise mistakes.extra_missing(name) from None
     config = {path: str(value) for path, value in plan.settings.items()}
@@ -74,11 +74,11 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
                 project="archlang", name=folder.name, id=folder.name, dir=str(folder), config=config, resume="allow"
             )
     except Exception as error:
-        raise mistakes.tracker_refuses(name, str(error)) from error
+        raise mistakes.tracker_fails(name, str(error)) from error
     return Tracker(name, lambda values, step: service.log(dict(values), step=step), service.finish)
 
 
 def _mlflow_run(service: Any, folder: str) -> str | None:
-    """The run of this folder that MLflow knows already."""
-    found = service.search_runs(filter_string=f"tags.`archlang.folder` = '{folder}'", output_format="list")
-    return found[0].info.run_id if found else None
+    """Returns the id of MLflow's run of this folder; None if there is none."""
+    runs = service.search_runs(filter_string=f"tags.`archlang.folder` = '{folder}'", output_format="list")
+    return runs[0].info.run_id if runs else None

@@ -11,34 +11,34 @@ from archlang.graph.graph import Graph
 from archlang.plan.plan import Plan
 from archlang.source import Span
 
-_LIBRARY = Path(archlang.__file__).resolve().parent
-# Where files go that do not stand below the program's own folder.
+_PACKAGE = Path(archlang.__file__).resolve().parent
+# The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
 
 
 def used_files(plan: Plan) -> dict[str, str]:
-    """The texts of the files whose blocks are in a plan's graphs, by their places beside the program, and that of
-    the class of a user's own task: with them the program can be trained again where it is written to."""
-    beside = os.path.dirname(os.path.abspath(plan.source.path))
-    found: dict[str, str] = {}
+    """Returns the texts of the files whose blocks are in a plan's graphs, and of the file of a plugin, by their paths
+    relative to the program. The program can be trained from copies of these files."""
+    program_folder = os.path.dirname(os.path.abspath(plan.source.path))
+    texts: dict[str, str] = {}
     for span in (*_spans(plan.graph), *_spans(plan.at_test)):
-        place = os.path.abspath(span.source.path)
-        if span.source.path == plan.source.path or _is_library(Path(place)):
+        path = os.path.abspath(span.source.path)
+        if span.source.path == plan.source.path or _is_library(Path(path)):
             continue
-        name = os.path.relpath(place, beside).replace(os.sep, "/")
+        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
         if name.startswith("../") or name == "recipe.arch":
             name = f"{_ELSEWHERE}/{name.replace('../', '')}"
-        found[name] = span.source.text
+        texts[name] = span.source.text
     if plan.task.plugin:
-        own = Path(plan.task.plugin)
-        found[own.name] = own.read_text(encoding="utf-8")
-    return found
+        plugin = Path(plan.task.plugin)
+        texts[plugin.name] = plugin.read_text(encoding="utf-8")
+    return texts
 
 
-def _is_library(place: Path) -> bool:
-    # `blocks`, `cli` and `recipes` are links in a checkout: both ways to them count.
-    inside = {_LIBRARY / "blocks", (_LIBRARY / "blocks").resolve()}
-    return any(place.is_relative_to(one) for one in inside)
+def _is_library(path: Path) -> bool:
+    # In a checkout, `blocks` is a link: a path may have its name or its target.
+    library = _PACKAGE / "blocks"
+    return path.is_relative_to(library) or path.is_relative_to(library.resolve())
 
 
 def _spans(graph: Graph) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""The wording of errors about points, engines and measurements of runs."""
+"""The wording of errors about seeds, splits, metrics and engines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.record.mistakes import RunError
 
 
 def no_checkpoint(folder: Path) -> RunError:
-    return RunError(f"{folder} has no checkpoint yet", f"train it further: `archlang train FILE --out {folder}`")
+    return RunError(f"{folder} has no checkpoint yet", f"train it first: `archlang train FILE --out {folder}`")
 
 
 def seed_out_of_bounds(seed: int, highest: int) -> RunError:
@@ -23,13 +23,13 @@ def no_such_split(task: str, split: str, known: Iterable[str]) -> RunError:
 
 def no_such_metric(task: str, metric: str, known: Iterable[str]) -> RunError:
     if metric in ("exact_match", "oracle_match"):
-        why = f"`{metric}` is measured when a run ends, as a model writes its answers slowly"
-        return RunError(why, f"select by one of {', '.join(known)}")
+        message = f"`{metric}` is measured only at the end of a run, because generating answers is slow"
+        return RunError(message, f"select by one of {', '.join(known)}")
     return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(known)}")
 
 
 def empty_split(task: str, split: str) -> RunError:
-    return RunError(f"the split `{split}` of `{task}` has no items", "ask for a larger size of this split")
+    return RunError(f"the split `{split}` of `{task}` has no items", "set a larger size of this split")
 
 
 def unknown_engine(name: str, known: Iterable[str]) -> RunError:
@@ -38,9 +38,10 @@ def unknown_engine(name: str, known: Iterable[str]) -> RunError:
 
 def engine_option(name: str, option: str) -> RunError:
     return RunError(
-        f"the engine `{name}` does not take the option `{option}`", "see `archlang table --help` for what it takes"
+        f"the engine `{name}` does not take the option `{option}`",
+        "see the options of engines in `archlang table --help`",
     )
 
 
 def no_cluster(reason: str) -> RunError:
-    return RunError(f"there is no SLURM here: {reason}", "try `--engine-option cluster=local`, or `--engine local`")
+    return RunError(f"SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`")

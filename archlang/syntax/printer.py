@@ -28,7 +28,6 @@ from archlang.syntax.tree import (
     Let,
     MapName,
     Maps,
-    Move,
     Node,
     Program,
     Reads,
@@ -48,6 +47,7 @@ from archlang.syntax.tree import (
     StaticParameter,
     Table,
     TypeName,
+    Update,
     Use,
     Variation,
     Vary,
@@ -103,7 +103,7 @@ def unparse(node: Node) -> str:
             return f"{name}({source})"
         case Signature():
             return _signature_flat(node) + _where(node)
-        case Let() | Assign() | Move() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
+        case Let() | Assign() | Update() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
             return _statement(node, 0)
         case Use() | Definition() | Extern() | Recipe() | Table():
             return _item(node)
@@ -274,7 +274,7 @@ def _commented(
 def _statement(statement: Statement, indent: int) -> str:
     """Prints a statement, its first line without the indent."""
     match statement:
-        case Let() | Assign() | Move() | Return() | Emit():
+        case Let() | Assign() | Update() | Return() | Emit():
             return _headed(_simple_head(statement), statement.value, indent)
         case Scan():
             return f"{_scan_head(statement, indent)} {_body(statement.body, indent)}"
@@ -351,18 +351,18 @@ def _body_on_one_line(body: Body) -> str | None:
     if len(body.statements) != 1 or body.closing:
         return None
     inner = body.statements[0]
-    if not isinstance(inner, Let | Assign | Move | Return | Emit) or inner.leading or inner.trailing:
+    if not isinstance(inner, Let | Assign | Update | Return | Emit) or inner.leading or inner.trailing:
         return None
     return f"{{ {_simple_head(inner)}{expression_text(inner.value)} }}"
 
 
-def _simple_head(statement: Let | Assign | Move | Return | Emit) -> str:
+def _simple_head(statement: Let | Assign | Update | Return | Emit) -> str:
     match statement:
         case Let(name=name):
             return f"let {name} = "
         case Assign(name=name):
             return f"{name} = "
-        case Move(name=name):
+        case Update(name=name):
             return f"{name} <- "
         case Return():
             return "return "

@@ -100,7 +100,7 @@ class Loop:
         return Trained(run.progress.step, stopped=True)
 
     def _save(self, index: int, run: TrainingRun) -> None:
-        run.save(lambda: self._step.saved_state(index))
+        run.save(lambda: self._step.state(index))
 
     def _advance(self, number: int) -> None:
         begun = time.perf_counter()

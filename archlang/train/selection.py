@@ -22,13 +22,13 @@ def _ranked(history: Iterable[EvaluationMetrics], split: str, metric: str) -> li
 
 def alternatives(history: Sequence[EvaluationMetrics], metric: str) -> tuple[Alternative, ...]:
     """Returns, for each split that was evaluated in training, what selecting by the lowest loss would have meant."""
-    found = []
+    lowest_loss = []
     for split in dict.fromkeys(line.split for line in history):
         by_loss, by_metric = _ranked(history, split, "loss"), _ranked(history, split, metric)
         if by_loss and by_metric:
             (_, step), (best, best_step) = by_loss[0], by_metric[0]
-            value = next((value for value, other in by_metric if other == step), None)
-            found.append(
+            value = next((value for value, measured_step in by_metric if measured_step == step), None)
+            lowest_loss.append(
                 Alternative(split=split, metric=metric, step=step, value=value, best_step=best_step, best=best)
             )
-    return tuple(found)
+    return tuple(lowest_loss)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from archlang.train.generators import random_state, restore_random_state
 from archlang.train.score import Score, evaluate
 from archlang.train.selection import ranking
 from archlang.train.setup import Setup, Workload
+from archlang.train.step.protocol import StepState
 from archlang.train.step_log import StepLog, Watcher
 from archlang.train.stop import Stop
 
@@ -101,7 +101,7 @@ class TrainingRun:
         checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
         if checkpoint is None:
             if self.checkpoints.steps():
-                raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
+                raise record_mistakes.no_intact_checkpoint(self.checkpoints.folder)
             if self._leads:
                 self.record.truncate({})
             return False
@@ -120,8 +120,8 @@ class TrainingRun:
             self.record.truncate(state.sizes, checkpoint.step)
         return True
 
-    def save(self, step_state: Callable[[], Mapping[str, Any]]) -> None:  # Any: torch's states have their own forms
-        """Writes a checkpoint. `step_state` returns the states of the optimizer and of the generators.
+    def save(self, get_state: Callable[[], StepState]) -> None:
+        """Writes a checkpoint, of which `get_state` returns the states of the optimizer and of the generators.
 
         Raises:
             RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
@@ -131,8 +131,10 @@ class TrainingRun:
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         if not self._leads:
             return
+        step_state = get_state()
         state = CheckpointState(
-            **step_state(),
+            optimizer=step_state.optimizer,
+            random=step_state.random,
             precision=self.fabric.strategy.precision.state_dict(),
             epoch=self.sampler.epoch,
             position=self.sampler.position,
@@ -249,6 +251,6 @@ class TrainingRun:
             return None
         checkpoint = self.checkpoints.first_intact(steps)
         if checkpoint is None:
-            raise record_mistakes.no_whole_checkpoint(self.checkpoints.folder)
+            raise record_mistakes.no_intact_checkpoint(self.checkpoints.folder)
         checkpoint.load_into(self.module)
         return checkpoint.step

@@ -70,8 +70,8 @@ def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nothing",), "is no run folder"),
-        (("tiny.arch",), "is no run folder"),
+        (("nothing",), "is not a run folder"),
+        (("tiny.arch",), "is not a run folder"),
         (("run", "--split", "exam"), "no split `exam`"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_model_that_writes_answers_writes_as_many_as_are_asked_for(
     for metric in ("exact match", "oracle match"):
         assert metric in said.output
     some = eval_("run", "--split", "test", "--decode", "4")
-    assert "the model wrote by itself: 4 of test" in " ".join(some.output.split())
+    assert "the model generated: 4 of test" in " ".join(some.output.split())
     none = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
     assert set(none["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
     assert eval_("run", "--decode", "-1").exit_code == 2

@@ -80,7 +80,7 @@ def test_a_run_is_removed_when_it_is_said_and_nothing_else_is(archlang: Command,
     (folder / "kept").mkdir()
     said = archlang("runs", "rm", "kept", "--yes")
     assert said.code == 1
-    assert "no run folder" in said.err
+    assert "is not a run folder" in said.err
     assert (folder / "kept").exists()
 
 

@@ -100,7 +100,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
     monkeypatch.setattr(loop.Loop, "run", lambda self, stop: [loop.Trained(2, stopped=True)])
     said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
     assert said.code == 0
-    assert "stopped at step 2; `--out run` goes on from there" in said.err
+    assert "stopped at step 2; resume with `--resume run`" in said.err
     assert "Measured" not in said.out
     said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
     assert json.loads(said.out) == {"folder": "run", "step": 2, "stopped": True}

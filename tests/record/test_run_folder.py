@@ -116,7 +116,7 @@ def test_a_folder_whose_description_is_damaged_is_left_as_it_is(text: str, point
 def test_a_folder_with_something_else_is_left_as_it_is(point: Plan, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(RunError, match="holds something else"):
+    with pytest.raises(RunError, match="holds other files"):
         begin(tmp_path / "mine", point)
     assert contents(tmp_path / "mine") == {"thesis.tex": b"x"}
 
@@ -211,7 +211,7 @@ def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: P
 def test_a_run_goes_on_without_curves(tmp_path: Path) -> None:
     (tmp_path / "curves").write_text("in the way")
     curves = Curves(tmp_path / "curves")
-    with pytest.warns(CurvesWarning, match="no more curves"):
+    with pytest.warns(CurvesWarning, match="no further curves"):
         curves.add(1, {"loss": 1.0})
     curves.add(2, {"loss": 1.0})
     curves.close()

@@ -318,7 +318,7 @@ def test_a_run_that_has_not_ended_can_be_evaluated(train: Train, tmp_path: Path)
 @pytest.mark.parametrize(
     ("damage_folder", "complaint"),
     [
-        (lambda run: (run / "run.json").unlink(), "is no run folder"),
+        (lambda run: (run / "run.json").unlink(), "is not a run folder"),
         (lambda run: (run / "run.json").write_text("{}"), "damaged"),
         (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
         (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),

@@ -27,7 +27,6 @@ from archlang.syntax.tree import (
     If,
     Let,
     ListOf,
-    Move,
     Name,
     Node,
     Number,
@@ -42,6 +41,7 @@ from archlang.syntax.tree import (
     Statement,
     String,
     Unary,
+    Update,
     Use,
     Vary,
 )
@@ -175,7 +175,7 @@ def test_every_statement_becomes_its_node() -> None:
     (inner,) = branch.otherwise.statements
     assert isinstance(inner, If)
     assert inner.otherwise is not None
-    assert isinstance(halting.body.statements[0], Move)
+    assert isinstance(halting.body.statements[0], Update)
 
 
 def test_no_newlines_are_needed() -> None:
@@ -233,7 +233,7 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
     found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
     found = statements(" ".join(f"{word} <- {word}" for word in soft))
-    assert [statement.name for statement in found if isinstance(statement, Move)] == soft
+    assert [statement.name for statement in found if isinstance(statement, Update)] == soft
 
 
 def test_signatures_have_kinds_defaults_and_constraints() -> None:

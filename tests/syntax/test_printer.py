@@ -38,7 +38,6 @@ from archlang.syntax.tree import (
     ListOf,
     MapName,
     Maps,
-    Move,
     Name,
     Number,
     Pipe,
@@ -58,6 +57,7 @@ from archlang.syntax.tree import (
     String,
     TypeName,
     Unary,
+    Update,
     Use,
     Variation,
     Vary,
@@ -310,7 +310,7 @@ commented: dict[str, Any] = {  # Any: strategies
 simple = st.one_of(
     node(Let, name=names, name_span=NOWHERE, value=stages, **commented),
     node(Assign, name=names, name_span=NOWHERE, value=expressions, **commented),
-    node(Move, name=names, name_span=NOWHERE, value=expressions, **commented),
+    node(Update, name=names, name_span=NOWHERE, value=expressions, **commented),
     node(Return, value=expressions, **commented),
     node(Emit, value=expressions, **commented),
 )

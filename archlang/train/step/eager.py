@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from archlang.train.data import Batch
 from archlang.train.generators import random_state
 from archlang.train.step.memory import compute_within_memory, halve_micro
 from archlang.train.step.objective import add_ponder, batch_loss
-from archlang.train.step.protocol import StepResult
+from archlang.train.step.protocol import StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
 from archlang.train.training_run import TrainingRun
 
@@ -38,8 +37,8 @@ class EagerStep:
         loss, norm = self._train_on(batch_items)
         return StepResult([loss], [norm], rate)
 
-    def saved_state(self, index: int) -> Mapping[str, Any]:
-        return {"optimizer": self.run.optimizer.state_dict(), "random": random_state(self.run.fabric.device)}
+    def state(self, index: int) -> StepState:
+        return StepState(self.run.optimizer.state_dict(), random_state(self.run.fabric.device))
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         """Takes a step with these items."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,14 @@ class StepResult:
     rate: float
 
 
+@dataclass(frozen=True, eq=False)
+class StepState:
+    """The states of a run's optimizer and of the generators, for its checkpoint."""
+
+    optimizer: dict[str, Any]  # Any: torch's own state
+    random: dict[str, Any]  # Any: as random_state
+
+
 class Step(Protocol):
     """Computes the gradients of one or several runs, and moves their weights."""
 
@@ -30,9 +38,8 @@ class Step(Protocol):
         Raises:
             CannotStack: the runs cannot be computed together."""
 
-    def saved_state(self, index: int) -> Mapping[str, Any]:  # Any: torch's states have their own forms
-        """Returns the states of the optimizer (`optimizer`) and of the generators (`random`) for the checkpoint of the
-        run `index`."""
+    def state(self, index: int) -> StepState:
+        """Returns the state of the run `index`."""
 
 
 class CannotStack(Exception):

@@ -27,7 +27,7 @@ from archlang.train.devices import is_out_of_memory
 from archlang.train.generators import fixed_randomness, random_state
 from archlang.train.step.memory import compute_within_memory, halve_micro
 from archlang.train.step.objective import add_ponder, batch_loss
-from archlang.train.step.protocol import CannotStack, StepResult
+from archlang.train.step.protocol import CannotStack, StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
 from archlang.train.training_run import TrainingRun
 
@@ -102,8 +102,8 @@ class StackedStep:
         }
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": state})
 
-    def saved_state(self, index: int) -> Mapping[str, Any]:
-        """Returns the states that the run would have alone."""
+    def state(self, index: int) -> StepState:
+        """Returns the state that the run would have alone."""
         stacked = self._optimizer.state_dict()
         state = {
             weight: {
@@ -112,7 +112,7 @@ class StackedStep:
             }
             for weight, weight_state in stacked["state"].items()
         }
-        return {"optimizer": {**stacked, "state": state}, "random": dict(self._runs[index].random_at_start)}
+        return StepState({**stacked, "state": state}, dict(self._runs[index].random_at_start))
 
     # A step
 
