@@ -120,7 +120,7 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "Nobody"], "no row is called Nobody"),
+        (["--only", "Nobody"], "unknown row Nobody"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "not a number of seeds"),

@@ -109,7 +109,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("tiny.arch", "other"), "no recipe is called `other`"),
+        (("tiny.arch", "other"), "unknown recipe `other`"),
         (("tiny.arch", "--set", "model.width=4"), "unknown path `model.width` in this recipe"),
         (("tiny.arch", "--set", "model.d=wide"), "E0313"),
         (("tiny.arch", "--device", "cuda:99"), "no device `cuda:99`"),
