@@ -72,7 +72,7 @@ def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, t
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ("recipe tiny", "recipe other", "its recipe is `tiny`, not `other`"),
         ("lr = 1e-2", "lr = 1e-3", "its `train.lr` differs"),
