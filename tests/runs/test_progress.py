@@ -87,8 +87,8 @@ def test_a_terminal_shows_the_number_of_generated_answers_and_clears_it() -> Non
         for split in ("iid", "test"):
             for done in (30, 60):
                 watcher.written(split, done, 60)
-                time.sleep(0.25)  # a bar is drawn complete tenth of a second
-    assert "evaluating complete split" in output(terminal)
+                time.sleep(0.25)  # a bar is drawn every tenth of a second
+    assert "evaluating every split" in output(terminal)
     assert "generating answers of iid" in output(terminal)
     assert "generating answers of test" in output(terminal)
     assert "30/60" in output(terminal)
