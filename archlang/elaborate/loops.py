@@ -9,8 +9,8 @@ from archlang.elaborate.calls import Calls, gives_probabilities
 from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.moved_names import moved_names
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
+from archlang.elaborate.updated_names import updated_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
@@ -45,7 +45,7 @@ class Loops:
         """Elaborates `repeat` and `stack`."""
         word = "repeat" if isinstance(statement, Repeat) else "stack"
         count = self._count(statement.count, word, frame)
-        states = moved_names(statement.body)
+        states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
         if isinstance(statement, Stack):
             stack_path = frame.paths.unused("stack")
@@ -85,16 +85,16 @@ class Loops:
     def halting(self, statement: Halting, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
         limit = self._count(statement.count, "repeat", frame)
-        states = moved_names(statement.body)
+        states = updated_names(statement.body)
         halted, mixture = statement.state, statement.mixture
         if mixture in states:
             bound = statement.mixture_span or statement.span
-            self._report(name_mistakes.mixture_moved(states.pop(mixture), mixture, halted, bound))
+            self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, bound))
         if halted not in states:
             if frame.find(halted)[0]:
-                self._report(name_mistakes.state_not_moved(statement.state_span, halted, "halting state"))
+                self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state"))
             else:
-                self._report(name_mistakes.move_unbound(statement.state_span, halted, frame.visible()))
+                self._report(name_mistakes.update_of_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)
         self._declare_mixture(statement, inner)
         with self._context.size.inside_loop(limit, _head(statement)):
@@ -168,17 +168,17 @@ class Loops:
         for name in statement.carry:
             if carried.setdefault(name.text, name.span) is not name.span:
                 self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
-        moves = moved_names(statement.body)
-        moves.pop(statement.variable, None)
-        for moved, span in moves.items():
-            if moved not in carried:
-                self._report(name_mistakes.not_carried(span, moved, _head(statement)))
+        updates = updated_names(statement.body)
+        updates.pop(statement.variable, None)
+        for state, span in updates.items():
+            if state not in carried:
+                self._report(name_mistakes.not_carried(span, state, _head(statement)))
         if self._context.declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
                 None if chunk is None else inner.builder.add_input(chunk, statement.variable, statement.variable_span)
             )
-        initial = self._carry(carried, moves, frame, inner)
-        inner.states = frozenset(carried) | {statement.variable} | frozenset(moves)
+        initial = self._carry(carried, updates, frame, inner)
+        inner.states = frozenset(carried) | {statement.variable} | frozenset(updates)
         self._run(statement.body.statements, inner)
         result = self._emission(statement, inner, chunk)
         flows: tuple[Flow, ...] | None = None
@@ -205,7 +205,9 @@ class Loops:
         count = self._chunk_lengths[variable] = self._chunk_lengths.get(variable, 0) + 1
         return f"{variable}.length" if count == 1 else f"{variable}.length_{count}"
 
-    def _carry(self, carried: Mapping[str, Span], moves: Mapping[str, Span], frame: Frame, inner: Frame) -> list[Flow]:
+    def _carry(
+        self, carried: Mapping[str, Span], updates: Mapping[str, Span], frame: Frame, inner: Frame
+    ) -> list[Flow]:
         """Makes each carried name an input of the body, and returns the values before the scan."""
         initial: list[Flow] = []
         for name, span in carried.items():
@@ -213,8 +215,8 @@ class Loops:
             inner.names[name] = None
             if not known:
                 self._report(name_mistakes.unknown_value(span, name, frame.visible(), False))
-            elif name not in moves:
-                self._report(name_mistakes.state_not_moved(span, name, "carried state"))
+            elif name not in updates:
+                self._report(name_mistakes.state_not_updated(span, name, "carried state"))
             if isinstance(value, Flow) and not _may_be_state(value, "scan"):
                 self._report(mistakes.no_state(span, name, value.type, "scan"))
             elif isinstance(value, Flow):
@@ -247,16 +249,16 @@ class Loops:
         loop."""
         inner = self._loop_frame(frame, word, span, paths)
         initial: dict[str, Flow] = {}
-        for name, moved in states.items():
+        for name, update in states.items():
             known, value = frame.find(name)
             if isinstance(value, Flow) and not _may_be_state(value, word):
-                self._report(mistakes.no_state(moved, name, value.type, word))
+                self._report(mistakes.no_state(update, name, value.type, word))
             elif isinstance(value, Flow):
                 initial[name] = value
             elif known and value is not None:
-                self._report(name_mistakes.move_unbound(moved, name, ()))
+                self._report(name_mistakes.update_of_unbound(update, name, ()))
             elif not known:
-                self._report(name_mistakes.move_unbound(moved, name, frame.visible()))
+                self._report(name_mistakes.update_of_unbound(update, name, frame.visible()))
             inner.names[name] = None
         for name, value in initial.items():
             inner.names[name] = inner.builder.add_input(value.type, name, value.span)
@@ -300,7 +302,7 @@ class Loops:
 
 
 def _may_be_state(value: Flow, word: str) -> bool:
-    """Whether a loop can move a value. Where samples or chunks move one by one, the value must be a tensor."""
+    """Whether a loop can update a value. Where samples or chunks are updated one by one, the value must be a tensor."""
     return value.type.name != "chunks" and (value.type != NUMBER or word in ("repeat", "stack"))
 
 

@@ -1,4 +1,4 @@
-"""Statements: names bound and moved, results returned and emitted, and branches chosen."""
+"""Statements: names bound and updated, results returned and emitted, and branches chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import BlockValue, InstanceValue, Unknown
-from archlang.syntax.tree import Assign, Emit, Halting, If, Let, Move, Repeat, Return, Scan, Stack, Statement
+from archlang.syntax.tree import Assign, Emit, Halting, If, Let, Repeat, Return, Scan, Stack, Statement, Update
 
 
 class Statements:
@@ -42,8 +42,8 @@ class Statements:
                 value = self._expressions.value(statement.value, frame)
                 if self._context.declare(frame, statement.name, statement.name_span):
                     frame.names[statement.name] = named(value, statement.name)
-            case Move():
-                self._move(statement, frame)
+            case Update():
+                self._update(statement, frame)
             case Return():
                 value = self._expressions.value(statement.value, frame)
                 if frame.outer is not None:
@@ -80,7 +80,7 @@ class Statements:
         if self._context.declare(frame, statement.name, statement.name_span):
             frame.names[statement.name] = instance
 
-    def _move(self, statement: Move, frame: Frame) -> None:
+    def _update(self, statement: Update, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         name, span = statement.name, statement.name_span
         if name == frame.mixture:
@@ -88,9 +88,9 @@ class Statements:
         if name not in frame.states:
             first = frame.binding_span(name)
             if first is None:
-                self._report(name_mistakes.move_unbound(span, name, frame.visible()))
+                self._report(name_mistakes.update_of_unbound(span, name, frame.visible()))
             else:
-                self._report(name_mistakes.move_outside_loop(span, name, first))
+                self._report(name_mistakes.update_outside_loop(span, name, first))
             return
         state = frame.names.get(name)
         if isinstance(value, Flow) and isinstance(state, Flow):

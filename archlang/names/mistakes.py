@@ -47,7 +47,7 @@ def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
     )
 
 
-def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic(
         "E0206",
         f"`{name} <-` updates a state, but `{name}` is not bound outside this loop",
@@ -57,7 +57,7 @@ def move_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     )
 
 
-def mixture_moved(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
+def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
     return Diagnostic(
         "E0230",
         f"`{name}` is the mixture of `{state}`, which the halting loop computes; it cannot be updated",
@@ -79,7 +79,7 @@ def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
     )
 
 
-def move_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
+def update_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0207",
         f"`{name} <-` is outside every loop",
@@ -260,7 +260,7 @@ def loop_without_state(span: Span, word: str) -> Diagnostic:
     )
 
 
-def state_not_moved(span: Span, name: str, word: str) -> Diagnostic:
+def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
     return Diagnostic(
         "E0223",
         f"the {word} `{name}` is never updated in the loop",

@@ -21,12 +21,12 @@ from archlang.syntax.tree import (
     Extern,
     InputParameter,
     Let,
-    Move,
     Name,
     Program,
     Recipe,
     StaticParameter,
     Table,
+    Update,
     Use,
 )
 from archlang.syntax.walk import walk
@@ -218,7 +218,7 @@ def _place(path: Path) -> Path:
         return path
 
 
-_BINDERS = (StaticParameter, InputParameter, Let, Assign, Move)
+_BINDERS = (StaticParameter, InputParameter, Let, Assign, Update)
 
 
 def _mentions(definition: Definition) -> Iterator[Name]:

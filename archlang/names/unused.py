@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes
-from archlang.syntax.tree import Assign, Definition, Halting, Let, Move, Name, Scan
+from archlang.syntax.tree import Assign, Definition, Halting, Let, Name, Scan, Update
 from archlang.syntax.walk import walk
 
 
@@ -20,7 +20,7 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 mentioned.add(parts[0])
             case Halting(state=state):
                 mentioned.add(state)
-            case Move(name=name):
+            case Update(name=name):
                 mentioned.add(name)
             case Assign() | Let() | Scan():
                 binders.append(node)

@@ -39,9 +39,9 @@ _PAST_REMEDY = {
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",
-    Reason.MOVES_FOR_OTHERS: "move it in a loop of its own; a state with the positions of the halting state "
-    "moves only where that state moves",
-    Reason.ENDS_WITH_THE_LAST: "read the state inside the scan, before it moves",
+    Reason.MOVES_FOR_OTHERS: "update it in a separate loop; a state with the positions of the halting state "
+    "is updated only where the halting state is",
+    Reason.ENDS_WITH_THE_LAST: "read the state inside the scan, before its update",
 }
 
 

@@ -28,7 +28,6 @@ from archlang.syntax.tree import (
     Let,
     MapName,
     Maps,
-    Move,
     Node,
     Program,
     Reads,
@@ -48,6 +47,7 @@ from archlang.syntax.tree import (
     StaticParameter,
     Table,
     TypeName,
+    Update,
     Use,
     Variation,
     Vary,
@@ -103,7 +103,7 @@ def unparse(node: Node) -> str:
             return f"{name}({source})"
         case Signature():
             return _signature_flat(node) + _where(node)
-        case Let() | Assign() | Move() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
+        case Let() | Assign() | Update() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
             return _statement(node, 0)
         case Use() | Definition() | Extern() | Recipe() | Table():
             return _item(node)
@@ -198,15 +198,15 @@ def _extern(item: Extern) -> str:
     has_inputs = item.word in ("block", "task")
     clauses = [_where(signature)[1:]] if signature.where else []
     lines = [_lay_where(signature, 0)] if signature.where else []
-    clauses += [clause for clause, _ in _clauses(item)]
-    lines += [" " * STEP + laid for _, laid in _clauses(item)]
+    clauses += [clause for clause, _ in clauses_of(item)]
+    lines += [" " * STEP + laid for _, laid in clauses_of(item)]
     line = " ".join([head + _signature_flat(signature, has_inputs), *clauses])
     if len(line) <= WIDTH:
         return line
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
 
 
-def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
+def clauses_of(item: Extern) -> Iterator[tuple[str, str]]:
     """Yields the clauses after `where` in order, each on one line and wrapped."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
@@ -274,7 +274,7 @@ def _commented(
 def _statement(statement: Statement, indent: int) -> str:
     """Prints a statement, its first line without the indent."""
     match statement:
-        case Let() | Assign() | Move() | Return() | Emit():
+        case Let() | Assign() | Update() | Return() | Emit():
             return _headed(_simple_head(statement), statement.value, indent)
         case Scan():
             return f"{_scan_head(statement, indent)} {_body(statement.body, indent)}"
@@ -351,18 +351,18 @@ def _body_on_one_line(body: Body) -> str | None:
     if len(body.statements) != 1 or body.closing:
         return None
     inner = body.statements[0]
-    if not isinstance(inner, Let | Assign | Move | Return | Emit) or inner.leading or inner.trailing:
+    if not isinstance(inner, Let | Assign | Update | Return | Emit) or inner.leading or inner.trailing:
         return None
     return f"{{ {_simple_head(inner)}{expression_text(inner.value)} }}"
 
 
-def _simple_head(statement: Let | Assign | Move | Return | Emit) -> str:
+def _simple_head(statement: Let | Assign | Update | Return | Emit) -> str:
     match statement:
         case Let(name=name):
             return f"let {name} = "
         case Assign(name=name):
             return f"{name} = "
-        case Move(name=name):
+        case Update(name=name):
             return f"{name} <- "
         case Return():
             return "return "

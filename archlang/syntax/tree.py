@@ -265,7 +265,7 @@ class Assign(Commented):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move(Commented):
+class Update(Commented):
     """`h <- …`: updates a state that is bound outside this loop."""
 
     name: str
@@ -334,7 +334,7 @@ class Scan(Commented):
     body: Body
 
 
-Statement = Let | Assign | Move | Return | Emit | If | Repeat | Stack | Halting | Scan
+Statement = Let | Assign | Update | Return | Emit | If | Repeat | Stack | Halting | Scan
 
 
 # Items.

@@ -122,7 +122,7 @@ def test_verify_refuses_a_damaged_file_by_name_and_digest(archlang: Command, pla
 def test_verify_counts_what_is_not_there_as_no_mistake(archlang: Command, place: Path) -> None:
     said = archlang("data", "verify", "scan")
     assert said.code == 0
-    assert f"missing    scan/tasks_test_simple.txt  would be {place / 'tasks_test_simple.txt'}" in said.out
+    assert f"missing    scan/tasks_test_simple.txt  expected at {place / 'tasks_test_simple.txt'}" in said.out
     assert "0 of 2 files are at hand" in said.out
 
 

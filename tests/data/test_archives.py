@@ -48,7 +48,7 @@ def test_links_devices_and_folders_are_nothing_to_read(tmp_path: Path, kind: byt
     entries = {entry("link", kind=kind, target="/etc/passwd"): b"", entry("text", b"x"): b"x"}
     place, digest = archive(tmp_path / "odd.tar.gz", entries)
     assert list(archives.contents(place)) == [("text", b"x")]
-    with pytest.raises(DataError, match="does not hold link"):
+    with pytest.raises(DataError, match="has no file link"):
         archives.member(place, digest, ALL, "link")
 
 
@@ -65,7 +65,7 @@ def test_a_truncated_archive_is_told_and_leaves_nothing(tmp_path: Path, kept: in
     content = random.Random(0).randbytes(10_000)
     place, digest = archive(tmp_path / "cut.tar.gz", {entry("text", content): content})
     place.write_bytes(place.read_bytes()[:kept])
-    with pytest.raises(DataError, match=r"cut\.tar\.gz (cannot be unpacked|does not hold)"):
+    with pytest.raises(DataError, match=r"cut\.tar\.gz (cannot be decompressed|has no file)"):
         archives.member(place, digest, ALL, "text")
     unpacked = tmp_path / "cache" / "unpacked"
     assert not list(unpacked.rglob("text")) if unpacked.exists() else True

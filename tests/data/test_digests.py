@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data.digests import Digest, Rule, take
+from archlang.data.digests import Digest, DigestRule, take
 
 
 @pytest.mark.parametrize("content", [b"", b"what\n", bytes(range(256)) * 10_000])
 def test_a_sha256_is_that_of_hashlib(content: bytes) -> None:
-    assert take(Rule.SHA256, io.BytesIO(content), 0).value == hashlib.sha256(content).hexdigest()
+    assert take(DigestRule.SHA256, io.BytesIO(content), 0).value == hashlib.sha256(content).hexdigest()
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -25,7 +25,7 @@ def test_a_blob_id_is_that_of_git(tmp_path: Path) -> None:
     done = subprocess.run(
         ["git", "hash-object", "--no-filters", "file"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert take(Rule.GITBLOB, io.BytesIO(content), len(content)).value == done.stdout.strip()
+    assert take(DigestRule.GITBLOB, io.BytesIO(content), len(content)).value == done.stdout.strip()
 
 
 @pytest.mark.parametrize(

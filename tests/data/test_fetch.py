@@ -101,7 +101,7 @@ def test_the_next_command_goes_on_where_the_last_one_broke_off(server: Served, f
     server.files["text"] = CONTENT
     server.cuts = [CHUNK, 0, 0, 0, 0]
     file = server.file("text", DIGEST, len(CONTENT))
-    with pytest.raises(BrokenOffError, match="goes on from the 65,536 bytes"):
+    with pytest.raises(BrokenOffError, match="resume after 65,536 bytes"):
         fetch(file, sleep=at_once)
     assert left(folder) == [".text.part"]
     server.cuts, server.asked = [], []
@@ -141,7 +141,7 @@ def test_other_content_is_refused_by_name_and_digest_and_not_kept(
     wrong = hashlib.sha256(server.files["text"]).hexdigest()
     with pytest.raises(DataError) as error:
         fetch(server.file("text", DIGEST, size), sleep=at_once)
-    for told in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "nothing of it was kept", str(folder / "words")):
+    for told in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "the download was deleted", str(folder / "words")):
         assert told in str(error.value)
     assert left(folder) == []
 
@@ -149,7 +149,7 @@ def test_other_content_is_refused_by_name_and_digest_and_not_kept(
 def test_a_truncated_file_is_refused(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT[:-10]
     for size in (len(CONTENT), None):
-        with pytest.raises(DataError, match=f"is not the published text: its digest is .* and not {DIGEST}"):
+        with pytest.raises(DataError, match=f"is not the published text: expected the digest .*{DIGEST}, found"):
             fetch(server.file("text", DIGEST, size), sleep=at_once)
         assert left(folder) == []
 
@@ -159,7 +159,7 @@ def test_a_file_that_is_not_served_is_told_with_where_to_put_it(server: Served, 
     server.failures = [status]
     with pytest.raises(DataError, match=f"the server answers {status} for {server.url}/text") as error:
         fetch(server.file("text", DIGEST), sleep=at_once)
-    assert f"put it to {folder / 'words' / 'text'}; its digest is {DIGEST}" in str(error.value)
+    assert f"by other means to {folder / 'words' / 'text'}; its digest is {DIGEST}" in str(error.value)
     assert left(folder) == []
 
 
@@ -179,7 +179,7 @@ def test_offline_says_which_file_to_place_where(folder: Path) -> None:
     file = Served(f"http://127.0.0.1:{port}").file("text", DIGEST)
     with pytest.raises(BrokenOffError, match=r"cannot be reached \(.*refused") as error:
         fetch(file, sleep=at_once)
-    assert f"fetch {file.url} by other means, and put it to {folder / 'words' / 'text'}" in error.value.remedy
+    assert f"download {file.url} by other means to {folder / 'words' / 'text'}" in error.value.remedy
     assert DIGEST in error.value.remedy
     assert left(folder) == []
 
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_nothing_behind(server: Served, folder: Path, monkeyp
         return Full(opened(path, mode)) if mode == "ab" else opened(path, mode, *rest, **more)
 
     monkeypatch.setattr(Path, "open", limited)
-    with pytest.raises(DataError, match=r"the disk is full \(No space left on device\), and nothing of"):
+    with pytest.raises(DataError, match=r"the disk is full \(No space left on device\); the download of"):
         fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert left(folder) == []
 
@@ -249,7 +249,7 @@ def test_too_little_room_is_noticed_before_anything_is_fetched(
         free: int
 
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(1_000))
-    with pytest.raises(DataError, match="needs 512,000 bytes more, and 1,000 are free"):
+    with pytest.raises(DataError, match="512,000 more bytes are needed, and 1,000 are free"):
         fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert (server.asked, left(folder)) == ([], [])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data.digests import Rule
+from archlang.data.digests import DigestRule
 from archlang.data.registry import DATASETS, official
 from archlang.names import library
 
@@ -39,7 +39,7 @@ def test_only_the_release_of_the_long_range_arena_has_no_digest() -> None:
 
 
 def test_blob_ids_stand_only_where_no_sha256_is_known() -> None:
-    blobs = [(file.dataset, file.member) for file in FILES if file.digest and file.digest.rule is Rule.GITBLOB]
+    blobs = [(file.dataset, file.member) for file in FILES if file.digest and file.digest.rule is DigestRule.GITBLOB]
     assert blobs == [
         ("listops", "train_d20s.tsv"), *(("pcfg_set", f"{part}/train.src") for part in
                                          ("pcfgset", "productivity", "systematicity")),

@@ -28,7 +28,7 @@ def test_a_data_set_has_all_its_files_or_those_that_are_named() -> None:
 
 
 def test_near_names_are_offered() -> None:
-    with pytest.raises(DataError, match=r"no data set is called `scann`: did you mean `scan`\?"):
+    with pytest.raises(DataError, match=r"there is no data set `scann`: did you mean `scan`\?"):
         dataset("scann")
     with pytest.raises(DataError, match=r"cogs has no file `trian.tsv`: did you mean `train.tsv`\?"):
         files("cogs", ["trian.tsv"])

@@ -100,7 +100,7 @@ def test_not_even_the_first_line_of_a_damaged_file_is_used(folder: Path) -> None
 def test_a_truncated_packed_file_is_refused(folder: Path, ending: str, pack: object) -> None:
     assert callable(pack)
     place = put(folder, f"text.txt{ending}", pack(CONTENT)[:-12])
-    with pytest.raises(DataError, match="cannot be unpacked|is not the published file") as error:
+    with pytest.raises(DataError, match="cannot be decompressed|is not the published file") as error:
         store.read_text("words", "text.txt")
     assert str(place) in error.value.message
 
@@ -140,9 +140,9 @@ def test_an_archive_is_read_whole_in_its_order(folder: Path) -> None:
 
 def test_what_is_no_text_is_said_so(folder: Path) -> None:
     put(folder, "unknown.txt", b"\xff\xfe\n")
-    with pytest.raises(DataError, match=r"unknown\.txt is not text in UTF-8"):
+    with pytest.raises(DataError, match=r"unknown\.txt is not UTF-8 text"):
         store.read_text("words", "unknown.txt")
-    with pytest.raises(DataError, match=r"unknown\.txt is not text in UTF-8"):
+    with pytest.raises(DataError, match=r"unknown\.txt is not UTF-8 text"):
         list(store.lines("words", "unknown.txt"))
 
 

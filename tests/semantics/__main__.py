@@ -21,30 +21,30 @@ _CHUNK = 10
 
 
 @dataclass
-class Found:
-    """How many programs were refused, and the failures of the others with their seeds."""
+class SearchResult:
+    """How many programs were checked and rejected, and the failures of the others with their seeds and texts."""
 
     programs: int = 0
     refused: int = 0
     failures: list[tuple[int, str, Failure]] = field(default_factory=list)
 
 
-def search(first: int, count: int, names: tuple[str, ...], kind: str) -> Found:
-    """Checks the programs of some seeds."""
+def search(first: int, count: int, names: tuple[str, ...], kind: str) -> SearchResult:
+    """Checks the programs of `count` seeds from `first` on."""
     torch.set_num_threads(1)
-    found = Found()
+    result = SearchResult()
     for seed in range(first, first + count):
         text = KINDS[kind](seed)
-        found.programs += 1
+        result.programs += 1
         failed = failures(text, seed, names)
-        found.failures += [(seed, text, failure) for failure in failed]
+        result.failures += [(seed, text, failure) for failure in failed]
         if not failed and is_refused(text):
-            found.refused += 1
-    return found
+            result.refused += 1
+    return result
 
 
-def searches(arguments: argparse.Namespace) -> Iterator[Found]:
-    """The results of all chunks of seeds, as they come."""
+def searches(arguments: argparse.Namespace) -> Iterator[SearchResult]:
+    """Yields the results of all chunks of seeds, in order of completion."""
     names = tuple(arguments.property or PROPERTIES)
     starts = range(arguments.seed, arguments.seed + arguments.programs, _CHUNK)
     with ProcessPoolExecutor(arguments.jobs) as pool:
@@ -54,21 +54,23 @@ def searches(arguments: argparse.Namespace) -> Iterator[Found]:
 
 
 def main() -> None:
-    """Counts failures by property, and prints the smallest program of each kind."""
+    """Counts failures by property, and prints the smallest program of each kind of failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.semantics", description=__doc__)
-    parser.add_argument("--programs", type=int, default=300, help="how many, in steps of 10")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
-    parser.add_argument("--property", nargs="+", choices=PROPERTIES, help="only these properties")
+    parser.add_argument(
+        "--programs", type=int, default=300, help="the number of programs, rounded up to a multiple of 10"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first program")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of processes")
+    parser.add_argument("--property", nargs="+", choices=PROPERTIES, help="the properties to check")
     parser.add_argument("--kind", choices=KINDS, default="typed", help="the kind of programs")
     arguments = parser.parse_args()
     console = Console(soft_wrap=True, highlight=False)
-    total, kinds = Found(), dict[tuple[str, str, str], tuple[int, str, Failure]]()
+    total, kinds = SearchResult(), dict[tuple[str, str, str], tuple[int, str, Failure]]()
     counts: Counter[tuple[str, str, str]] = Counter()
-    for found in track(searches(arguments), "programs", total=-(-arguments.programs // _CHUNK)):
-        total.programs += found.programs
-        total.refused += found.refused
-        for seed, text, failure in found.failures:
+    for result in track(searches(arguments), "programs", total=-(-arguments.programs // _CHUNK)):
+        total.programs += result.programs
+        total.refused += result.refused
+        for seed, text, failure in result.failures:
             counts[failure.signature] += 1
             kinds.setdefault(failure.signature, (seed, text, failure))
     console.print(f"{total.programs} programs, {total.refused} refused")

@@ -1,4 +1,4 @@
-"""Inputs for a model, and what it makes of them sample by sample."""
+"""Inputs for a model, and its results sample by sample."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model computes for a batch: the results without padding, the ponder of the batch, the steps of each
+    """The outputs of a model for a batch: the results without padding, the ponder of the batch, the steps of each
     sample, and the gradients of the weights by their names."""
 
     results: tuple[Tensor, ...]
@@ -40,14 +40,15 @@ class Outcome:
 
 
 def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architecture:
-    """A module in float64 with weights for which samples halt at different steps and no weight is 0."""
+    """Returns a module in float64 whose weights are not 0, and for which samples halt at different steps."""
     torch.manual_seed(seed)
     return spread_out(build(graph, without=without), seed)
 
 
 def spread_out(module: Architecture, seed: int) -> Architecture:
-    """The module in float64 with drawn weights. A weight depends on its name alone, so that modules of one model that
-    have different weights agree where they can. Weights that start as a constant stay near it."""
+    """Converts a module to float64 and draws its weights. A weight depends only on its name and the seed, so that
+    modules of one model with different sets of weights agree on common weights. Weights that start as a constant stay
+    near it."""
     module.double()
     halting = {
         id(weight) for part in module.modules() if isinstance(part, HaltingBlock) for weight in part.parameters()
@@ -64,16 +65,16 @@ def spread_out(module: Architecture, seed: int) -> Architecture:
 
 
 def samples(graph: Graph, lengths: Sequence[Sequence[int]], seed: int) -> list[Sample]:
-    """A sample for each tuple of lengths, one for each field; fields of one length have it in common."""
+    """Returns a sample for each tuple of lengths, which has a length for each field."""
     generator = torch.Generator().manual_seed(seed)
     return [
         Sample(
             tuple(
                 _field(value.type, length, generator)
-                for value, length in zip(graph.region.inputs, of_sample, strict=True)
+                for value, length in zip(graph.region.inputs, sample_lengths, strict=True)
             )
         )
-        for of_sample in lengths
+        for sample_lengths in lengths
     ]
 
 
@@ -86,20 +87,20 @@ def _field(kind: Type, length: int, generator: torch.Generator) -> Tensor:
 
 
 def ragged(graph: Graph, chance: random.Random, count: int, shortest: int = 1) -> list[tuple[int, ...]]:
-    """Lengths of the fields of some samples."""
+    """Draws the lengths of the fields of `count` samples. Fields of one length have the same number of positions."""
     lengths = range(shortest, 10)
-    drawn = []
+    samples_lengths = []
     for _ in range(count):
         by_name: dict[Dim, int] = {}
-        drawn.append(
+        samples_lengths.append(
             tuple(by_name.setdefault(value.type.lengths[0], chance.choice(lengths)) for value in graph.region.inputs)
         )
-    return drawn
+    return samples_lengths
 
 
 def run(module: Architecture, batch: Sequence[Sample], extra: int = 0, masked: bool = True) -> list[Tensor]:
-    """The results of a batch that is padded by `extra` more positions than its longest sample has, each without its
-    padding. Without `masked` no lengths are given: all samples must have the same."""
+    """Returns the result of each sample of a batch, without padding. The batch has `extra` more positions than its
+    longest sample. Without `masked`, the module receives no lengths, and all samples must have the same."""
     graph = module.program.graph
     names = [value.name for value in graph.region.inputs]
     fields, lengths = [], {}
@@ -113,22 +114,22 @@ def run(module: Architecture, batch: Sequence[Sample], extra: int = 0, masked: b
 
 
 def result_length(graph: Graph, sample: Sample) -> int | None:
-    """How many positions the result of a sample has; None where it has none."""
+    """Returns the number of positions of the result of a sample; None if its type has no positions."""
     kinds = {value.id: value.type for value in graph.region.inputs}
     kinds |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
     lengths = kinds[graph.region.results[0]].lengths
     if not lengths:
         return None
-    known = {
+    sizes = {
         name: Dim.of(length)
         for value, length in zip(graph.region.inputs, sample.lengths, strict=True)
         for name in value.type.lengths[0].names
     }
-    return lengths[0].substitute(known).constant
+    return lengths[0].substitute(sizes).constant
 
 
 def _padded(value: Tensor, longest: int) -> Tensor:
-    """A field with tokens or numbers behind it that must not matter."""
+    """Returns a field with padding of arbitrary tokens or numbers."""
     rest = (longest - len(value), *value.shape[1:])
     padding = torch.full(rest, 3) if value.dtype == torch.int64 else torch.full(rest, 7.0, dtype=value.dtype)
     return torch.cat((value, padding))
@@ -137,7 +138,7 @@ def _padded(value: Tensor, longest: int) -> Tensor:
 def outcome(
     module: Architecture, batch: Sequence[Sample], *, extra: int = 0, masked: bool = True, with_ponder: bool = True
 ) -> Outcome:
-    """Forward and backward. The loss is a fixed weighted sum of all results, and the ponder of all samples."""
+    """Runs forward and backward. The loss is a fixed weighted sum of all results plus the ponder of all samples."""
     module.zero_grad()
     results = run(module, batch, extra, masked)
     ponder = module.ponder
@@ -149,19 +150,19 @@ def outcome(
 
 
 def weighted(result: Tensor) -> Tensor:
-    """A sum in which no two numbers weigh the same."""
+    """Returns a sum in which each number has a different weight."""
     weights = torch.cos(1.7 * torch.arange(result.numel(), dtype=torch.float64) + 1).reshape(result.shape)
     return (result.double() * weights).sum()
 
 
 def backward(loss: Tensor) -> None:
-    """Backward, where anything needs it: a result may depend on no weight."""
+    """Runs backward if the loss requires a gradient: a result may depend on no weight."""
     if loss.requires_grad:
         torch.autograd.backward(loss)
 
 
 def gradients(module: nn.Module) -> dict[str, Tensor]:
-    """The gradients of all weights; zeros for one that has none."""
+    """Returns the gradients of all weights; zeros for a weight without one."""
     return {
         name: torch.zeros_like(weight) if weight.grad is None else weight.grad.clone()
         for name, weight in module.named_parameters()

@@ -1,4 +1,4 @@
-"""Programs as text, checked and compiled as a user's file would be."""
+"""Programs as text, checked and compiled like a user's file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archlang.plan.check import check_text
 
 SIZES = {"vocab": 5, "classes": 3, "words": 4}
 SEES_FUTURE = "E0501"
-# Tasks that predict the last field of a model of one field and of two, with as many tokens as SIZES say.
+# Tasks that predict the last field of a model with one field and with two; their `vocab` is that of SIZES.
 RECIPES = {
     1: "recipe predicts {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n",
     2: "recipe predicts {\n    task  copy[symbols = 3]\n    model m\n    train adamw[steps = 1]\n}\n",
@@ -23,7 +23,7 @@ PATH = "program.arch"
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program that `check` accepts. `causal` says that it is accepted for a task that asks to predict its input."""
+    """A program that `check` accepts. `causal` says that a task which predicts its input accepts it too."""
 
     text: str
     graph: Graph
@@ -32,25 +32,25 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Refused:
-    """A program that `check` refuses."""
+    """A program that `check` rejects."""
 
     text: str
     errors: tuple[Diagnostic, ...]
 
 
 def errors_of(text: str) -> tuple[Diagnostic, ...]:
-    """The errors that `check` reports for a program, without warnings."""
+    """Returns the errors that `check` reports for a program, without warnings."""
     return tuple(diagnostic for diagnostic in check_text(text, PATH) if diagnostic.is_error)
 
 
 def compile_text(text: str) -> Compiled | Refused:
-    """A program whose model is `m`; if it has no recipe, it is tried with one of a task that asks to predict."""
+    """Compiles a program whose model is `m`. If it has no recipe, it is checked with one that predicts its input."""
     errors = errors_of(text)
     if any(error.code != SEES_FUTURE for error in errors):
         return Refused(text, errors)
     try:
         graph = graph_of(text)
-    except ProgramError as error:  # of the model with its statics, which no recipe of the program gives
+    except ProgramError as error:  # a mistake that depends on the sizes of SIZES
         return Refused(text, error.diagnostics)
     if "\nrecipe " in text:
         return Refused(text, errors) if errors else Compiled(text, graph, causal=True)
@@ -59,7 +59,7 @@ def compile_text(text: str) -> Compiled | Refused:
 
 
 def graph_of(text: str) -> Graph:
-    """The graph of the model `m`, as elaborated."""
+    """Returns the elaborated graph of the model `m`, before any pass."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / PATH
         file.write_text(text, encoding="utf-8")

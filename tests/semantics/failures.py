@@ -1,4 +1,4 @@
-"""Which property of a program fails, and how."""
+"""The properties that a program violates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.semantics.properties import PROPERTIES
 
 @dataclass(frozen=True)
 class Failure:
-    """The name of a property that does not hold for a program, with the error that says so."""
+    """A property that a program violates: its name, and the type and message of the error."""
 
     name: str
     error: str
@@ -21,7 +21,7 @@ class Failure:
 
     @property
     def signature(self) -> tuple[str, str, str]:
-        """Equal for failures that probably have one cause: what the message says without its numbers and names."""
+        """Equal for failures with probably the same cause: the message without numbers and names."""
         words = re.sub(r"`[^`]*`|\[[^]]*\]|\([^)]*\)|\S*[\d_.]\S*", "", self.message.partition("\n")[0])
         return self.name, self.error, words[:60]
 
@@ -30,15 +30,15 @@ class Failure:
 
 
 def failures(text: str, seed: int, names: Collection[str] = tuple(PROPERTIES)) -> list[Failure]:
-    """The properties of a program that do not hold. One that `check` refuses has none, but its errors must be in the
-    program, not in the library."""
+    """Returns the properties that a program violates. A program that `check` rejects has none of them, but its errors
+    must be in the program, not in the library."""
     try:
         program = compile_text(text)
     except Exception as error:
         return [_failure("check", error)]
     if isinstance(program, Refused):
-        outside = [error for error in program.errors if error.span.source.path.rpartition("/")[2] != PATH]
-        return [Failure("check", "Elsewhere", f"{error.code} is reported at {error.span}") for error in outside]
+        elsewhere = [error for error in program.errors if error.span.source.path.rpartition("/")[2] != PATH]
+        return [Failure("check", "Elsewhere", f"{error.code} is reported at {error.span}") for error in elsewhere]
     return [failure for name in names if (failure := _check(program, seed, name)) is not None]
 
 
@@ -57,5 +57,5 @@ def _failure(name: str, error: Exception) -> Failure:
 
 
 def is_refused(text: str) -> bool:
-    """Whether `check` refuses a program."""
+    """Whether `check` rejects a program."""
     return isinstance(compile_text(text), Refused)

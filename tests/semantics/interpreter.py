@@ -1,7 +1,6 @@
-"""docs/semantics.md as a program: what a typed graph computes for one sample, without batch, padding, masks or passes.
+"""A reference interpreter of typed graphs by docs/semantics.md: one sample, without batch, padding, masks or passes.
 
-Only the arithmetic of extern blocks is not written here: a call runs the module that stands under the instance's path
-in a compiled model."""
+It does not define extern blocks: a call runs the module at the path of its instance in a compiled model."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ Value = Tensor | float | list[Tensor]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model computes for one sample. Depth is None where no halting loop is needed."""
+    """The outputs of a model for one sample. Depth is None if no halting loop is needed."""
 
     result: Tensor
     ponder: Tensor
@@ -33,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Cost:
-    """What a loop adds: the instances that it halts by, its ponder, and the steps of its outermost halting loops."""
+    """The costs of a loop: the instances that it halts by, its ponder, and the steps of its outermost halting loops."""
 
     instances: frozenset[str]
     ponder: Tensor
@@ -41,8 +40,8 @@ class _Cost:
 
 
 def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answer:
-    """The result of a model for one sample. The graph is as elaborated; `module` holds the weights. Fields are Int[n]
-    or Float[n d]."""
+    """Returns the outputs of a model for one sample. The graph is the elaborated one; `module` holds the weights.
+    Fields are Int[n] or Float[n d]."""
     interpreter = _Interpreter(graph, module, needs_of(graph))
     (result,), costs = interpreter.region(graph.region, list(fields), ())
     assert isinstance(result, Tensor)
@@ -51,7 +50,7 @@ def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answ
 
 
 class _Interpreter:
-    """Walks the regions of a graph. `steps` is the step of each stack around a region, the outermost first."""
+    """Evaluates the regions of a graph. `steps` is the step of each stack around a region, the outermost first."""
 
     def __init__(self, graph: Graph, module: nn.Module, needs: Needs) -> None:
         self._instances = graph.instances
@@ -61,7 +60,7 @@ class _Interpreter:
     def region(
         self, region: Region, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], list[_Cost]]:
-        """The results of a region, with 0 in the place of what is not needed, and what its loops add."""
+        """Returns the results of a region, 0 for those that are not needed, and the costs of its loops."""
         values: dict[str, Value] = dict(zip((value.id for value in region.inputs), inputs, strict=True))
         results: dict[str, list[Value]] = {}
         costs: list[_Cost] = []
@@ -81,7 +80,7 @@ class _Interpreter:
         return [values.get(result, 0.0) for result in region.results], costs
 
     def _is_read(self, node: Node, region: Region) -> bool:
-        readers = {one.id for one in region.nodes if isinstance(one.operation, Part) and one.inputs[0] == node.id}
+        readers = {part.id for part in region.nodes if isinstance(part.operation, Part) and part.inputs[0] == node.id}
         return bool(self.needs.values & {node.id, *readers})
 
     # Arithmetic and calls
@@ -191,8 +190,8 @@ class _Interpreter:
     # Ponder and depth
 
     def total(self, costs: Sequence[_Cost]) -> _Cost:
-        """What the loops of a region add: those that halt by the same weights count once, as the mean of their ponders;
-        depth is the mean over loops."""
+        """Returns the costs of the loops of a region together. Loops that halt by the same weights count once, with the
+        mean of their ponders; depth is the mean over loops."""
         if not costs:
             return _Cost(frozenset(), self._zero(), self._zero())
         shared: dict[frozenset[str], list[Tensor]] = {}
@@ -231,7 +230,7 @@ def _arithmetic(operation: Arithmetic, inputs: Sequence[Value]) -> Value:
 
 
 def _divide(left: float, right: float) -> float:
-    """The division of IEEE 754, which Python refuses for 0."""
+    """Divides by IEEE 754; Python raises for 0."""
     if right != 0:
         return left / right
     if left == 0 or math.isnan(left):
@@ -240,8 +239,8 @@ def _divide(left: float, right: float) -> float:
 
 
 def _moved(loop: Node, index: int, halted: int, tally: Tally, before: Value, after: Value) -> Value:
-    """A state after a step: new where the step was accepted. A state without the halted one's positions moves while
-    any position accepts the step."""
+    """Returns a state after a step: new where the step was accepted. A state without the positions of the halting state
+    is updated while any position accepts the step."""
     assert isinstance(before, Tensor)
     assert isinstance(after, Tensor)
     accepted = tally.accepted[0]
@@ -252,13 +251,13 @@ def _moved(loop: Node, index: int, halted: int, tally: Tally, before: Value, aft
 
 
 def _batch(value: Value) -> Tensor:
-    """A value as a module takes it: as a batch of one."""
+    """Returns a value as a batch of one."""
     assert isinstance(value, Tensor)
     return value[None]
 
 
 def _only(result: Tensor) -> Tensor:
-    """The one sample of a batch."""
+    """Returns the only sample of a batch."""
     assert len(result) == 1
     return result[0]
 

@@ -1,12 +1,12 @@
-"""The kinds of random programs: a seed gives the text of one of each."""
+"""The kinds of random programs, each a function from a seed to a text."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
 
-from tests.semantics.daring import daring
 from tests.semantics.generator import program
+from tests.semantics.leaky import leaky
 from tests.semantics.mutations import mutated
 
 
@@ -14,4 +14,4 @@ def _mutated(seed: int) -> str:
     return mutated(program(seed), random.Random(seed))
 
 
-KINDS: Mapping[str, Callable[[int], str]] = {"typed": program, "mutated": _mutated, "daring": daring}
+KINDS: Mapping[str, Callable[[int], str]] = {"typed": program, "mutated": _mutated, "leaky": leaky}

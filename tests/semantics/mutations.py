@@ -1,4 +1,4 @@
-"""Small random edits of well-typed programs: each makes one that is refused, or one with all properties."""
+"""Small random edits of well-typed programs. An edited program is rejected, or has all properties."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 
 _BOUND = re.compile(r"^ *(\w+) (?:=|<-) ", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
-# Numbers that make no program slow.
+# Small numbers, which keep programs fast.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
-_TAKEN_AWAY = (
+_REMOVABLE = (
     ", causal = true",
     "causal = true",
     " + 2",
@@ -28,7 +28,7 @@ _HEADS = (
 
 
 def mutated(text: str, chance: random.Random) -> str:
-    """A program after one to three edits."""
+    """Returns a program after one to three edits."""
     for _ in range(chance.choice((1, 1, 2, 3))):
         edit = chance.choice((_renamed, _renamed, _renumbered, _without, _duplicated, _wrapped, _swapped, _dropped))
         text = edit(text, chance)
@@ -36,7 +36,7 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def _renamed(text: str, chance: random.Random) -> str:
-    """Another name of the program in the place of one."""
+    """Replaces one name by another name of the program."""
     names = sorted({"h", *_BOUND.findall(text)})
     places = list(re.finditer(rf"\b(?:{'|'.join(map(re.escape, names))})\b", text))
     if not places:
@@ -55,7 +55,7 @@ def _renumbered(text: str, chance: random.Random) -> str:
 
 def _without(text: str, chance: random.Random) -> str:
     """The program without some words at one place."""
-    gone = chance.choice(_TAKEN_AWAY)
+    gone = chance.choice(_REMOVABLE)
     places = [match.start() for match in re.finditer(re.escape(gone), text)]
     if not places:
         return text
@@ -64,7 +64,7 @@ def _without(text: str, chance: random.Random) -> str:
 
 
 def _duplicated(text: str, chance: random.Random) -> str:
-    """A statement once more, at the place of any other."""
+    """Repeats a statement at a random place."""
     lines = text.split("\n")
     plain = _plain(lines)
     if plain:
@@ -73,7 +73,7 @@ def _duplicated(text: str, chance: random.Random) -> str:
 
 
 def _wrapped(text: str, chance: random.Random) -> str:
-    """A move inside of a loop, or of an `if`."""
+    """Moves an update into a loop or an `if`."""
     lines = text.split("\n")
     moves = [index for index, line in enumerate(lines) if "<-" in line and "{" not in line]
     if not moves:
@@ -85,12 +85,12 @@ def _wrapped(text: str, chance: random.Random) -> str:
 
 
 def _swapped(text: str, chance: random.Random) -> str:
-    """Two statements in each other's place."""
+    """Exchanges two statements."""
     lines = text.split("\n")
     plain = _plain(lines)
     if plain:
-        one, other = chance.choice(plain), chance.choice(plain)
-        lines[one], lines[other] = lines[other], lines[one]
+        first, second = chance.choice(plain), chance.choice(plain)
+        lines[first], lines[second] = lines[second], lines[first]
     return "\n".join(lines)
 
 
@@ -103,5 +103,5 @@ def _dropped(text: str, chance: random.Random) -> str:
 
 
 def _plain(lines: list[str]) -> list[int]:
-    """The lines that are a statement each."""
+    """Returns the indices of the lines that are a whole statement."""
     return [index for index, line in enumerate(lines) if line.strip() and not set(line) & set("{}")]

@@ -1,4 +1,4 @@
-"""Which values of a graph its result needs, by the rule of docs/semantics.md: nothing else is computed."""
+"""The values of a graph that its result needs, by the rule of docs/semantics.md."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from archlang.graph.operations import Apply, Halting, Part, Repeat, Scan, Stack
 
 @dataclass
 class Needs:
-    """The ids of needed values, and for each loop the numbers of the results (its states first) that are needed."""
+    """The ids of needed values, and for each loop the indices of its needed results; states come first."""
 
     values: set[str] = field(default_factory=set)
     results: dict[str, set[int]] = field(default_factory=dict)
 
     def halting(self, region: Region) -> list[Halting]:
-        """The needed halting loops with steps in a region, at any depth."""
+        """Returns the needed halting loops with steps in a region, at any depth."""
         return [
             node.operation
             for node in region.walk()
@@ -26,14 +26,14 @@ class Needs:
 
 @dataclass(frozen=True)
 class _Place:
-    """An input of a region: the node that owns the region, and which of the inputs it is."""
+    """An input of a region, by the node that owns the region and the index of the input."""
 
     owner: Node
     index: int
 
 
 class _Search:
-    """Walks from the results back to everything that they use."""
+    """Follows the inputs of values from the results back."""
 
     def __init__(self, graph: Graph) -> None:
         self.needs = Needs()
@@ -65,7 +65,7 @@ class _Search:
                     self.value(source)
 
     def _result(self, node: Node, index: int) -> None:
-        """A result of a loop, or of an applied block."""
+        """Marks a result of a loop or an applied block as needed."""
         first = 1 if isinstance(node.operation, Scan) else 0
         if is_idle(node):
             self.value(node.inputs[index])
@@ -101,7 +101,7 @@ class _Search:
 
 
 def state_count(loop: Node) -> int:
-    """How many states a loop has."""
+    """Returns the number of states of a loop."""
     return loop.operation.carried if isinstance(loop.operation, Scan) else len(loop.types)
 
 
@@ -114,7 +114,7 @@ def is_idle(node: Node) -> bool:
 
 
 def needs_of(graph: Graph) -> Needs:
-    """What the results of a graph need."""
+    """Returns the values that the results of a graph need."""
     search = _Search(graph)
     for result in graph.region.results:
         search.value(result)

@@ -1,4 +1,4 @@
-"""What holds for every program that `check` accepts: it computes what docs/semantics.md says, and nothing else."""
+"""Properties of every program that `check` accepts: it computes what docs/semantics.md defines."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from tests.semantics.batches import (
 from tests.semantics.compiled import PATH, Compiled, graph_of
 from tests.semantics.interpreter import Answer, interpret
 
-# In float64, relative to the largest number of what is compared.
+# In float64, relative to the largest number of the expected tensor.
 TOLERANCE = 1e-9
-# Programs that compute larger numbers than these are compared no further: rounding hides everything there.
+# Tensors with larger numbers are not compared: rounding errors dominate there.
 LARGEST = 1e6
 
-# Blocks of which padding changes the ponder only.
+# Blocks whose ponder, but not result, depends on padding.
 _ONLY_PONDER = ("act",)
 
 Property = Callable[[Compiled, int], None]
 
 
-# What the page excepts
+# The exceptions of the page
 
 
 def depends_on_padding(graph: Graph) -> bool:
-    """Whether the result of a block, as its signature says, depends on how far a batch is padded."""
+    """Whether the signature of a block says that its result depends on the padded length."""
     return any(
         "padding" in instance.caveats and instance.block not in _ONLY_PONDER for instance in graph.instances.values()
     )
@@ -77,23 +77,23 @@ def runs(program: Compiled, seed: int) -> None:
     outcome(module, samples(graph, [(chance.randint(1, 7),) * fields] * 2, seed), masked=False)
 
 
-def bears_emptiness(program: Compiled, seed: int) -> None:
-    """A sample without positions computes the same in a batch, alone and in the interpreter, and without NaN."""
+def accepts_empty_samples(program: Compiled, seed: int) -> None:
+    """A sample without positions has the same result in a batch, alone and in the interpreter, without NaN."""
     graph, chance = program.graph, random.Random(seed)
     module = randomised(graph, seed)
     fields = len(graph.region.inputs)
     empty = (0,) * fields if fields == 1 or chance.random() < 0.4 else chance.choice(((0, 4), (3, 0)))
-    nothing, something = samples(graph, [empty, (3,) * fields], seed)
-    alone = outcome(module, [nothing])
-    assert not any(result.isnan().any() for result in alone.results), "NaN in the result of nothing"
-    outcome(module, [nothing, nothing], masked=False)
+    empty_sample, full_sample = samples(graph, [empty, (3,) * fields], seed)
+    alone = outcome(module, [empty_sample])
+    assert not any(result.isnan().any() for result in alone.results), "NaN in the result of an empty sample"
+    outcome(module, [empty_sample, empty_sample], masked=False)
     if depends_on_padding(graph) or depends_on_mates(graph):
         return
     with torch.no_grad():
-        mixed = run(module, [something, nothing])
-    _equal("results of nothing in a batch and alone", mixed[1:], alone.results)
-    # A batch without positions is computed with one, over which `act` may take its mean.
-    _compare_with_interpreter(graph, [nothing], seed, with_ponder=not ponders_over_padding(graph))
+        mixed = run(module, [full_sample, empty_sample])
+    _equal("results of an empty sample in a batch and alone", mixed[1:], alone.results)
+    # The module computes a batch without positions with one position, over which `act` may take its mean.
+    _compare_with_interpreter(graph, [empty_sample], seed, with_ponder=not ponders_over_padding(graph))
 
 
 def equals_the_interpreter(program: Compiled, seed: int) -> None:
@@ -104,15 +104,15 @@ def equals_the_interpreter(program: Compiled, seed: int) -> None:
         for sample in batch:
             _compare_with_interpreter(graph, [sample], seed, with_ponder=True)
         return
-    of_padding = ponders_over_padding(graph)
-    _compare_with_interpreter(graph, batch, seed, with_ponder=not of_padding)
-    if of_padding:
+    averages_padding = ponders_over_padding(graph)
+    _compare_with_interpreter(graph, batch, seed, with_ponder=not averages_padding)
+    if averages_padding:
         _compare_with_interpreter(graph, batch[:1], seed, with_ponder=True)
 
 
 def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, with_ponder: bool) -> None:
     compiled = outcome(randomised(graph, seed), batch, with_ponder=with_ponder)
-    module = randomised(graph, seed, NAMES)  # passes may leave out what has no weights
+    module = randomised(graph, seed, NAMES)  # with the weights that passes may remove
     answers = [interpret(graph, module, sample.fields) for sample in batch]
     loss = sum((_loss(answer, with_ponder) for answer in answers), torch.zeros((), dtype=torch.float64))
     backward(loss)
@@ -132,7 +132,7 @@ def _loss(answer: Answer, with_ponder: bool) -> Tensor:
 
 
 def is_causal(program: Compiled, seed: int) -> None:
-    """Where the checker says so, later tokens change no earlier position of the result."""
+    """If the checker accepts the model as causal, later tokens change no earlier position of the result."""
     if not program.causal:
         return
     graph = program.graph
@@ -143,26 +143,26 @@ def is_causal(program: Compiled, seed: int) -> None:
     for sample in samples(graph, [lengths] * 2, seed):
         last = sample.fields[-1]
         cuts = [position for position in range(1, longest) for _ in range(3)]
-        changed = [torch.cat((last[:cut], _other(last[cut:], generator))) for cut in cuts]
+        changed = [torch.cat((last[:cut], _changed(last[cut:], generator))) for cut in cuts]
         with torch.no_grad():
             before, *after = run(module, [Sample((*sample.fields[:-1], field)) for field in (last, *changed)])
         for cut, result in zip(cuts, after, strict=True):
             difference = _difference(result[:cut], before[:cut])
             assert difference <= TOLERANCE, (
-                f"the result at {_first_difference(result[:cut], before[:cut])} changes by {difference:.3g} with "
-                f"tokens from {cut} on"
+                f"position {_first_difference(result[:cut], before[:cut])} of the result changes by {difference:.3g} "
+                f"with the tokens from {cut} on"
             )
 
 
-def _other(field: Tensor, generator: torch.Generator) -> Tensor:
-    """Other values: tokens are never the same, as one of 5 is shifted by 1 to 4."""
+def _changed(field: Tensor, generator: torch.Generator) -> Tensor:
+    """Returns other values; every token changes, by a shift of 1 to 3 modulo 4."""
     if field.dtype == torch.int64:
         return (field + torch.randint(1, 4, field.shape, generator=generator)) % 4
     return field + torch.randn(field.shape, generator=generator, dtype=field.dtype)
 
 
 def stands_alone(program: Compiled, seed: int) -> None:
-    """The result of a sample is the same alone, among others, in another order and with more padding."""
+    """The result of a sample is the same alone, in a batch, in another order and with more padding."""
     graph, chance = program.graph, random.Random(seed + 1)
     if depends_on_padding(graph) or depends_on_mates(graph):
         return
@@ -178,17 +178,18 @@ def stands_alone(program: Compiled, seed: int) -> None:
             _equal("ponder with more padding", [module.ponder], [ponder])
         backwards = run(module, batch[::-1])
         _equal("results in another order", backwards[::-1], together)
-        alone, of_alone, depths = [], [], []
+        alone, ponders_alone, depths = [], [], []
         for sample in batch:
             alone += run(module, [sample], masked=False)
-            of_alone.append(module.ponder)
+            ponders_alone.append(module.ponder)
             depths.append(module.sample_depth)
         _equal("results alone and in a batch", alone, together)
         if ponders:
-            _equal("ponder alone and in a batch", [torch.stack(of_alone).mean()], [ponder])
-        assert all((one is None) is (depth is None) for one in depths), "depth is None only sometimes"
+            _equal("ponder alone and in a batch", [torch.stack(ponders_alone).mean()], [ponder])
+        assert all((sample_depth is None) is (depth is None) for sample_depth in depths), "depth is None only sometimes"
         if depth is not None:
-            _equal("depth alone and in a batch", [one for one in depths if one is not None], list(depth[:, None]))
+            known = [sample_depth for sample_depth in depths if sample_depth is not None]
+            _equal("depth alone and in a batch", known, list(depth[:, None]))
 
 
 def survives_passes(program: Compiled, seed: int) -> None:
@@ -207,14 +208,16 @@ def survives_passes(program: Compiled, seed: int) -> None:
             True,
         )
         torch.manual_seed(seed)
-        found = build(graph, without=without).state_dict()
-        assert list(found) == list(initial), f"names of weights: {list(found)} without {without}, else {list(initial)}"
-        for name, weight in found.items():
+        weights = build(graph, without=without).state_dict()
+        assert list(weights) == list(initial), (
+            f"names of weights: {list(weights)} without {without}, not {list(initial)}"
+        )
+        for name, weight in weights.items():
             assert torch.equal(weight, initial[name]), f"another initial value of {name} without {without}"
 
 
 def survives_formatting(program: Compiled, seed: int) -> None:
-    """Formatted text gives an equal graph, and is formatted as it is."""
+    """Formatted text has an equal graph, and formatting it again changes nothing."""
     formatted = format_program(parse(Source(PATH, program.text)))
     again = format_program(parse(Source(PATH, formatted)))
     assert again == formatted, f"formatted twice:\n{formatted}\n{again}"
@@ -223,7 +226,7 @@ def survives_formatting(program: Compiled, seed: int) -> None:
 
 
 def survives_copies(program: Compiled, seed: int) -> None:
-    """A deep copy, and a module that takes the weights over, compute the same."""
+    """A deep copy, and a module that loads the weights, compute the same."""
     graph = program.graph
     module = randomised(graph, seed)
     batch = samples(graph, ragged(graph, random.Random(seed), 2), seed)
@@ -235,7 +238,7 @@ def survives_copies(program: Compiled, seed: int) -> None:
 
 
 def runs_in_half_precision(program: Compiled, seed: int) -> None:
-    """In bfloat16 a model runs, and its result is finite wherever it is not large in float64."""
+    """A model runs in bfloat16, and its result is finite if it is moderate in float64."""
     graph = program.graph
     module = randomised(graph, seed)
     batch = samples(graph, ragged(graph, random.Random(seed), 2), seed)
@@ -255,14 +258,14 @@ def runs_in_half_precision(program: Compiled, seed: int) -> None:
 
 
 def decodes_with_a_cache(program: Compiled, seed: int) -> None:
-    """What a causal model writes token by token is the same whether each step computes what is new or everything."""
+    """A causal model decodes the same tokens with a cache and without."""
     graph = program.graph
     target = target_of(graph)
     if not program.causal or target is None or depends_on_padding(graph) or depends_on_mates(graph):
         return
     module = randomised(graph, seed).eval()
-    others = [sample.fields for sample in samples(graph, [(4,) * len(graph.region.inputs)] * 2, seed)]
-    fields = [torch.stack(values) for index, values in enumerate(zip(*others, strict=True)) if index != target]
+    batch = [sample.fields for sample in samples(graph, [(4,) * len(graph.region.inputs)] * 2, seed)]
+    fields = [torch.stack(values) for index, values in enumerate(zip(*batch, strict=True)) if index != target]
     begin = torch.randint(0, 4, (2, 2), generator=torch.Generator().manual_seed(seed))
     with_cache = module.decode(*fields, begin=begin, limit=6)
     without = module.decode(*fields, begin=begin, limit=6, cache=False)
@@ -271,7 +274,7 @@ def decodes_with_a_cache(program: Compiled, seed: int) -> None:
 
 PROPERTIES: Mapping[str, Property] = {
     "runs": runs,
-    "empty": bears_emptiness,
+    "empty": accepts_empty_samples,
     "interpreter": equals_the_interpreter,
     "causal": is_causal,
     "alone": stands_alone,
@@ -286,42 +289,46 @@ PROPERTIES: Mapping[str, Property] = {
 # Comparison
 
 
-def _same(found: Outcome, expected: Outcome, one: str, other: str, with_ponder: bool) -> None:
-    _equal(f"results of {one} and {other}", found.results, expected.results)
+def _same(actual: Outcome, expected: Outcome, actual_name: str, expected_name: str, with_ponder: bool) -> None:
+    _equal(f"results of {actual_name} and {expected_name}", actual.results, expected.results)
     if with_ponder:
-        _equal(f"ponder of {one} and {other}", [found.ponder], [expected.ponder])
-    assert (found.depth is None) is (expected.depth is None), f"only one of {one} and {other} has a depth"
-    if found.depth is not None and expected.depth is not None:
-        _equal(f"depth of {one} and {other}", [found.depth], [expected.depth], 1e-6)
+        _equal(f"ponder of {actual_name} and {expected_name}", [actual.ponder], [expected.ponder])
+    assert (actual.depth is None) is (expected.depth is None), (
+        f"only one of {actual_name} and {expected_name} has a depth"
+    )
+    if actual.depth is not None and expected.depth is not None:
+        _equal(f"depth of {actual_name} and {expected_name}", [actual.depth], [expected.depth], 1e-6)
     scale = max((gradient.abs().max().item() for gradient in expected.gradients.values()), default=0.0)
     for name, gradient in expected.gradients.items():
-        if name not in found.gradients or not _is_moderate(gradient):
+        if name not in actual.gradients or not _is_moderate(gradient):
             continue
-        difference = (found.gradients[name] - gradient).abs().max().item()
+        difference = (actual.gradients[name] - gradient).abs().max().item()
         assert difference <= TOLERANCE * max(1.0, scale), (
-            f"gradient of {name}: {one} and {other} differ by {difference:.3g}"
+            f"gradient of {name}: {actual_name} and {expected_name} differ by {difference:.3g}"
         )
 
 
-def _equal(what: str, found: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:
-    for row, (value, wanted) in enumerate(zip(found, expected, strict=True)):
-        assert value.shape == wanted.shape, f"{what}: {tuple(value.shape)} and {tuple(wanted.shape)} in row {row}"
-        if not _is_moderate(wanted) and not (wanted.isnan().any() and _is_moderate(value)):
+def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:
+    for row, (value, expected_value) in enumerate(zip(actual, expected, strict=True)):
+        assert value.shape == expected_value.shape, (
+            f"{what}: {tuple(value.shape)} and {tuple(expected_value.shape)} in row {row}"
+        )
+        if not _is_moderate(expected_value) and not (expected_value.isnan().any() and _is_moderate(value)):
             continue
-        difference = _difference(value, wanted)
+        difference = _difference(value, expected_value)
         assert difference <= tolerance, f"{what} differ by {difference:.3g} in row {row}"
 
 
-def _difference(value: Tensor, wanted: Tensor) -> float:
+def _difference(value: Tensor, expected_value: Tensor) -> float:
     """The largest difference, relative to the largest number; a NaN counts as infinite."""
-    if not wanted.numel():
+    if not expected_value.numel():
         return 0.0
-    difference = (value.double() - wanted.double()).abs().nan_to_num(float("inf"), float("inf")).max().item()
-    return difference / max(1.0, wanted.abs().nan_to_num(0.0).max().item())
+    difference = (value.double() - expected_value.double()).abs().nan_to_num(float("inf"), float("inf")).max().item()
+    return difference / max(1.0, expected_value.abs().nan_to_num(0.0).max().item())
 
 
-def _first_difference(value: Tensor, wanted: Tensor) -> int:
-    rows = (value - wanted).abs().amax(tuple(range(1, value.dim()))) > TOLERANCE
+def _first_difference(value: Tensor, expected_value: Tensor) -> int:
+    rows = (value - expected_value).abs().amax(tuple(range(1, value.dim()))) > TOLERANCE
     return int(rows.nonzero()[0]) if rows.any() else 0
 
 

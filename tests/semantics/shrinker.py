@@ -1,4 +1,4 @@
-"""Makes a failing program smaller as long as the same property fails in the same way."""
+"""Shrinks a failing program while the same property fails in the same way."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from archlang.syntax.walk import walk
 from tests.semantics.compiled import PATH
 from tests.semantics.failures import Failure, failures
 
-# How many smaller programs are tried.
+# The most smaller programs to try.
 ATTEMPTS = 1_500
 
 
 def shrink(text: str, seed: int, failure: Failure, attempts: int = ATTEMPTS) -> str:
-    """The smallest program that was found with the same failure."""
+    """Returns the smallest program with the same failure after at most `attempts` tries."""
     tried = {text}
     while attempts > 0:
         for smaller in _smaller(text):
@@ -56,16 +56,16 @@ def shrink(text: str, seed: int, failure: Failure, attempts: int = ATTEMPTS) -> 
 
 def _fails_alike(text: str, seed: int, failure: Failure) -> bool:
     names = () if failure.name == "check" else (failure.name,)
-    return any(one.signature == failure.signature for one in failures(text, seed, names))
+    return any(candidate.signature == failure.signature for candidate in failures(text, seed, names))
 
 
 def _smaller(text: str) -> Iterator[str]:
-    """The program after each possible edit, the largest cuts first."""
+    """Yields the program after each possible edit, the largest cuts first."""
     program = parse(Source(PATH, text))
     for edited in _edits_of_program(program):
         try:
             yield format_program(edited)
-        except Exception:  # an edit that leaves no program, such as a call without what is called
+        except Exception:  # an edit that leaves no valid tree, such as a call without a callee
             continue
 
 
@@ -79,18 +79,18 @@ def _edits_of_program(program: Program) -> Iterator[Program]:
 
 
 def _edits(node: Any) -> Iterator[Any]:  # Any: dataclasses.replace takes what a field holds
-    """A node after each edit of itself, then of what it consists of."""
+    """Yields a node after each edit of itself, then of its parts."""
     yield from _own_edits(node)
     for field in fields(node):
         value = getattr(node, field.name)
         if isinstance(value, Node):
             for edited in _edits(value):
                 yield replace(node, **{field.name: edited})
-        elif isinstance(value, tuple) and value and all(isinstance(one, Node) for one in value):
+        elif isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
             for index in range(len(value)):
                 yield replace(node, **{field.name: (*value[:index], *value[index + 1 :])})
-            for index, one in enumerate(value):
-                for edited in _edits(one):
+            for index, item in enumerate(value):
+                for edited in _edits(item):
                     yield replace(node, **{field.name: (*value[:index], edited, *value[index + 1 :])})
         if value is not None and field.name in ("mixture", "otherwise"):
             yield replace(node, **{field.name: None})
@@ -123,7 +123,7 @@ def _own_edits(node: Any) -> Iterator[Node]:  # Any: as above
 
 
 def _unwrapped(statement: Statement) -> Iterator[Sequence[Statement]]:
-    """The statements that can stand for a compound one."""
+    """Yields the statements that may replace a compound statement."""
     match statement:
         case Repeat(body=body) | Stack(body=body) | Halting(body=body):
             yield body.statements
@@ -136,7 +136,7 @@ def _unwrapped(statement: Statement) -> Iterator[Sequence[Statement]]:
 
 
 def _substituted(definition: Definition) -> Iterator[Definition]:
-    """The definition without one assignment, whose name is replaced by one that its value uses."""
+    """Yields the definition without one assignment, whose name is replaced by a name in its value."""
     for assignment in [node for node in walk(definition) if isinstance(node, Assign)]:
         without = _without(definition, assignment)
         names = {node.text for node in walk(assignment.value) if isinstance(node, Name) and len(node.parts) == 1}
@@ -144,14 +144,14 @@ def _substituted(definition: Definition) -> Iterator[Definition]:
             yield _renamed(without, assignment.name, name)
 
 
-def _without(node: Any, gone: Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
+def _without(node: Any, removed: Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
     changes = {}
     for field in fields(node):
         value = getattr(node, field.name)
         if isinstance(value, Node):
-            changes[field.name] = _without(value, gone)
-        elif isinstance(value, tuple) and any(isinstance(one, Node) for one in value):
-            changes[field.name] = tuple(_without(one, gone) for one in value if one is not gone)
+            changes[field.name] = _without(value, removed)
+        elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+            changes[field.name] = tuple(_without(item, removed) for item in value if item is not removed)
     return replace(node, **changes)
 
 
@@ -163,8 +163,8 @@ def _renamed(node: Any, before: str, after: str) -> Any:  # Any: as above
         value = getattr(node, field.name)
         if isinstance(value, Node):
             changes[field.name] = _renamed(value, before, after)
-        elif isinstance(value, tuple) and any(isinstance(one, Node) for one in value):
-            changes[field.name] = tuple(_renamed(one, before, after) for one in value)
+        elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+            changes[field.name] = tuple(_renamed(item, before, after) for item in value)
         elif value == before and field.name == "state":
             changes[field.name] = after
     return replace(node, **changes) if changes else node

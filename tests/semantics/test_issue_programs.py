@@ -1,4 +1,4 @@
-"""Programs that were once compiled wrongly: each is refused with a diagnostic in the user's file, or has all
+"""Programs that were once compiled wrongly: each is rejected with a diagnostic in the user's file, or has all
 properties."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from tests.semantics.failures import failures
 from tests.semantics.properties import PROPERTIES
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n    h = embed[d](x)\n"
-# Weights and inputs are drawn from these: what depends on when samples halt shows with some of them only.
+# Seeds of weights and inputs: an error that depends on when samples halt shows with some of them only.
 SEEDS = range(3)
-# Seconds, far above what a slow machine needs: what hangs takes hours.
+# In seconds, far above the time on a slow machine: a hang takes hours.
 SLOWEST = 60.0
 
 
@@ -28,7 +28,7 @@ def recipe(body: str) -> str:
     return f"{model(body)}{RECIPES[1]}"
 
 
-# Programs of which each is refused or has all properties.
+# Each of these programs is rejected or has all properties.
 EITHER = {
     "emission called A": "a = tanh(h) y = scan A in chunks[9](h) carry a { a <- norm(a) emit A * 2 }"
     " return linear[vocab](y + a)",

@@ -10,18 +10,18 @@ import pytest
 
 from archlang.names.library import block_names
 from tests.semantics.compiled import Compiled, compile_text
-from tests.semantics.daring import daring
 from tests.semantics.failures import failures
 from tests.semantics.generator import program
 from tests.semantics.kinds import KINDS
+from tests.semantics.leaky import leaky
 from tests.semantics.properties import PROPERTIES
 from tests.semantics.shrinker import shrink
 
 CHUNK = 10
 PROGRAMS = 300
-# How many programs `pytest -m slow` checks, and what share of each kind: as much as it shows for its time.
+# The number of programs that `pytest -m slow` checks, and the share of each kind by the failures it finds in its time.
 MANY = int(os.environ.get("ARCHLANG_RANDOM_PROGRAMS", "20000"))
-SHARES = {"typed": 0.4, "mutated": 0.2, "daring": 0.4}
+SHARES = {"typed": 0.4, "mutated": 0.2, "leaky": 0.4}
 CONSTRUCTS = {
     "let": r"\blet ",
     "composed block": r"\bblock\d\(",
@@ -57,13 +57,13 @@ CONSTRUCTS = {
 }
 
 
-# Of the daring programs those that are accepted as causal are tried for that; the others show nothing more.
-NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "daring": ("causal", "decoding")}
+# Leaky programs test causality; the other properties show nothing that other programs do not.
+NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "leaky": ("causal", "decoding")}
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_programs_are_refused_or_have_all_properties(kind: str, first: int) -> None:
+def test_random_programs_are_rejected_or_have_all_properties(kind: str, first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert_properties(KINDS[kind](seed), seed, NAMES[kind])
 
@@ -77,23 +77,23 @@ def test_random_programs_are_refused_or_have_all_properties(kind: str, first: in
         for first in range(PROGRAMS, PROGRAMS + int(share * MANY), 20 * CHUNK)
     ],
 )
-def test_many_random_programs_are_refused_or_have_all_properties(kind: str, first: int) -> None:
+def test_many_random_programs_are_rejected_or_have_all_properties(kind: str, first: int) -> None:
     for seed in range(first, first + 20 * CHUNK):
         assert_properties(KINDS[kind](seed), seed, NAMES[kind])
 
 
-def test_many_daring_programs_are_refused_as_they_see_the_future_and_many_are_not() -> None:
-    programs = [compile_text(daring(seed)) for seed in range(PROGRAMS)]
-    accepted = [one.causal for one in programs if isinstance(one, Compiled)]
+def test_many_leaky_programs_see_the_future_and_many_do_not() -> None:
+    programs = [compile_text(leaky(seed)) for seed in range(PROGRAMS)]
+    accepted = [compiled.causal for compiled in programs if isinstance(compiled, Compiled)]
     assert len(accepted) == len(programs)
     assert PROGRAMS // 5 < sum(accepted) < PROGRAMS * 3 // 4
 
 
 def test_most_random_programs_are_accepted_and_many_are_causal() -> None:
     programs = [compile_text(program(seed)) for seed in range(PROGRAMS)]
-    accepted = [one for one in programs if isinstance(one, Compiled)]
+    accepted = [compiled for compiled in programs if isinstance(compiled, Compiled)]
     assert len(accepted) == len(programs)
-    assert sum(one.causal for one in accepted) > PROGRAMS // 4
+    assert sum(compiled.causal for compiled in accepted) > PROGRAMS // 4
 
 
 def test_random_programs_use_every_block_of_the_library() -> None:
@@ -107,6 +107,6 @@ def test_random_programs_use_every_construct(pattern: str) -> None:
 
 
 def assert_properties(text: str, seed: int, names: Collection[str]) -> None:
-    """Fails with the smallest program that lacks the first property."""
+    """Fails with the smallest program that violates the first property."""
     for failure in failures(text, seed, names):
         pytest.fail(f"seed {seed}: {failure}\n{shrink(text, seed, failure)}")

@@ -66,7 +66,7 @@ def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
     known = [text for text in task.vocabulary[:30] if not text.startswith("<unused>")]
     assert known == sorted(known)
     with pytest.raises(
-        TaskError, match=r"word_limit = 8 is too small for cfq, whose files hold (\d+) .*: write word_limit = \1"
+        TaskError, match=r"word_limit = 8 is too small for cfq, whose files have (\d+) .*: write word_limit = \1"
     ):
         _ = Cfq(word_limit=8).vocabulary
 
@@ -76,7 +76,7 @@ def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
     [
         ({"a": 1}, INDICES, "dataset.json of cfq is malformed"),
         ([{QUESTION: "Did M0?"}], INDICES, "sparqlPatternModEntities"),
-        (ITEMS, {"trainIdxs": [6]}, "names an item that is none of the 6"),
+        (ITEMS, {"trainIdxs": [6]}, "an index is not below 6"),
         (ITEMS, {"devIdxs": []}, "mcd1.json of cfq is malformed"),
         (ITEMS, [], "mcd1.json of cfq is malformed"),
     ],

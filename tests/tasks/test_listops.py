@@ -206,7 +206,7 @@ def test_ids_are_the_published_ones() -> None:
         ({"arguments": 2}, "arguments = 2 is out of bounds"),
         ({"source": "other"}, "write one of depth, original"),
         ({"source": "original", "max_length": 250}, "max_length = 250 and test_lengths = 200..300 of listops overlap"),
-        ({"source": "original", "test_lengths": (300,)}, "no range such as 200..300"),
+        ({"source": "original", "test_lengths": (300,)}, "not a range such as 200..300"),
         ({"source": "original", "test_arguments": (1,)}, "test_arguments = 1 is out of bounds"),
     ],
 )

@@ -56,17 +56,17 @@ class Attack:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (pickle.dumps(Attack()), "system, which no array needs"),
-        (pickle.dumps({b"data": Attack()}), "system, which no array needs"),
-        (b"", "no batch"),
-        (b"text", "no batch"),
-        (packed(*some(2))[:-50], "no batch"),
-        (pickle.dumps({b"labels": [1]}, protocol=2), "no batch"),
-        (pickle.dumps([1], protocol=2), "no batch"),
-        (packed(np.zeros((2, 3_071), dtype=np.uint8), [1, 2]), "have the form"),
-        (packed(np.zeros((2, 3_072)), [1, 2]), "have the form"),
-        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1]), "have the form"),
-        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1, 10]), "none of the ten"),
+        (pickle.dumps(Attack()), "system, which is not part of an array"),
+        (pickle.dumps({b"data": Attack()}), "system, which is not part of an array"),
+        (b"", "expected a batch of pictures"),
+        (b"text", "expected a batch of pictures"),
+        (packed(*some(2))[:-50], "expected a batch of pictures"),
+        (pickle.dumps({b"labels": [1]}, protocol=2), "expected a batch of pictures"),
+        (pickle.dumps([1], protocol=2), "expected a batch of pictures"),
+        (packed(np.zeros((2, 3_071), dtype=np.uint8), [1, 2]), "have the shape"),
+        (packed(np.zeros((2, 3_072)), [1, 2]), "have the shape"),
+        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1]), "have the shape"),
+        (packed(np.zeros((2, 3_072), dtype=np.uint8), [1, 10]), "not one of the ten classes"),
     ],
 )
 def test_a_pickle_that_is_something_else_is_refused(
@@ -104,7 +104,7 @@ def test_an_archive_that_is_not_whole_is_refused(files: dict[str, bytes], offer:
 
 def test_too_few_pictures_are_noticed(offer: Offer) -> None:
     offer({"cifar10/cifar-10-python.tar.gz": archive({"test_batch": packed(*some(2))})})
-    with pytest.raises(TaskError, match="it holds 2 pictures of test"):
+    with pytest.raises(TaskError, match="it has 2 pictures of test"):
         LraImage().generate("test", 0)
     with pytest.raises(TaskError, match="its splits are train, valid, test"):
         LraImage().generate("iid", 0)

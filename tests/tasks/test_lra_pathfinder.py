@@ -102,7 +102,7 @@ def test_published_pictures_are_read_from_their_lists() -> None:
 
 @pytest.mark.parametrize("line", ["", "imgs/0 sample_0.png", "imgs/0 sample_0.png 0 2 3"])
 def test_a_line_that_names_no_picture_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match="does not name a picture"):
+    with pytest.raises(ValueError, match="expected a picture and its label"):
         listed([line])
 
 

@@ -42,7 +42,7 @@ def test_a_row_that_is_wrong_is_counted(line: str, offer: Offer) -> None:
 
 def test_bytes_that_are_no_text_are_refused(offer: Offer) -> None:
     offer({"lra/tsv_data/new_aan_pairs.test.tsv": b"1.0\ta\tb\t\xff\tb\n"})
-    with pytest.raises(DataError, match=r"new_aan_pairs.test.tsv is not text in UTF-8"):
+    with pytest.raises(DataError, match=r"new_aan_pairs.test.tsv is not UTF-8 text"):
         LraRetrieval().generate("test", 0)
 
 

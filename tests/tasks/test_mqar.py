@@ -112,5 +112,5 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
 def test_what_is_too_rare_is_given_up() -> None:
     # Of four words there is one key, and two values.
     task = Mqar(words=4, length=4, pairs=1, test_length=(), test_pairs=(), train_size=1_000)
-    with pytest.raises(TaskError, match="take more `words`"):
+    with pytest.raises(TaskError, match="choose more `words`"):
         task.generate("train", 0)

@@ -11,7 +11,7 @@ import pytest
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import spell
-from archlang.tasks.squad import FILES, Asked, Squad, exact_match, f1, normalised, read
+from archlang.tasks.squad import FILES, Question, Squad, exact_match, f1, normalised, read
 from tests.tasks.conftest import Offer
 
 
@@ -146,7 +146,7 @@ def test_files_that_are_something_else_are_refused(text: str, offer: Offer) -> N
 
 def test_characters_are_counted_and_not_bytes() -> None:
     (asked,) = read(json.loads(document(("Größe: 6½ Meter.", "?", [("6½", 7)]))))
-    assert asked == Asked("Größe: 6½ Meter.", "?", ("6½",), 7)
+    assert asked == Question("Größe: 6½ Meter.", "?", ("6½",), 7)
 
 
 def test_impossible_statics_are_refused() -> None:

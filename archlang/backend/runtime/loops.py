@@ -57,7 +57,7 @@ class Halves:
 
 @dataclass(eq=False)
 class Repeat:
-    """Moves the states `count` times with one set of weights."""
+    """Updates the states `count` times with the same weights."""
 
     owner: nn.Module = field(repr=False)
     body: Body = field(repr=False)
@@ -91,7 +91,7 @@ class Repeat:
 
 @dataclass(eq=False)
 class Stack:
-    """Moves the states once for each of its steps, each with weights of its own."""
+    """Updates the states once in each step; each step has its own weights."""
 
     owner: nn.Module = field(repr=False)
     body: Body = field(repr=False)
@@ -149,7 +149,7 @@ class Step(Group):
 
 @dataclass(eq=False)
 class Halting:
-    """Moves the states until the halting block lets nothing go on, at most `limit` times.
+    """Updates the states until the halting block stops all positions, at most `limit` times.
 
     `halted` is the state that halts, and `ranks` has the number of axes of each state; where `along` is true, a state
     has the positions that the halted one has, and moves only at those that took the step. With `compact`, samples that

@@ -11,13 +11,13 @@ from archlang.syntax.tree import (
     Halting,
     If,
     Let,
-    Move,
     Node,
     Repeat,
     Return,
     Scan,
     Stack,
     Statement,
+    Update,
 )
 
 
@@ -56,10 +56,10 @@ class Statements(Section):
             **self._context.comments_of(span),
         )
 
-    def move(self, parts: Parts) -> Move:
+    def update(self, parts: Parts) -> Update:
         name, _, value = parts
         span = self._context.span(parts)
-        return Move(
+        return Update(
             name=str(name),
             name_span=self._context.token_span(name),
             value=value,

@@ -154,14 +154,16 @@ def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path
     run: Callable[..., Any] = CliRunner().invoke
     program = str(place / "tiny.arch")
     assert run(app, ["table", program, "--out", str(runs), "--seeds", "2", "--device", "cpu"]).exit_code == 0
-    said = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
-    assert said.exit_code == 0, said.output
+    result = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
+    assert result.exit_code == 0, result.output
     page = (runs / "report.html").read_text()
     for text in ("paper 97.0", "solved", "Accuracy by length, test"):
         assert text in page
 
 
 def test_a_table_without_finished_runs_is_not_run(place: Path, tmp_path: Path) -> None:
-    said = CliRunner().invoke(app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"])
-    assert said.exit_code == 0
-    assert "not run" in said.output
+    result = CliRunner().invoke(
+        app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"]
+    )
+    assert result.exit_code == 0
+    assert "not run" in result.output

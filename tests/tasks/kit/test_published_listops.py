@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.published_listops import LEXICON, columns, read, understood
+from archlang.tasks.kit.published_listops import LEXICON, columns, parse, read
 
 
 def value(tokens: list[str]) -> int:
@@ -54,7 +54,7 @@ def test_every_published_label_is_reproduced(published: Callable[[str], list[str
     ],
 )
 def test_literal_lists(written: str, found: tuple[int, int, int]) -> None:
-    item = understood(written)
+    item = parse(written)
     assert (item.value, item.depth, item.arguments) == found
 
 

@@ -1,8 +1,7 @@
-"""Random short programs that read whatever is in sight: whether they are causal is for the checker to find out.
+"""Random short programs that read any value in scope, so that many of them see the future.
 
-The programs of `generator` are mostly causal because of how they are written. These are not: values of every length are
-read in every manner, moved by every loop and captured by every body, so that a rule of causality that lets too much
-through is met by a program that shows it."""
+The programs of `generator` are mostly causal by construction. These read values of every length in every manner, update
+them in every loop and capture them in every body: if a rule of causality is too permissive, one of them shows it."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ _HALTING = (
 )  # fmt: skip
 
 
-def daring(seed: int) -> str:
-    """The text of a program whose model is `m`."""
+def leaky(seed: int) -> str:
+    """Returns the text of a program whose model is `m`."""
     writer = _Writer(random.Random(seed), {"h": "n", "m": "3", "z": "n", "f": "n + 2"}, ("h", "m", "z", "f"), 0)
     writer.statements(writer.chance.choice((1, 1, 2, 3)))
     total = " + ".join(["h", *writer.seen()])
@@ -31,8 +30,8 @@ def daring(seed: int) -> str:
 
 
 class _Writer:
-    """Writes the statements of one body. `lengths` are those of the sequences in sight, `movable` the names that the
-    body may move."""
+    """Writes the statements of one body. `lengths` are those of the sequences in scope, `movable` the names that the
+    body may update."""
 
     def __init__(
         self, chance: random.Random, lengths: dict[str, str], movable: Sequence[str], level: int, stem: str = ""
@@ -52,9 +51,9 @@ class _Writer:
     # Expressions
 
     def expression(self, length: str, depth: int = 2) -> str:
-        """A sequence of a length."""
+        """Returns an expression for a sequence of a length."""
         chance = self.chance
-        names = [name for name, other in self.lengths.items() if other == length]
+        names = [name for name, name_length in self.lengths.items() if name_length == length]
         if depth == 0 or chance.random() < 0.2:
             return chance.choice(names)
         first = self.expression(length, depth - 1)
@@ -73,7 +72,7 @@ class _Writer:
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def seen(self) -> list[str]:
-        """Some of the values in sight, as sequences of the model's length, so that what they depend on shows."""
+        """Returns some values in scope, as sequences of the model's length, so that the result depends on them."""
         seen = [name for name in self.lengths if self.chance.random() < 0.5]
         return [name if self.lengths[name] == "n" else f"attention[1, causal = true](h, {name})" for name in seen]
 
@@ -136,7 +135,7 @@ class _Writer:
         self.lines.append(f"{name} <- {moved.format(self.glance(name))}")
 
     def glance(self, name: str) -> str:
-        """A sequence of the length of a value, often what the value reads of another one."""
+        """Returns a sequence of the length of a value, in which the value often attends to another."""
         if self.chance.random() < 0.5:
             return self.expression(self.lengths[name])
         return f"attention[1]({name}, {self.chance.choice(list(self.lengths))})"
