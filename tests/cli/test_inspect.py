@@ -40,14 +40,14 @@ def inspect(archlang: Command, *arguments: str) -> Any:
 
 def trained(archlang: Command, folder: Path, program: str) -> None:
     (folder / "own.arch").write_text(program)
-    said = archlang("train", "own.arch", "--device", "cpu", "--out", "own")
-    assert said.code == 0, said.err
+    result = archlang("train", "own.arch", "--device", "cpu", "--out", "own")
+    assert result.code == 0, result.err
 
 
 def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, folder: Path) -> None:
-    said = inspect(archlang, "--split", "test", "--index", "7")
-    assert said.code == 0
-    assert "wrote run/inspect.html" in said.out
+    result = inspect(archlang, "--split", "test", "--index", "7")
+    assert result.code == 0
+    assert "wrote run/inspect.html" in result.out
     page = (folder / "run" / "inspect.html").read_text()
     for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
         assert title in page
@@ -106,21 +106,21 @@ def test_png_writes_each_panel(archlang: Command, folder: Path) -> None:
     ],
 )
 def test_a_wrong_input_is_an_error(archlang: Command, folder: Path, arguments: list[str], message: str) -> None:
-    said = inspect(archlang, *arguments)
-    assert said.code != 0
-    assert message in said.err.replace("\n", " ")
+    result = inspect(archlang, *arguments)
+    assert result.code != 0
+    assert message in result.err.replace("\n", " ")
 
 
 def test_a_folder_that_is_not_a_run_is_an_error(archlang: Command, folder: Path) -> None:
-    said = archlang("inspect", "nowhere")
-    assert (said.code, "is not a run folder" in said.err) == (1, True)
+    result = archlang("inspect", "nowhere")
+    assert (result.code, "is not a run folder" in result.err) == (1, True)
 
 
 def test_a_page_that_cannot_be_written_is_an_error(archlang: Command, folder: Path) -> None:
     (folder / "file").write_text("")
-    said = inspect(archlang, "--split", "test", "-o", "file/page.html")
-    assert said.code == 1
-    assert "file/page.html cannot be written" in said.err.replace("\n", "")
+    result = inspect(archlang, "--split", "test", "-o", "file/page.html")
+    assert result.code == 1
+    assert "file/page.html cannot be written" in result.err.replace("\n", "")
 
 
 def test_a_language_model_shows_each_scored_position(archlang: Command, folder: Path) -> None:
@@ -156,8 +156,8 @@ def test_a_model_decodes_the_answer_if_it_is_omitted(archlang: Command, folder: 
             train adamw[steps = 1, batch = 4]
         }""",
     )  # fmt: skip
-    said = archlang("inspect", "own", "--input", "3 1 2", "--device", "cpu", "--json")
-    inspection = json.loads(said.out)
+    result = archlang("inspect", "own", "--input", "3 1 2", "--device", "cpu", "--json")
+    inspection = json.loads(result.out)
     assert inspection["fields"]["source"][1:-1] == ["3", "1", "2"]
     assert len(inspection["answers"]) == len(inspection["fields"]["target"])
     assert {panel["unit"] for panel in inspection["panels"]} >= {"weight"}

@@ -86,7 +86,7 @@ def test_png(tmp_path: Path) -> None:
 
 
 def test_a_summary_grows_with_the_batch() -> None:
-    (one,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
-    (four,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
-    assert four["flops"] == 4 * one["flops"]
-    assert one["unique"] == 125_446
+    (single,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
+    (batch,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
+    assert batch["flops"] == 4 * single["flops"]
+    assert single["unique"] == 125_446
