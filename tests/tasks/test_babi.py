@@ -121,7 +121,7 @@ def test_impossible_statics_are_refused() -> None:
         Babi(tasks=Interval(0, 3))
     with pytest.raises(TaskError, match="share = 1.0 is out of bounds"):
         Babi(share=1.0)
-    with pytest.raises(TaskError, match="write question of length, published"):
+    with pytest.raises(TaskError, match="write one of length, published"):
         Babi(split="random")
     with pytest.raises(TaskError, match="its splits are train, test"):
         Babi().generate("valid", 0)

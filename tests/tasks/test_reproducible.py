@@ -98,7 +98,7 @@ DIGESTS: list[tuple[Task, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("task", "split", "known"), DIGESTS, ids=[f"{type(task).__name__}-{split}" for task, split, _ in DIGESTS]
+    ("task", "split", "expected_digest"), DIGESTS, ids=[f"{type(task).__name__}-{split}" for task, split, _ in DIGESTS]
 )
 def test_digests_are_fixed(task: Task, split: str, expected_digest: str) -> None:
     assert digest(task.generate(split, 7))[:16] == expected_digest

@@ -156,7 +156,7 @@ def test_impossible_statics_are_refused() -> None:
         Squad(share=0.0)
     with pytest.raises(TaskError, match="word_limit = 0 is out of bounds"):
         Squad(word_limit=0)
-    with pytest.raises(TaskError, match="write question of length, published"):
+    with pytest.raises(TaskError, match="write one of length, published"):
         Squad(split="dev")
     with pytest.raises(TaskError, match="its splits are train, test"):
         Squad().generate("valid", 0)
