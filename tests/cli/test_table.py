@@ -118,7 +118,7 @@ def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Comman
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "Nobody"], "no row is called Nobody"),
+        (["--only", "Nobody"], "unknown row Nobody"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "not a number of seeds"),

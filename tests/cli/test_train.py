@@ -107,7 +107,7 @@ def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monke
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("tiny.arch", "other"), "no recipe is called `other`"),
+        (("tiny.arch", "other"), "unknown recipe `other`"),
         (("tiny.arch", "--set", "model.width=4"), "unknown path `model.width` in this recipe"),
         (("tiny.arch", "--set", "model.d=wide"), "E0313"),
         (("tiny.arch", "--device", "cuda:99"), "no device `cuda:99`"),
