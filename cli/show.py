@@ -39,7 +39,7 @@ def show(
     excluded = tuple(without or ())
     for name in excluded:
         if name not in NAMES:
-            console.fail(f"no optional pass is called `{name}`", f"the optional passes are {', '.join(NAMES)}", code=2)
+            console.fail(f"unknown optional pass `{name}`", f"the optional passes are {', '.join(NAMES)}", code=2)
     if tree:
         from rich.pretty import pretty_repr
 

@@ -80,10 +80,10 @@ def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
     possible = tuple(possible)
     return Diagnostic(
         "E0604",
-        f"no recipe is called `{name}` in this file",
+        f"unknown recipe `{name}`",
         span,
-        "unknown recipe",
-        remedy=suggest(name, possible, f"there are {listed(possible)}"),
+        "no such recipe",
+        remedy=suggest(name, possible, f"the recipes are {listed(possible)}"),
     )
 
 
@@ -131,10 +131,10 @@ def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     return Diagnostic(
         "E0612",
-        f"no table is called `{name}` in this file",
+        f"unknown table `{name}`",
         span,
-        "unknown table",
-        remedy=suggest(name, possible, f"there are {listed(possible)}" if possible else "add `table name { … }`"),
+        "no such table",
+        remedy=suggest(name, possible, f"the tables are {listed(possible)}" if possible else "add `table name { … }`"),
     )
 
 
@@ -151,7 +151,7 @@ def empty_table(span: Span, name: str, part: str, example: str) -> Diagnostic:
 def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0611",
-        f"two {part}s are called “{title}”",
+        f"two {part}s have the title “{title}”",
         span,
         f"second {part}",
         (Label(first, f"first {part}"),),
