@@ -74,6 +74,20 @@ def test_show_reports_the_cost_of_selecting_by_the_lowest_loss(archlang: Command
     assert "at its lowest valid loss (step 2) accuracy is 25.0%, not 50.0%" in output
 
 
+def test_a_run_with_losses_that_are_not_finite_can_be_shown(archlang: Command, folder: Path) -> None:
+    run = folder / "runs" / "a"
+    results = json.loads((run / "results.json").read_text())
+    results["splits"]["test"] |= {"loss": None, "metrics": {"accuracy": None}}
+    results["selection"][0]["there"] = None
+    (run / "results.json").write_text(json.dumps(results))
+    lines = [json.loads(line) | {"loss": None} for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for command in (("runs", "show"), ("runs", "list"), ("runs", "compare"), ("report", "--no-page")):
+        result = archlang(*command, "runs/a")
+        assert (result.code, result.err) == (0, ""), command
+    assert "test: 40 items" in archlang("runs", "show", "runs/a").out
+
+
 def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
     assert archlang("runs", "rm", "runs/a", "--yes").code == 0
     assert not (folder / "runs" / "a").exists()
