@@ -1,7 +1,5 @@
 """Diagnostics about types and signatures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.diagnostics import Diagnostic, Label
@@ -221,11 +219,7 @@ def static_as_value(span: Span, what: str) -> Diagnostic:
 
 def bad_operator(span: Span, operator: str) -> Diagnostic:
     return Diagnostic(
-        "E0419",
-        f"`{operator}` does not apply to tensors",
-        span,
-        "for statics only",
-        remedy="use `+`, `-`, `*` or `/`",
+        "E0419", f"`{operator}` does not apply to tensors", span, "for statics only", remedy="use `+`, `-`, `*` or `/`"
     )
 
 
@@ -354,11 +348,7 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
     possible = tuple(possible)
     inputs = f"its inputs are {listed(possible)}" if possible else "it has no inputs"
     return Diagnostic(
-        "E0502",
-        f"`{block}` has no input `{name}`",
-        span,
-        "unknown input",
-        remedy=suggest(name, possible, inputs),
+        "E0502", f"`{block}` has no input `{name}`", span, "unknown input", remedy=suggest(name, possible, inputs)
     )
 
 

@@ -1,7 +1,5 @@
 """Errors of pages, pictures and tables, worded for the person who asked for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tells the calls that repeat their result from those that draw random numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.graph.graph import Instance, Node

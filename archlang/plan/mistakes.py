@@ -1,7 +1,5 @@
 """Diagnostics of recipes, tables and searches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
@@ -140,11 +138,7 @@ def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 
 def empty_table(span: Span, name: str, part: str, example: str) -> Diagnostic:
     return Diagnostic(
-        "E0610",
-        f"the table `{name}` has no {part}",
-        span,
-        f"no `{part}`",
-        remedy=f"add a line such as `{example}`",
+        "E0610", f"the table `{name}` has no {part}", span, f"no `{part}`", remedy=f"add a line such as `{example}`"
     )
 
 

@@ -1,7 +1,5 @@
 """The wording of errors during training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.record.mistakes import RunError
