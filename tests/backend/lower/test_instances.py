@@ -148,7 +148,7 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     [
         ("archlang.blocks.no_such:Block", "No module named"),
         ("archlang.blocks.norm:Nothing", "archlang.blocks.norm has no Nothing"),
-        ("archlang.blocks.norm:annotations", "that is no torch module"),
+        ("archlang.blocks.norm:annotations", "it is not a torch module"),
         ("archlang.blocks.norm", "archlang.blocks.norm has no "),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         return h
     }}
     """
-    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is no HaltingBlock"):
+    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is not a HaltingBlock"):
         compiled(text, plugins=True)
 
 
