@@ -1,1 +1,1 @@
-"""The standard library: a file of signatures for each concept, with its arithmetic beside it."""
+"""The standard library: for each concept a file of signatures and a Python file with its classes."""

@@ -1,4 +1,4 @@
-"""Relative attention with a gate between distances and places."""
+"""Relative attention with a gate between distances and absolute positions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from archlang.kernels.linear import Linear
 
 
 class AbsrelAttention(RelativeAttention):
-    """Relative attention in which each query chooses between distances and places.
+    """Relative attention in which each query weighs distances against absolute positions with a gate.
 
         logit_ij = α ((q_i + b) · k_j + r_i (q_i + c) · R p_{j-i} + (1 - r_i) (q_i + c) · R p_j)
         r_i      = σ(w · h_i + b_r)
 
-    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eqs. 16-17. The paper
-    has one gate for all heads, its program one for each. The gate starts as torch's Linear."""
+    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eqs. 16-17. The paper has one gate for all
+    heads, its program one per head. The gate is initialised as in torch's Linear."""
 
     def __init__(
         self,
@@ -54,6 +54,6 @@ class AbsrelAttention(RelativeAttention):
     ) -> Float[Tensor, "b h n m"]:
         gate = mapped(self.relative_gate, "relative_gate", q, products)
         relative = torch.sigmoid(gate).transpose(1, 2)[..., None]
-        # The place of key j is its distance from place 0, whose score stands behind those of the distances before it.
+        # The position of key j is its distance from position 0, whose score follows those of the negative distances.
         placed = scores.narrow(-1, max(0, start + q.shape[1] - 1), m)
         return relative * super()._place(q, scores, m, start, products) + (1 - relative) * placed

@@ -15,31 +15,31 @@ from archlang.kernels.linear import Linear
 
 @dataclass(kw_only=True)
 class Ledger(Tally):
-    """A tally with each column's sum of probabilities, what its states were gathered to, and its remainder."""
+    """A tally with the sum of probabilities, the weighted sum of states and the remainder of each column."""
 
     spent: Tensor
-    """[b, n]: Σ p, and 1 once it has halted"""
+    """[b, n]: Σ p, or 1 for a halted column"""
     gathered: Tensor
-    """[b, n, d]: the weighted states, without what a forced halt would add"""
+    """[b, n, d]: the weighted sum of states, without the term that a forced halt adds"""
     remainder: Tensor
     """[b, n]: R"""
     padded: int | Tensor
-    """how many positions the batch is padded to: where it is together with others that are longer, [b], as many as its
-    longest sample has"""
+    """the padded length of the batch; if batches are stacked, [b] with the length of the longest sample of each
+    batch"""
 
 
 class Act(HaltingBlock):
-    """Adaptive computation time: columns halt by the sum of their probabilities, and are transformed on.
+    """Adaptive computation time: columns halt by the sum of their probabilities, and are still transformed after that.
 
         p_t = σ(w · h_{t-1} + b)
         w_t = p_t while Σ_{k<=t} p_k <= 1 - ε;  R = 1 - Σ_{k<t} p_k at the first t where it is more;  then 0
-        graves      o = Σ_t w_t h_t, where the last step counts as a halt
+        graves      o = Σ_t w_t h_t; columns that have not halted halt at the last step
         dehghani    o <- (1 - w_t) o + w_t h_t
 
     Graves, "Adaptive computation time for recurrent neural networks", 2016; Dehghani et al., "Universal Transformers",
-    2019; NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Appendix A, Eqs. 11-15. As in NDR's program p comes from the
-    state before the step that it weighs, the threshold must be passed, and R is averaged over padding too. w and b
-    start as torch's."""
+    2019; NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Appendix A, Eqs. 11-15. As in NDR's program, p is computed from
+    the state before the step that it weighs, a column halts above the threshold, not at it, and R is averaged over
+    padding too. w and b are initialised as in torch."""
 
     def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
         super().__init__()
@@ -74,26 +74,26 @@ class Act(HaltingBlock):
         p = torch.sigmoid(logit.to(tally.spent.dtype))
         left = 1 - tally.spent
         halts = running & (tally.spent + p > self.threshold)
-        goes_on = running & ~halts
+        continues = running & ~halts
         if self.forced:
-            # Were this the last step, all that is left would go to its state: for a column that halts, it does.
+            # If this is the last step, the remaining probability goes to its state, as for a column that halts.
             mixture = tally.gathered + left[..., None] * state
-            gathered = tally.gathered + torch.where(goes_on, p, left)[..., None] * state
+            gathered = tally.gathered + torch.where(continues, p, left)[..., None] * state
             remainder = torch.where(running, left, tally.remainder)
         else:
-            weight = torch.where(goes_on, p, left)[..., None]
+            weight = torch.where(continues, p, left)[..., None]
             gathered = mixture = (1 - weight) * tally.gathered + weight * state
             remainder = torch.where(halts, left, tally.remainder)
-        still = ~running[..., None]
-        gathered = torch.where(still, tally.gathered, gathered)
+        halted = ~running[..., None]
+        gathered = torch.where(halted, tally.gathered, gathered)
         return Ledger(
             state=state,
-            mixture=torch.where(still, tally.mixture, mixture.to(state.dtype)),
-            live=goes_on,
+            mixture=torch.where(halted, tally.mixture, mixture.to(state.dtype)),
+            live=continues,
             accepted=running,
             ponder=self._per_sample(remainder, mask, tally.padded),
             steps=tally.steps + running,
-            spent=torch.where(running, torch.where(goes_on, tally.spent + p, 1.0), tally.spent),
+            spent=torch.where(running, torch.where(continues, tally.spent + p, 1.0), tally.spent),
             gathered=gathered,
             remainder=remainder,
             padded=tally.padded,

@@ -1,4 +1,4 @@
-"""Functions of every number by itself."""
+"""Elementwise functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Elementwise(nn.Module):
-    """A function that does not ask how many features there are."""
+    """A function that ignores the number of features."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -23,7 +23,8 @@ class Relu(Elementwise):
 
 
 class Gelu(Elementwise):
-    """x Φ(x), Φ the normal distribution function. Hendrycks, Gimpel, "Gaussian error linear units", 2016."""
+    """x Φ(x), where Φ is the cumulative distribution function of N(0, 1). Hendrycks, Gimpel, "Gaussian error linear
+    units", 2016."""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return F.gelu(x)

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 
 class Addresses(nn.Module):
-    """The numbers base, base + 1, … in binary, one for each slot of a memory.
+    """The binary numbers base, base + 1, …, one for each slot of a memory.
 
         a_n = the bits of (base + n) mod 2^bits, the least significant first
 
     Le et al., "Pointer-Augmented Neural Memory", 2024, section 2.2. The paper writes the most significant bit first,
-    its program the least; the base is 0 at test, where the program draws it too."""
+    its program the least. With `base = training` the base is 0 in evaluation, where the program draws it too."""
 
     def __init__(self, *, bits: int, base: str, d: int) -> None:
         super().__init__()
@@ -27,12 +27,12 @@ class Addresses(nn.Module):
         return self.bank(self.bases(b, memory.device)[:, None], n).to(memory.dtype)
 
     def bases(self, b: int, device: torch.device) -> Int[Tensor, " b"]:
-        """Where the addresses of each sample begin."""
+        """Returns the first address of each sample."""
         if self.base == "always" or (self.base == "training" and self.training):
             return torch.randint(2**self.bits, (b,), device=device)
         return torch.zeros(b, dtype=torch.int64, device=device)
 
     def bank(self, base: Int[Tensor, "b 1"], n: int) -> Int[Tensor, "b n bits"]:
-        """The bits of n addresses from each base on; the address after the last one is 0."""
+        """Returns the bits of n addresses from each base; addresses wrap around to 0."""
         address = base + torch.arange(n, device=base.device)
         return (address[..., None] >> torch.arange(self.bits, device=base.device)) & 1

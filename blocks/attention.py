@@ -1,4 +1,4 @@
-"""Softmax attention with several heads."""
+"""Multi-head softmax attention."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from archlang.kernels.linear import Linear
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
-    """The channels of each head by themselves; those of one head stand together."""
+    """Splits the channels into heads; the channels of a head are adjacent."""
     b, n, width = x.shape
     return x.reshape(b, n, heads, width // heads).transpose(1, 2)
 
 
 def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
+    """Concatenates the channels of all heads."""
     return x.transpose(1, 2).flatten(-2)
 
 
 def masked_softmax(logits: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b h n m"]:
-    """The softmax over the allowed keys; a query that has none gets zeros, and finite gradients."""
+    """Returns the softmax over the allowed keys. A query without keys has weights 0 and finite gradients."""
     if allowed is None:
         return logits.softmax(-1)
     return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min).softmax(-1).masked_fill(~allowed, 0.0)
@@ -38,8 +39,8 @@ def masked_softmax(logits: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."
 def visible(
     n: int, m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, device: torch.device, start: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Which of m keys each of n queries, the first of which stands at `start`, may attend to; None where that is all of
-    them."""
+    """Returns which of m keys each of n queries may attend to, or None if it is all keys. The first query has the
+    position `start`."""
     real = None if mask_m is None else mask_m[:, None, None, :]
     if not causal:
         return real
@@ -50,7 +51,7 @@ def visible(
 def rotate(
     x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], base: float = 10000.0
 ) -> Float[Tensor, "b h n c"]:
-    """Turns the pair of channels (2i, 2i+1) at position p by the angle p base^(-2i/c)."""
+    """Rotates the pair of channels (2i, 2i+1) at position p by the angle p base^(-2i/c)."""
     c = x.shape[-1]
     frequency = base ** (-torch.arange(0, c, 2, dtype=positions.dtype, device=x.device) / c)
     angle = positions[:, None] * frequency
@@ -67,18 +68,18 @@ def decay(positions: Float[Tensor, " n"], c: int, scale: float, floor: float) ->
 
 
 class Attention(nn.Module):
-    """Softmax attention with several heads.
+    """Multi-head softmax attention.
 
         A_ij = softmax_j(q_i · k_j / sqrt(c)),    y_i = Wo concat_heads(Σ_j A_ij v_j)
 
     q, k and v are linear in the inputs, without biases; c is the width of a head. With positions:
-        absolute    q and kv have sinusoids added before the projections
-        rotary      q_i <- R(i θ) q_i and k_j <- R(j θ) k_j, R turning channels in pairs, θ_i = 10000^(-2i/c)
-        xpos        besides, q_i <- ζ^(i/512) q_i and k_j <- ζ^(-j/512) k_j, ζ_i = (2i/c + 0.4) / 1.4
+        absolute    sinusoids are added to q and kv before the projections
+        rotary      q_i <- R(i θ) q_i and k_j <- R(j θ) k_j, R rotates channels in pairs, θ_i = 10000^(-2i/c)
+        xpos        rotary, then q_i <- ζ^(i/512) q_i and k_j <- ζ^(-j/512) k_j, ζ_i = (2i/c + 0.4) / 1.4
 
     Vaswani et al., "Attention is all you need", 2017, section 3.2; Su et al., "RoFormer", 2021; Sun et al., "A
-    length-extrapolatable Transformer", 2023. xpos has its decay signed, as in Dynamic Halt: keys after the query are
-    amplified. A query without any key to attend to has the result zero."""
+    length-extrapolatable Transformer", 2023. The decay of xpos is signed, as in Dynamic Halt: keys after the query are
+    amplified. A query without keys has the result zero."""
 
     def __init__(
         self,
@@ -132,18 +133,18 @@ class Attention(nn.Module):
     def _project(
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], products: Products = NO_PRODUCTS
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
-        # Only differences of positions matter; around 0 the powers of ζ stay smallest.
+        # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
         return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, products)
 
     def _queries(
         self, q: Float[Tensor, "b n d"], start: int, middle: int, products: Products
     ) -> Float[Tensor, "b h n c"]:
-        """Those at the places from `start` on; turned and scaled as if `middle` were 0."""
+        """Returns the queries at the positions from `start`, rotated and scaled as if `middle` were position 0."""
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
         query = split_heads(mapped(self.query, "query", q, products), self.heads)
-        return self._turned(query, counted(q.shape[1], q, start - middle), 1)
+        return self._encoded(query, counted(q.shape[1], q, start - middle), 1)
 
     def _keys_and_values(
         self, kv: Float[Tensor, "b m e"], start: int, middle: int, products: Products
@@ -152,26 +153,28 @@ class Attention(nn.Module):
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
         key = split_heads(mapped(self.key, "key", kv, products), self.heads)
         value = split_heads(mapped(self.value, "value", kv, products), self.heads)
-        return self._turned(key, counted(kv.shape[1], kv, start - middle), -1), value
+        return self._encoded(key, counted(kv.shape[1], kv, start - middle), -1), value
 
-    def _turned(self, x: Float[Tensor, "b h n c"], places: Float[Tensor, " n"], sign: int) -> Float[Tensor, "b h n c"]:
+    def _encoded(
+        self, x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], sign: int
+    ) -> Float[Tensor, "b h n c"]:
         if self.position in ("rotary", "xpos"):
-            x = rotate(x, places, self.base)
+            x = rotate(x, positions, self.base)
         if self.position == "xpos":
-            x = x * decay(sign * places, x.shape[-1], self.decay_scale, self.decay_floor).to(x.dtype)
+            x = x * decay(sign * positions, x.shape[-1], self.decay_scale, self.decay_floor).to(x.dtype)
         return x
 
-    def _looks_back(self, n: int, m: int) -> bool:
+    def _is_causal(self, n: int, m: int) -> bool:
         return self.causal and (n == m or not self.only_if_equal)
 
     def weights(
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
     ) -> Float[Tensor, "b h n m"]:
-        """A, for looking at."""
+        """Returns A, without dropout."""
         query, key, _ = self._project(q, kv)
         logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
         n, m = logits.shape[-2:]
-        return masked_softmax(logits, visible(n, m, self._looks_back(n, m), mask_m, q.device))
+        return masked_softmax(logits, visible(n, m, self._is_causal(n, m), mask_m, q.device))
 
     def forward(
         self,
@@ -184,14 +187,14 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         query, key, value = self._project(q, kv, products)
         n, m = q.shape[1], kv.shape[1]
-        y = self._attend(query, key, value, self._looks_back(n, m), mask_m)
+        y = self._attend(query, key, value, self._is_causal(n, m), mask_m)
         if self.zero_padded and mask_n is not None:
             y = y.masked_fill(~mask_n[..., None], 0.0)
         return dropout(y, self.output_dropout, self.training)
 
     def regime(self, total: int, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]) -> bool:
-        """Whether queries look at earlier keys only, as they grow to `total`."""
-        return self._looks_back(total, kv.shape[1])
+        """Returns whether later keys are masked when the queries grow to `total`."""
+        return self._is_causal(total, kv.shape[1])
 
     def extend(
         self,
@@ -208,7 +211,7 @@ class Attention(nn.Module):
             key, value = self._keys_and_values(kv, start, 0, products)
             cache.append("key", key, 2)
             cache.append("value", value, 2)
-        causal = self._looks_back(start + q.shape[1], tensors["key"].shape[2])
+        causal = self._is_causal(start + q.shape[1], tensors["key"].shape[2])
         query = self._queries(q, start, 0, products)
         return self._attend(query, tensors["key"], tensors["value"], causal, mask_m, start)
 
@@ -225,7 +228,7 @@ class Attention(nn.Module):
         causal = causal and start + 1 < m
         rate = self.dropout if self.training else 0.0
         if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
-            # torch's own attention has no faster way on the CPU either, where weights are dropped.
+            # On the CPU, torch's attention has no faster kernel for dropout.
             logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
             weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
             heads = dropout(weights, rate, True).to(value.dtype) @ value
@@ -235,9 +238,9 @@ class Attention(nn.Module):
         else:
             allowed = visible(n, m, causal, mask_m, query.device, start)
             assert allowed is not None
-            # Not every kernel gives zeros where there is no key: let such a query see all of them, and forget it.
-            lost = ~allowed.any(-1, keepdim=True)
+            # Some kernels return NaN for a query without keys: it attends to all keys, and its result is masked.
+            keyless = ~allowed.any(-1, keepdim=True)
             attend = partial(F.scaled_dot_product_attention, dropout_p=rate)
-            heads = in_one_batch(attend, query, key, value, allowed | lost).masked_fill(lost, 0.0)
+            heads = in_one_batch(attend, query, key, value, allowed | keyless).masked_fill(keyless, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y

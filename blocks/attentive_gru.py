@@ -1,4 +1,4 @@
-"""A recurrent network that looks at a memory before each step."""
+"""A recurrent network that attends to a memory before each step."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from archlang.kernels.linear import Linear
 
 
 class AttentiveGru(nn.Module):
-    """A GRU that looks at a memory before each step.
+    """A GRU that attends to a memory before each step.
 
         e_n = v · relu(W [h_{t-1}; m_n] + b),    c_t = Σ_n softmax_n(e_n) m_n
         h_t = GRU([x_t; c_t], h_{t-1}),          y_t = O [h_t; c_t] + o
 
-    The controller in the program of Le et al., "Pointer-Augmented Neural Memory", 2024; the paper's (Eq. 7) is a GRU
-    that reads mode 2 instead."""
+    The controller of the program of Le et al., "Pointer-Augmented Neural Memory", 2024; the controller of the paper
+    (Eq. 7) is a GRU that reads mode 2 instead."""
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
@@ -63,28 +63,28 @@ class AttentiveGru(nn.Module):
         h: Float[Tensor, "b hidden"],
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> tuple[Float[Tensor, "b t hidden"], Float[Tensor, "b t n"]]:
-        """h_t and softmax_n(e_n) of the steps after the state h.
+        """Returns h_t and softmax_n(e_n) of the steps after the state h.
 
-        W [h; m] is W_h h + W_m m, and so are the gates: what x and the memory add to them is computed before the walk,
-        for all steps at once."""
+        W [h; m] is W_h h + W_m m, and the gates are sums too: the terms of x and of the memory are computed for all
+        steps at once, before the recurrence."""
         widths = [x.shape[-1], h.shape[-1], memory.shape[-1]]
         of_state, of_memory = torch.split(self.attention.weight, widths[1:], dim=1)
         slots = F.linear(memory, of_memory, self.attention.bias)
         of_input, of_context = torch.split(self.cell.weight_ih, widths[::2], dim=1)
-        given = F.linear(x, of_input, self.cell.bias_ih)
-        both = torch.cat((of_state, self.cell.weight_hh))
+        input_gates = F.linear(x, of_input, self.cell.bias_ih)
+        weight = torch.cat((of_state, self.cell.weight_hh))
         bias = torch.cat((torch.zeros_like(self.attention.bias), self.cell.bias_hh))
-        states, looks = [], []
-        for now in given.unbind(1):
-            added = F.linear(h, both, bias)
-            scored, kept = added[:, : len(of_state)], added[:, len(of_state) :]
-            weights = over_slots(F.relu(scored[:, None] + slots) @ self.score, mask_n)
-            h = gated(torch.addmm(now, (weights[:, None] @ memory)[:, 0], of_context.T), kept, h)
+        states, attention = [], []
+        for gates in input_gates.unbind(1):
+            products = F.linear(h, weight, bias)
+            query, state_gates = products[:, : len(of_state)], products[:, len(of_state) :]
+            weights = over_slots(F.relu(query[:, None] + slots) @ self.score, mask_n)
+            h = gated(torch.addmm(gates, (weights[:, None] @ memory)[:, 0], of_context.T), state_gates, h)
             states.append(h)
-            looks.append(weights)
+            attention.append(weights)
         if not states:
             return x.new_zeros(len(x), 0, h.shape[-1]), x.new_zeros(len(x), 0, memory.shape[1])
-        return torch.stack(states, dim=1), torch.stack(looks, dim=1)
+        return torch.stack(states, dim=1), torch.stack(attention, dim=1)
 
     def _results(
         self, states: Float[Tensor, "b t hidden"], weights: Float[Tensor, "b t n"], memory: Float[Tensor, "b n d"]

@@ -1,4 +1,4 @@
-"""Sequences cut into parts."""
+"""Sequences cut into chunks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 
 class Chunks(nn.Module):
-    """Cuts sequences of padded length S into parts of g positions, the last one shorter.
+    """Cuts sequences of padded length S into chunks of g positions, the last one shorter.
 
         fixed       g = size
         balanced    g = ceil(S / ceil(S / size))
         counted     g = ceil(S / count)
 
-    "Investigating Recurrent Transformers with Dynamic Halt", Alg. 2, whose torch.chunk is the balanced form. The fixed
-    form, ours, makes a sample's result independent of the samples beside it."""
+    "Investigating Recurrent Transformers with Dynamic Halt", Alg. 2; its torch.chunk is the balanced form. The fixed
+    form is ours: it makes the result of a sample independent of the other samples of its batch."""
 
     def __init__(self, *, size: int, balanced: bool, count: int, d: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Chunks(nn.Module):
         self.count = count
 
     def length(self, total: int) -> int:
-        """g for the padded length."""
+        """Returns g for a padded length."""
         if self.count:
             return max(1, ceil(total / self.count))
         if self.balanced and total:
@@ -34,7 +34,7 @@ class Chunks(nn.Module):
         return self.size
 
     def regime(self, total: int, x: Float[Tensor, "b n d"]) -> int:
-        """What cuts depend on, as a sequence grows: g."""
+        """Returns g, on which the cuts of a growing sequence depend."""
         return self.length(total)
 
     def forward(

@@ -1,4 +1,4 @@
-"""Columns that are updated as far as their gate is open."""
+"""Gated updates of columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 
 class CopyGate(nn.Module):
-    """Updates each channel of a column as far as its gate is open, and copies the rest from the state.
+    """Interpolates each channel of a column between its state and its update by a gate.
 
         h' = g * u + (1 - g) * h
 
-    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eq. 4. In training the whole gate of a column
-    is closed with probability `column_dropout`, which is in the paper's program only."""
+    NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eq. 4. In training all gates of a column are
+    0 with probability `column_dropout`, which is in the paper's program only."""
 
     def __init__(self, *, column_dropout: float, d: int) -> None:
         super().__init__()

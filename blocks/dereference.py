@@ -1,4 +1,4 @@
-"""What pointers point at."""
+"""The memory slots that pointers point at."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from archlang.kernels.linear import Linear
 
 
 class Dereference(nn.Module):
-    """What pointers point at, side by side.
+    """Reads the slots that pointers point at, and concatenates them.
 
         y_t = concat over pointers of  Wo (Σ_n w_t[n] (Wv m_n + bv)) + bo    (code)
                                        Σ_n w_t[n] m_n                        (paper)
 
-    Le et al., "Pointer-Augmented Neural Memory", 2024, section 2.3.2, mode 1. The maps, one pair for each pointer, are
-    in its program only; Wv starts by Xavier, Wo as torch's Linear, biases of both at 0, as in MultiheadAttention."""
+    Le et al., "Pointer-Augmented Neural Memory", 2024, section 2.3.2, mode 1. The maps, one pair per pointer, are in
+    its program only; Wv starts as Xavier, Wo as torch's Linear, and both biases at 0, as in torch's
+    MultiheadAttention."""
 
     def __init__(self, *, form: str, causal: bool, k: int, d: int) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ class Dereference(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
-        # The memory has as many slots as w at each step, and so does not grow.
+        # The memory has as many slots as w, which has all of them at each step: it does not grow.
         if not cache.start:
             cache.tensors |= {str(i): value(memory) for i, value in enumerate(self.value)}
         return self._read(w, list(cache.tensors.values()) or [memory], cache.start)
@@ -58,7 +59,7 @@ class Dereference(nn.Module):
     def _read(
         self, w: Float[Tensor, "b t k n"], values: list[Float[Tensor, "b n d"]], begin: int
     ) -> Float[Tensor, "b t k*d"]:
-        """What steps from `begin` on read: `values` are each pointer's, or those of all."""
+        """Returns the reads of the steps from `begin`. `values` has the slots of each pointer, or of all pointers."""
         if self.causal:
             w = w.masked_fill(~so_far(begin + w.shape[1], w.shape[3], w.device)[begin:, None], 0.0)
         if not self.output:

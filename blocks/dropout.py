@@ -1,4 +1,4 @@
-"""Noise that zeroes numbers in training."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archlang.kernels.dropout import dropout
 
 
 class Dropout(nn.Module):
-    """In training, sets every number to 0 with probability `rate` and divides the others by 1 - rate.
+    """In training, sets each number to 0 with probability `rate` and divides the other numbers by 1 - rate.
 
     Srivastava et al., "Dropout", 2014."""
 

@@ -1,4 +1,4 @@
-"""Tokens as learned vectors."""
+"""Embeddings of tokens."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from archlang.kernels.dropout import dropout
 
 
 class Embed(nn.Module):
-    """Looks every token up in a learned table.
+    """Maps each token to its row in a learned table.
 
         h_i = s E[x_i], then dropout
 
-    s is sqrt(d) with token upscaling, else 1. E starts as `init` says; a frozen row gets no gradient.
+    s is sqrt(d) with token upscaling, else 1. `init` is the initialisation of E; a frozen row receives no gradient.
 
-    Csordás, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021, section 3.1. Kaiming's N(0, 2/d) is what its
-    program draws for position downscaling; the paper prints N(0, 1/d)."""
+    Csordás, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021, section 3.1. For position downscaling its
+    program draws from Kaiming's N(0, 2/d); the paper prints N(0, 1/d)."""
 
     placeless = True
 

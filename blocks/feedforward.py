@@ -23,12 +23,12 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 
 class Feedforward(nn.Module):
-    """Two linear maps with an activation between them, on every column by itself.
+    """Two linear maps with an activation between them, applied to each column.
 
         y = W2 f(drop(W1 x + b1)) + b2
 
-    Vaswani et al., "Attention is all you need", 2017; NDR, Eq. 5. The dropout stands before f, as in Dynamic Halt's
-    program; for relu that is the same as after it, where the others have it. Neither paper says how the weights start:
+    Vaswani et al., "Attention is all you need", 2017; NDR, Eq. 5. Dropout is applied before f, as in Dynamic Halt's
+    program; for relu this equals dropout after f, as in the other programs. Neither paper states the initialisation:
     see the table in feedforward.arch."""
 
     def __init__(

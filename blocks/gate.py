@@ -11,12 +11,12 @@ from archlang.blocks.feedforward import Feedforward
 
 
 class Gate(Feedforward):
-    """How far each channel of a column is updated.
+    """The weight of the update for each channel of a column.
 
         g = σ(drop(W2 gelu(drop(W1 x + b1)) + b2))
 
-    "Investigating Recurrent Transformers with Dynamic Halt", Eq. 10. The paper does not say that dropout reaches the
-    logits, nor that there is no bias towards copying."""
+    "Investigating Recurrent Transformers with Dynamic Halt", Eq. 10. The paper does not state that dropout applies to
+    the logits, nor that there is no bias towards copying."""
 
     def __init__(self, *, ff: int, dropout: float, init: str, d: int) -> None:
         super().__init__(

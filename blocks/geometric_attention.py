@@ -20,13 +20,13 @@ from archlang.kernels.linear import Linear
 
 
 def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
-    """The weights A_ij = P_ij Π_k (1 - P_ik) over the keys k nearer to i than j, P = σ(logits).
+    """Returns the weights A_ij = P_ij Π_k (1 - P_ik) over the keys k nearer to i than j, P = σ(logits).
 
-    Query i stands at position i + offset; at one distance the key to the right is nearer. A key that must not be seen
-    has the logit -inf, and then leaves no trace: ln(1 - P) is exactly 0.
+    Query i has the position i + offset; at equal distance the key to the right is nearer. A masked key has the logit
+    -inf, and then no effect: ln(1 - P) is exactly 0.
 
-    The product is a sum of logarithms in the order of nearness, one running sum a query. NDR's program takes the
-    difference of two running sums in the order of position, which loses digits where the sums are large."""
+    The product is a sum of logarithms in the order of nearness, one cumulative sum per query. NDR's program subtracts
+    two cumulative sums in the order of position, which loses precision for large sums."""
     n, m = logits.shape[-2:]
     place = torch.arange(offset, offset + n, device=logits.device)[:, None]
     key = torch.arange(m, device=logits.device)
@@ -39,7 +39,8 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
 
 @cache
 def has_kernel(dtype: torch.dtype) -> bool:
-    """Whether there is a kernel for these numbers: Triton comes with torch for CUDA, and has no float64 here."""
+    """Returns whether there is a kernel for a dtype: it needs Triton, which comes with torch for CUDA, and has no
+    float64."""
     return dtype in (torch.float32, torch.bfloat16, torch.float16) and find_spec("triton") is not None
 
 
@@ -48,15 +49,15 @@ class GeometricAttention(nn.Module):
 
         P_ij = σ(α (Wq q_i + bq) · Wk h_j + β D_ij + γ),    P_ii = 0
         D_ij = w_right · q_i + b_right if j > i,    w_left · q_i + b_left if j < i
-        A_ij = P_ij Π_k (1 - P_ik),    k nearer to i than j; at one distance the right key is nearer
+        A_ij = P_ij Π_k (1 - P_ik),    k nearer to i than j; at equal distance the right key is nearer
         y_i  = Wo concat_heads(Σ_j A_ij Wv h_j)
 
-    α, β, γ are numbers shared by the heads (`content_scale`, `direction_scale`, `score_bias`), bq is [heads, c], D has
-    its own maps for each head.
+    α, β, γ are numbers shared by the heads (`content_scale`, `direction_scale`, `score_bias`), bq is [heads, c], and
+    the maps of D are separate for each head.
 
-    Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022, Eqs. 6-10. From its program: A can be divided by
-    its sum, dropout is on the keys (the paper: on the queries), the projections start uniform within sqrt(6 / (d + c)),
-    as if there were one head. We leave out its position projection, which nothing reads."""
+    Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022, Eqs. 6-10. As in its program, A can be divided by
+    its sum, dropout applies to the keys (in the paper, to the queries), and the projections start uniform within sqrt(6
+    / (d + c)), as for a single head. The unused position projection of the program is omitted."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class GeometricAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
-        """A_ij"""
+        """Returns A."""
         key = dropout(self._keys(kv, products), self.key_dropout, self.training)
         return self._weights(q, key, mask_m, self.offset, products)
 
@@ -118,14 +119,14 @@ class GeometricAttention(nn.Module):
         start: int,
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
-        """A_ij of queries that stand at `start` and behind it"""
+        """Returns A of queries at the positions from `start`."""
         n, m = q.shape[1], key.shape[2]
         query = self.content_scale * (
             split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
         )
-        direction = mapped(self.direction, "direction", q, products)  # of all heads to the left, then to the right
+        direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
-        # A compiler is given what it can see through.
+        # torch.compile traces the plain form.
         by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling()
         if by_hand and m <= kernel.SHORT:
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
@@ -150,7 +151,7 @@ class GeometricAttention(nn.Module):
         hidden = other >= place if self.causal else other == place
         if mask_m is not None:
             hidden = hidden | ~mask_m[:, None, None, :]
-        # The running sums want at least single precision.
+        # Cumulative sums need at least single precision.
         wide = torch.promote_types(logits.dtype, torch.float32)
         return nearest_match(logits.to(wide).masked_fill(hidden, -torch.inf), start)
 
@@ -162,7 +163,7 @@ class GeometricAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n c"]:
-        """Σ_j A_ij v_j without score matrices: by the kernel for GPUs."""
+        """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
         from archlang.kernels.geometric import geometric_attention
 
         key = dropout(self._keys(kv, products), self.key_dropout, self.training)
@@ -173,11 +174,11 @@ class GeometricAttention(nn.Module):
             self.direction_scale * mapped(self.direction, "direction", q, products).transpose(1, 2) + self.score_bias
         )
         left, right = direction.chunk(2, dim=1)
-        found, total = geometric_attention(
+        result, total = geometric_attention(
             query.to(value.dtype), key.to(value.dtype), value, left, right, mask_m,
             causal=self.causal, offset=self.offset,
         )  # fmt: skip
-        return (found / total.clamp(min=1e-12)[..., None] if self.normalised else found).to(value.dtype)
+        return (result / total.clamp(min=1e-12)[..., None] if self.normalised else result).to(value.dtype)
 
     def extend(
         self,
@@ -208,8 +209,8 @@ class GeometricAttention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         value = self._values(kv, products)
         if value.is_cuda and has_kernel(value.dtype):
-            found = self.by_kernel(q, kv, value, mask_m, products)
+            heads = self.by_kernel(q, kv, value, mask_m, products)
         else:
-            found = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
-        y: Tensor = self.output(join_heads(found))
+            heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
+        y: Tensor = self.output(join_heads(heads))
         return dropout(y, self.output_dropout, self.training)

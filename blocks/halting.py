@@ -1,4 +1,4 @@
-"""Loops that end where their states say so."""
+"""Halting by probabilities computed from the states of a loop."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from archlang.kernels.linear import Linear
 
 @dataclass(kw_only=True)
 class Account(Tally):
-    """A tally that knows where each probability went. All fields here are as wide as `live`, but for `weighted`."""
+    """A tally with the distribution of the halting probability. Its fields have the shape of `live`, except
+    `weighted`."""
 
     step: int
-    """l, how many bodies were computed"""
+    """l, the number of computed steps"""
     rest: Tensor
-    """Π (1 - â): the probability of not having halted"""
+    """Π (1 - â), the probability of not having halted"""
     spent: Tensor
     """Σ α"""
     weighted: Tensor
-    """Σ α h, as wide as the state"""
+    """Σ α h, with the shape of the state"""
     charged: Tensor
-    """what the α so far cost"""
+    """the cost of the α so far"""
     cost: Tensor
-    """that, and what the leftover costs, at the last step taken"""
+    """the cost of the α and of the remaining probability, at the last accepted step"""
 
 
 class _Halt(HaltingBlock):
-    """What token and global halting share: everything but whose state a probability is computed from.
+    """The common part of token and global halting, without the choice of the state that a probability is computed from.
 
         â_{l-1} = halt(f_{l-1}),   α_{l-1} = â_{l-1} Π_{k<l-1} (1 - â_k),   halt(f) = σ(W2 gelu(W1 f + b1) + b2)
         s_l = (1 - Σ_{k<l} α_k) h_l + Σ_{k<l} α_k h_k
 
-    Weights start as torch's."""
+    Weights are initialised as in torch."""
 
     def __init__(self, *, threshold: float, transition: bool, length_cap: bool, ponder: str, d: int) -> None:
         super().__init__()
@@ -52,26 +53,26 @@ class _Halt(HaltingBlock):
     per_position = True
 
     def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b ... d"]:
-        """What a probability is computed from."""
+        """Returns the state that a probability is computed from."""
         raise NotImplementedError
 
     def _halt(
         self, before: Float[Tensor, "b n d"], after: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
     ) -> Float[Tensor, "b ..."]:
-        """â of the state before the body."""
+        """Returns â of the state before the body."""
         features = self._pool(before, mask)
         if self.transition:
             features = torch.cat((features, self._pool(after, mask)), dim=-1)
         logit: Tensor = self.output(F.gelu(self.hidden(features))).squeeze(-1)
-        # Half precision cannot tell 0.999 from 1.
+        # 0.999 rounds to 1 in half precision.
         return torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
 
     def _beside(self, values: Float[Tensor, "b ..."]) -> Float[Tensor, "b _n 1"]:
-        """Values of positions or samples, to be multiplied with states."""
+        """Returns values of positions or samples in a shape that broadcasts over states."""
         return values[..., None] if self.per_position else values[:, None, None]
 
     def regime(self, total: int, limit: int) -> int:
-        """How many steps a sequence of so many positions may take, as it grows."""
+        """Returns the number of steps that a growing sequence may take at `total` positions."""
         return min(total + 1, limit) if self.length_cap else limit
 
     def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Account:
@@ -130,7 +131,7 @@ class _Halt(HaltingBlock):
     def _room(
         self, step: int, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
     ) -> Bool[Tensor, " b"] | Bool[Tensor, "b 1"]:
-        """Which samples are long enough for a step: n real positions allow n + 1 steps."""
+        """Returns which samples are long enough for a step: n real positions allow n + 1 steps."""
         length = mask.sum(1) if mask is not None else torch.full((len(state),), state.shape[1], device=state.device)
         room = step <= length + 1 if self.length_cap else torch.ones_like(length, dtype=torch.bool)
         return room[:, None] if self.per_position else room
@@ -144,28 +145,28 @@ class _Halt(HaltingBlock):
 
 
 class TokenHalt(_Halt):
-    """Each position decides by itself, from its own state, when its loop ends.
+    """Halts each position on its own, by a probability computed from its state.
 
         â_{l-1} = halt(h_{l-1}),  or with `transition`  halt([h_{l-1}; h_l])
         α_{l-1} = â_{l-1} Π_{k<l-1} (1 - â_k),     halt(f) = σ(W2 gelu(W1 f + b1) + b2)
         s_l = (1 - Σ_{k<l} α_k) h_l + Σ_{k<l} α_k h_k
 
-    "Investigating Recurrent Transformers with Dynamic Halt", Alg. 1, Eqs. 5-8; the equations are those of its program:
-    the sum that is held against the threshold begins with α_0, it is tested after the body, and the step that reaches
-    the threshold is thrown away; n real positions allow n + 1 steps; the ponder charges α_{l-1} with l and what is
-    left with the number of steps, where Eq. 8 charges α_l with l and forgives the rest (`ponder = equation`)."""
+    "Investigating Recurrent Transformers with Dynamic Halt", Alg. 1, Eqs. 5-8. The equations are those of its program:
+    the sum that is compared with the threshold starts with α_0, it is tested after the body, and the step that reaches
+    the threshold is discarded; n real positions allow n + 1 steps; the ponder weighs α_{l-1} by l and the remaining
+    probability by the number of steps, whereas Eq. 8 weighs α_l by l and ignores the rest (`ponder = equation`)."""
 
     def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
         return state
 
 
 class GlobalHalt(_Halt):
-    """Each sample decides, from the mean of its states, when the loop ends for all of its positions.
+    """Halts all positions of a sample at once, by a probability computed from the mean of its states.
 
         â_{l-1} = halt(mean(h_{l-1})),  or with `transition`  halt([mean(h_{l-1}); mean(h_l)])
 
-    and the rest as in TokenHalt. With `causal` the mean at a position is that of the positions up to it, and each
-    position halts by itself.
+    The rest is as in TokenHalt. With `causal` the mean at a position is over the positions up to it, and each position
+    halts on its own.
 
     "Investigating Recurrent Transformers with Dynamic Halt", Alg. 3, Eqs. 12-17; the causal form is only in its
     program."""

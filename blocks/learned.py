@@ -1,4 +1,4 @@
-"""A sequence that is learned."""
+"""A learned sequence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class Learned(nn.Module):
     """A sequence of learned vectors, the same for every sample.
 
-    They start at zero, or at N(0, 1). Didolkar et al., "Temporal Latent Bottleneck", 2022."""
+    They start at zero, or are drawn from N(0, 1). Didolkar et al., "Temporal Latent Bottleneck", 2022."""
 
     def __init__(self, *, slots: int, d: int, init: str) -> None:
         super().__init__()

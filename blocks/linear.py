@@ -13,7 +13,8 @@ class Linear(nn.Linear):
 
         y = x Wᵀ + b
 
-    W and b start as torch's, U(±1/sqrt(d)), or W uniform within sqrt(6 / (d + out)) with `init = xavier`."""
+    W and b are initialised as in torch, U(±1/sqrt(d)); with `init = xavier`, W is uniform within sqrt(6 / (d +
+    out))."""
 
     def __init__(self, *, out: int, bias: bool, init: str, d: int) -> None:
         super().__init__(d, out, bias=bias)

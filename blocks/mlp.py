@@ -1,4 +1,4 @@
-"""A small network on every column."""
+"""A network with one hidden layer, applied to each column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archlang.kernels.linear import Linear
 
 
 class Mlp(nn.Module):
-    """Two linear maps with an activation between them, to a width of its own.
+    """Two linear maps with an activation between them, to any width.
 
     y = W2 drop(f(W1 x + b1)) + b2"""
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Norm(nn.LayerNorm):
-    """Brings every column to mean 0 and variance 1 over its features, then applies a learned gain and bias.
+    """Normalises each column to mean 0 and variance 1 over its features, then applies a learned gain and bias.
 
         y = gain * (x - mean(x)) / sqrt(var(x) + epsilon) + bias,   var the biased variance
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class OneHot(nn.Module):
-    """y_i[c] = 1 where c = x_i, else 0"""
+    """y_i[c] = 1 if c = x_i, else 0"""
 
     units: Tensor
     placeless = True

@@ -1,4 +1,4 @@
-"""Pointers that walk over addresses."""
+"""Pointers that move over addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from archlang.kernels.linear import Linear
 class DotScore(nn.Module):
     """(Wq (L h + l) + bq) · (Wk (G a + g) + bk) / sqrt(H): the maps of PANM's program.
 
-    L and G start as torch's Linear; Wq and Wk by Xavier with biases 0, as in torch's MultiheadAttention."""
+    L and G start as torch's Linear; Wq and Wk as Xavier with biases 0, as in torch's MultiheadAttention."""
 
     def __init__(self, hidden: int, bits: int) -> None:
         super().__init__()
@@ -29,9 +29,9 @@ class DotScore(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
 
-    def asked(self) -> tuple[Float[Tensor, "_bits hidden"], Float[Tensor, " _bits"]]:
-        """U and u of the scores [a; 1] · (U h + u): all maps are linear, so they are one, which gives no more numbers
-        than an address has bits, and one."""
+    def joint_map(self) -> tuple[Float[Tensor, "_bits hidden"], Float[Tensor, " _bits"]]:
+        """Returns U and u of the scores [a; 1] · (U h + u). All maps are linear, so their product is one map to bits +
+        1 numbers."""
         weights = torch.cat((self.address_map.weight, self.address_map.bias[:, None]), dim=1)
         bias = F.pad(self.key.bias[None], (0, 0, len(self.address_map.bias), 0))
         of_key = (weights.T @ self.key.weight.T + bias) / sqrt(self.key.out_features)
@@ -40,7 +40,7 @@ class DotScore(nn.Module):
 
 
 class CosineScore(nn.Module):
-    """cos(h, g(a)), g a network with one hidden layer: Eq. 2 as it is printed."""
+    """cos(h, g(a)), g a network with one hidden layer: Eq. 2 as printed."""
 
     def __init__(self, hidden: int, bits: int, width: int, epsilon: float = 1e-8) -> None:
         super().__init__()
@@ -49,12 +49,12 @@ class CosineScore(nn.Module):
         self.epsilon = epsilon
 
     def keys(self, a: Float[Tensor, "b n bits"]) -> Float[Tensor, "b n hidden"]:
-        """g(a) / |g(a)|"""
+        """Returns g(a) / |g(a)|."""
         return F.normalize(self.output(F.relu(self.hidden(a))), dim=-1, eps=self.epsilon)
 
 
 class Pointer(nn.Module):
-    """One pointer: a GRU from address to address, and how addresses are scored."""
+    """One pointer: a GRU over addresses, and the score of addresses."""
 
     def __init__(self, score: DotScore | CosineScore, hidden: int, bits: int) -> None:
         super().__init__()
@@ -63,13 +63,13 @@ class Pointer(nn.Module):
 
 
 class PointerUnit(nn.Module):
-    """Pointers that walk over addresses, one trajectory of `t` steps each.
+    """Pointers that move over addresses for t steps.
 
         h_t = GRU(p_{t-1}, h_{t-1}),    w_t = softmax_n(score(h_t, a_n)),    p_t = Σ_n w_t[n] a_n
 
-    Le et al., "Pointer-Augmented Neural Memory", 2024, Eqs. 1-3. The score is a scaled dot product in the program and a
-    cosine, which leaves w nearly flat, in the paper. Padded slots have no weight; the last address is that of the last
-    real slot; both are ours, since the program knows no padding."""
+    Le et al., "Pointer-Augmented Neural Memory", 2024, Eqs. 1-3. The score is a scaled dot product in the program, and
+    in the paper a cosine, which keeps w nearly uniform. Padded slots have weight 0, and the last address is that of the
+    last real slot; both are ours, because the program has no padding."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class PointerUnit(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_t: Bool[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b t pointers n"]:
-        """w"""
+        """Returns w."""
         return self._walk(a, inputs.shape[1], mask_n, 0, {})
 
     def extend(
@@ -126,11 +126,12 @@ class PointerUnit(nn.Module):
         begin: int,
         tensors: dict[str, Tensor],
     ) -> Float[Tensor, "b t pointers n"]:
-        """w of some steps, after the `begin` steps before them, of which it reads and updates the cached `tensors`."""
+        """Returns w of `steps` steps after the first `begin` steps, whose final state is in `tensors`, and updates
+        `tensors`."""
         b, n, bits = a.shape
         length = torch.full((b,), n, device=a.device) if mask_n is None else mask_n.sum(1)
         if self.causal:
-            length = length.clamp(max=1)  # all that there is when pointers begin
+            length = length.clamp(max=1)  # the memory has one slot at the first step
         slots = {"first": torch.zeros_like(length), "last": (length - 1).clamp(min=0), "middle": length // 2}
         bank = a.transpose(0, 1).reshape(b, n, bits) if self.scrambled else a
         seen = None
@@ -140,9 +141,9 @@ class PointerUnit(nn.Module):
         if not begin:
             ends = [slots[self.starts[index % len(self.starts)]] for index in range(len(self.pointers))]
             rows = torch.arange(b, device=a.device)
-            # Pointers of a memory without slots begin at zero.
-            known = a if n else a.new_zeros(b, 1, bits)
-            tensors["p"] = torch.stack([known[rows, end] for end in ends])
+            # Pointers of a memory without slots start at zero.
+            addresses = a if n else a.new_zeros(b, 1, bits)
+            tensors["p"] = torch.stack([addresses[rows, end] for end in ends])
             tensors["h"] = a.new_zeros(len(ends), b, self.hidden)
         w, _, tensors["p"], tensors["h"] = self.walk(tensors["p"], tensors["h"], a, bank, steps, seen, mask_n)
         return w
@@ -157,62 +158,63 @@ class PointerUnit(nn.Module):
         seen: Bool[Tensor, "_b t n"] | None,
         mask_n: Bool[Tensor, "b n"] | None,
     ) -> tuple[Float[Tensor, "b t k n"], Float[Tensor, "b t k hidden"], Float[Tensor, "k b bits"], Tensor]:
-        """w and h of so many steps of all pointers at once, and where they stand then; p is formed of `bank`."""
+        """Returns w and h of `steps` steps of all pointers, and their final p and h. p is computed from `bank`."""
         units = [pointer for pointer in self.pointers if isinstance(pointer, Pointer)]
-        asked = [unit.score.asked() for unit in units if isinstance(unit.score, DotScore)]
+        joint_maps = [unit.score.joint_map() for unit in units if isinstance(unit.score, DotScore)]
         keys = [unit.score.keys(a) for unit in units if isinstance(unit.score, CosineScore)]
         of_input, input_bias = _stacked([(unit.cell.weight_ih, unit.cell.bias_ih) for unit in units])
-        # The next gates and the score come from the same state, and so from one product.
+        # The next gates and the score are computed from the same state, in one product.
         of_state, state_bias = _stacked(
             [
                 (torch.cat((unit.cell.weight_hh, of_h)), torch.cat((unit.cell.bias_hh, bias)))
-                for unit, (of_h, bias) in zip(units, asked, strict=True)
+                for unit, (of_h, bias) in zip(units, joint_maps, strict=True)
             ]
-            if asked
+            if joint_maps
             else [(unit.cell.weight_hh, unit.cell.bias_hh) for unit in units]
         )
         gates = 3 * self.hidden
         compared = torch.stack(keys) if keys else F.pad(a, (0, 1), value=1.0)
-        added = torch.baddbmm(state_bias, h, of_state)
-        looks, states = [], []
+        products = torch.baddbmm(state_bias, h, of_state)
+        weights, states = [], []
         for step in range(steps):
-            h = gated(torch.baddbmm(input_bias, p, of_input), added[..., :gates], h)
-            added = torch.baddbmm(state_bias, h, of_state)
+            h = gated(torch.baddbmm(input_bias, p, of_input), products[..., :gates], h)
+            products = torch.baddbmm(state_bias, h, of_state)
             if keys:
                 scores = compared @ F.normalize(h, dim=-1, eps=1e-8)[..., None]
             else:
-                scores = compared @ added[..., gates:, None]
-            there = seen[:, step] if seen is not None else mask_n
-            w = over_slots(scores[..., 0], None if there is None else there[None])
+                scores = compared @ products[..., gates:, None]
+            mask = seen[:, step] if seen is not None else mask_n
+            w = over_slots(scores[..., 0], None if mask is None else mask[None])
             p = (w[..., None, :] @ bank)[..., 0, :]
-            looks.append(w)
+            weights.append(w)
             states.append(h)
-        if not looks:
+        if not weights:
             (k, b, _), n = p.shape, a.shape[1]
             return p.new_zeros(b, 0, k, n), p.new_zeros(b, 0, k, self.hidden), p, h
-        return torch.stack(looks).permute(2, 0, 1, 3), torch.stack(states).permute(2, 0, 1, 3), p, h
+        return torch.stack(weights).permute(2, 0, 1, 3), torch.stack(states).permute(2, 0, 1, 3), p, h
 
 
 def _stacked(maps: Sequence[tuple[Tensor, Tensor]]) -> tuple[Float[Tensor, "k d c"], Float[Tensor, "k 1 c"]]:
-    """Several linear maps, side by side, for torch.baddbmm."""
+    """Stacks several linear maps for torch.baddbmm."""
     weights, biases = zip(*maps, strict=True)
     return torch.stack(weights).transpose(1, 2), torch.stack(biases)[:, None]
 
 
 def gated(
-    given: Float[Tensor, "*b _gates"], kept: Float[Tensor, "*b _gates"], h: Float[Tensor, "*b hidden"]
+    of_input: Float[Tensor, "*b _gates"], of_state: Float[Tensor, "*b _gates"], h: Float[Tensor, "*b hidden"]
 ) -> Float[Tensor, "*b hidden"]:
-    """The next state of a GRU, from what its input and its state add to reset gate, update gate and candidate."""
+    """Returns the next state of a GRU, from the terms of its input and state in reset gate, update gate and
+    candidate."""
     width = h.shape[-1]
-    r, z = torch.sigmoid(given[..., : 2 * width] + kept[..., : 2 * width]).chunk(2, dim=-1)
-    new = torch.tanh(given[..., 2 * width :] + r * kept[..., 2 * width :])
+    r, z = torch.sigmoid(of_input[..., : 2 * width] + of_state[..., : 2 * width]).chunk(2, dim=-1)
+    new = torch.tanh(of_input[..., 2 * width :] + r * of_state[..., 2 * width :])
     if new.dtype == h.dtype:
         return torch.lerp(new, h, z)
     return new + z * (h - new)  # under autocast
 
 
 def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] | None) -> Float[Tensor, "b *t n"]:
-    """The softmax over the slots that are seen, [b n] or by each step [b t n]; zeros where there is none."""
+    """Returns the softmax over the slots in a mask, [b n] or [b t n]; a step without slots has zeros."""
     if mask is None:
         return scores.softmax(-1)
     while mask.dim() < scores.dim():
@@ -221,5 +223,5 @@ def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] |
 
 
 def so_far(t: int, n: int, device: torch.device) -> Bool[Tensor, "t n"]:
-    """The slots of a memory that grows by one with each step: those up to the step itself."""
+    """Returns the slots of a memory that grows by one slot per step: those up to each step."""
     return torch.ones(t, n, dtype=torch.bool, device=device).tril()

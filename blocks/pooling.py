@@ -1,4 +1,4 @@
-"""One vector of a sequence."""
+"""Reductions of a sequence to a vector."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Pooling(nn.Module):
-    """A vector for each sample that no padding has a part in."""
+    """A reduction of each sample to a vector, which ignores padding."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What tells a column where it stands."""
+"""Position encodings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from archlang.kernels.dropout import dropout
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
-    """p[2c] = sin(i w_c) and p[2c+1] = cos(i w_c) with w_c = base^(-2c/d), for each position i, also a negative one."""
+    """p[2c] = sin(i w_c) and p[2c+1] = cos(i w_c) with w_c = base^(-2c/d), for each position i, which may be
+    negative."""
     frequency = base ** (-torch.arange(0, d, 2, dtype=positions.dtype, device=positions.device) / d)
     angle = positions[:, None] * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[:, :d]
 
 
 def counted(n: int, like: Tensor, start: int = 0) -> Float[Tensor, " n"]:
-    """The positions start, start + 1, … as numbers on the device of `like`, precise enough to be turned into angles."""
+    """Returns the positions start, start + 1, … on the device of `like`, at least in float32, as angles need."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     return torch.arange(start, start + n, dtype=dtype, device=like.device)
 
 
 class AbsolutePositions(nn.Module):
-    """Adds to every column a sinusoid that tells its position.
+    """Adds a sinusoid of its position to each column.
 
         y_i = drop(x_i + s p_i),    p_i[2c] = sin(i w_c),    p_i[2c+1] = cos(i w_c),    w_c = 10000^(-2c/d)
 
@@ -54,12 +55,12 @@ class AbsolutePositions(nn.Module):
 
 
 class StartEnd(nn.Module):
-    """Puts a learned START before the first position and a learned END right after the last real one.
+    """Inserts a learned START before the first position and a learned END after the last real position.
 
         y = [START; x_1; …; x_n; END]
 
-    "Investigating Recurrent Transformers with Dynamic Halt", section 6. Both start at N(0, 1), as in its program.
-    Padding stands at the end."""
+    "Investigating Recurrent Transformers with Dynamic Halt", section 6. Both are drawn from N(0, 1), as in its program.
+    Padding stays at the end."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from archlang.kernels.dropout import dropout
 
 
 def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
-    """Each sample from its last real position to its first; padding, at the end, stays."""
+    """Reverses the real positions of each sample; padding stays at the end."""
     if mask is None:
         return x.flip(1)
     place = torch.arange(x.shape[1], device=x.device)
@@ -24,10 +24,10 @@ def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Floa
 def states(
     network: nn.LSTM | nn.GRU, x: Float[Tensor, "b n d"], start: Float[Tensor, "1 b hidden"] | None = None
 ) -> Float[Tensor, "b n hidden"]:
-    """What a network's last layer is at each position; without `start` it begins at zero."""
+    """Returns the states of the last layer at each position. The initial state is `start`, by default zero."""
     y: Tensor
     if x.shape[1] == 0:
-        return x.new_zeros(*x.shape[:2], network.hidden_size)  # torch's networks take no empty sequence
+        return x.new_zeros(*x.shape[:2], network.hidden_size)  # torch raises an error for an empty sequence
     if not is_stacked():
         y = network(x, start)[0]
         return y
@@ -58,12 +58,12 @@ class Reverse(nn.Module):
 
 
 class Lstm(nn.Module):
-    """A long short-term memory that reads from the start.
+    """A long short-term memory that reads forward.
 
         i, f, o = σ(W_i x_t + U_i h_{t-1} + b_i), …;    g = tanh(W_g x_t + U_g h_{t-1} + b_g)
         c_t = f * c_{t-1} + i * g,    h_t = o * tanh(c_t)
 
-    Hochreiter, Schmidhuber, "Long short-term memory", Neural Computation 1997, in torch's form: two biases a gate, no
+    Hochreiter, Schmidhuber, "Long short-term memory", Neural Computation 1997, in torch's form: two biases per gate, no
     peepholes."""
 
     def __init__(self, *, hidden: int, layers: int, dropout: float, d: int) -> None:
@@ -85,7 +85,7 @@ class Lstm(nn.Module):
 
 
 class _BiLstmLayers(nn.Module):
-    """Layers of one LSTM in each direction; each layer reads both directions of the one below."""
+    """Layers of one LSTM in each direction; each layer reads both directions of the layer below."""
 
     def __init__(self, *, hidden: int, layers: int, dropout: float, d: int) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _BiLstmLayers(nn.Module):
         self.dropout = dropout
 
     def _layers(self, x: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
-        """Both directions of every layer, in the order of positions."""
+        """Returns the states of both directions for each layer, in the order of positions."""
         results: list[tuple[Tensor, Tensor]] = []
         for ahead, back in zip(self.forward_layers, self.backward_layers, strict=True):
             if results:
@@ -107,7 +107,7 @@ class _BiLstmLayers(nn.Module):
 
 
 class BiLstm(_BiLstmLayers):
-    """Two LSTMs, one from the start and one from the last real position, side by side: y_i = [forward_i; backward_i].
+    """A forward and a backward LSTM: y_i = [forward_i; backward_i].
 
     Schuster, Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 1997."""
 
@@ -118,10 +118,10 @@ class BiLstm(_BiLstmLayers):
 
 
 class BiLstmFinal(_BiLstmLayers):
-    """The states that the two directions of a BiLstm end with: y = [forward_{n-1}; backward_0] of the last layer.
+    """The final states of the two directions of a BiLstm: y = [forward_{n-1}; backward_0] of the last layer.
 
     With `reads = misread`, y = [backward_0 of layer L/2 - 1; backward_0 of layer L - 1], as in the baselines of NDR's
-    program, which read the axis of layers and directions in the wrong order."""
+    program, which read the axes of layers and directions in the wrong order."""
 
     def __init__(self, *, hidden: int, layers: int, dropout: float, reads: str, d: int) -> None:
         super().__init__(hidden=hidden, layers=layers, dropout=dropout, d=d)
@@ -140,13 +140,13 @@ class BiLstmFinal(_BiLstmLayers):
 
 
 class Gru(nn.Module):
-    """A gated recurrent unit that reads from the start.
+    """A gated recurrent unit that reads forward.
 
         r, z = σ(W_r x_t + U_r h_{t-1} + b_r), …;    g = tanh(W_g x_t + b_g + r * (U_g h_{t-1} + c_g))
         h_t = (1 - z) * g + z * h_{t-1}
 
     Chung et al., "Empirical evaluation of gated recurrent neural networks on sequence modeling", 2014, in torch's form:
-    the reset gate acts after the matrix."""
+    the reset gate is applied after the matrix."""
 
     def __init__(self, *, hidden: int, d: int, s: int) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class Gru(nn.Module):
 
 
 class GruFromZero(nn.Module):
-    """A Gru whose state begins at zero."""
+    """A Gru that starts from a zero state."""
 
     def __init__(self, *, hidden: int, d: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Content related to what pointers point at."""
+"""Reads of slots that resemble the values that pointers point at."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from archlang.kernels.linear import Linear
 class DotRead(nn.Module):
     """q = Wq (L p_t + l) + bq,  w = softmax_n(q · (Wk m_n + bk) / sqrt(d)),  y_t = Wo (Σ_n w[n] (Wv m_n + bv)) + bo
 
-    Wq, Wk and Wv start by Xavier as one matrix, L and Wo as torch's Linear, all biases but l at 0."""
+    Wq, Wk and Wv start as Xavier of one joint matrix, L and Wo as torch's Linear, all biases except l at 0."""
 
     def __init__(self, reads: int, k: int, d: int, dropout: float) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class DotRead(nn.Module):
 
 
 class CosineRead(nn.Module):
-    """q = W2 relu(W1 p_t + b1) + b2,  w = softmax_n(cos(q, m_n)),  y_t = Σ_n w[n] m_n: Eqs. 4-6 as they are printed."""
+    """q = W2 relu(W1 p_t + b1) + b2,  w = softmax_n(cos(q, m_n)),  y_t = Σ_n w[n] m_n: Eqs. 4-6 as printed."""
 
     def __init__(self, reads: int, k: int, d: int, width: int, dropout: float, epsilon: float = 1e-8) -> None:
         super().__init__()
@@ -78,10 +78,10 @@ class CosineRead(nn.Module):
 
 
 class RelationalRead(nn.Module):
-    """Content of a memory that is related to what pointers point at: y_t is that of each read, side by side.
+    """Reads slots of a memory that resemble the values that pointers point at: y_t concatenates all reads.
 
     Le et al., "Pointer-Augmented Neural Memory", 2024, Eqs. 4-6 (mode 2), in the form of its program (DotRead: a scaled
-    dot product, all maps but L in common for its reads, half of w dropped in training) or of the paper (CosineRead)."""
+    dot product, reads share all maps except L, dropout 0.5 on w) or of the paper (CosineRead)."""
 
     def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, causal: bool, k: int, d: int) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class RelationalRead(nn.Module):
     def _read(
         self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, begin: int
     ) -> Float[Tensor, "b t {self.reads}*d"]:
-        """What steps from `begin` on read."""
+        """Returns the reads of the steps from `begin`."""
         seen = mask_n
         if self.causal:
             seen = so_far(begin + p.shape[1], memory.shape[1], p.device)[None, begin:]

@@ -18,15 +18,15 @@ from archlang.kernels.linear import Linear
 
 
 def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
-    """Picks for query i and key j the score of the distance j - i, out of those of -(n-1), …, m in order."""
+    """Selects for query i and key j the score of the distance j - i, from the scores of the distances -(n-1), …, m."""
     n = scores.shape[-2]
     m = scores.shape[-1] - n
     if n == 0:
         return scores[..., :m]
-    # Row i wants its columns from n-1-i on: rows that are one shorter, read from column n-1 of the first.
+    # Row i starts at column n-1-i: the rows of a view that is one column narrower and starts at column n-1.
     width = n + m - 1
-    shorter = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]
-    return shorter.reshape(*scores.shape[:-2], n, width)[..., :m]
+    narrower = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]
+    return narrower.reshape(*scores.shape[:-2], n, width)[..., :m]
 
 
 class RelativeAttention(nn.Module):
@@ -37,9 +37,9 @@ class RelativeAttention(nn.Module):
 
     p_r is the sinusoid of the distance r, b is `content_bias`, c is `position_bias`, R is `position`.
 
-    Dai et al., "Transformer-XL", 2019. With a learned α it is that of NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Eq.
-    17; with α = 1/sqrt(head_dim) that of "The Devil is in the Detail" (the same, EMNLP 2021), section 2. Both papers
-    print p_{i-j}; their programs compute p_{j-i}, and so do we. NDR's has one more matrix, which nothing reads."""
+    Dai et al., "Transformer-XL", 2019. With a learned α, NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Eq. 17; with α =
+    1/sqrt(head_dim), "The Devil is in the Detail" (the same authors, EMNLP 2021), section 2. Both papers print p_{i-j};
+    their programs compute p_{j-i}, and so does this class. NDR's program has one more matrix, which is unused."""
 
     scale: nn.Parameter | float
 
@@ -98,7 +98,7 @@ class RelativeAttention(nn.Module):
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
-        """The part of a logit that comes from places, given (q_i + c) · R p_r for r = -(start+n-1), …, m."""
+        """Returns the position term of the logits, from (q_i + c) · R p_r for r = -(start+n-1), …, m."""
         return by_distance(scores[..., : q.shape[1] + m])
 
     def weights(
@@ -109,7 +109,7 @@ class RelativeAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
-        """A, before its dropout."""
+        """Returns A, before dropout."""
         n, m = q.shape[1], kv.shape[1]
         key = dropout(self._keys(kv, products), self.key_dropout, self.training)
         place = dropout(self._place_keys(q, 1 - n, n + m), self.key_dropout, self.training)
@@ -130,7 +130,7 @@ class RelativeAttention(nn.Module):
             cache.append("key", self._keys(kv, products), 2)
             cache.append("value", self._values(kv, products), 2)
         m = tensors["key"].shape[2]
-        # Distances up to a power of two are kept.
+        # The cache holds the distances up to a power of two.
         reach = 1 << max(start + n, m).bit_length()
         if "place" not in tensors or tensors["place"].shape[2] < 2 * reach:
             tensors["place"] = self._place_keys(q, -reach, 2 * reach)
@@ -141,7 +141,7 @@ class RelativeAttention(nn.Module):
         return y
 
     def _place_keys(self, like: Float[Tensor, "b n d"], first: int, count: int) -> Float[Tensor, "_b h r c"]:
-        """R p_r for so many distances from the first on."""
+        """Returns R p_r for `count` distances from `first`."""
 
         def place_keys() -> Tensor:
             places = sinusoid(counted(count, like, start=first), like.shape[2]).to(like.dtype)
@@ -157,7 +157,7 @@ class RelativeAttention(nn.Module):
         start: int,
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
-        """The logits of queries that stand at `start` and behind it, given R p_r for r = -(start+n-1), …, m."""
+        """Returns the logits of queries at the positions from `start`, from R p_r for r = -(start+n-1), …, m."""
         query = split_heads(mapped(self.query, "query", q, products), self.heads)
         content = (query + self.content_bias[:, None]) @ key.transpose(-1, -2)
         scores = (query + self.position_bias[:, None]) @ place.transpose(-1, -2)

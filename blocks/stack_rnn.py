@@ -12,14 +12,14 @@ from archlang.kernels.linear import Linear
 
 
 class StackRnn(nn.Module):
-    """A recurrent network with a stack that it pushes to and pops from, each to some degree.
+    """A recurrent network with a stack, to which it pushes and pops with continuous weights.
 
         h_t = tanh(W x_t + b + U (h_{t-1} + R s_{t-1}[0] + r) + c)
         push, pop = softmax(A h_t + a),    e_t = σ(E h_t + e)
         s_t = push [e_t; s_{t-1}[0]; s_{t-1}[1]; …] + pop [s_{t-1}[1]; s_{t-1}[2]; …; 0]
 
     Suzgun, Gehrmann, Belinkov, Shieber, "Memory-augmented recurrent neural networks can learn generalized Dyck
-    languages", 2019. An answer is read from h before the stack moves, as in its program."""
+    languages", 2019. The result is h before the stack is updated, as in its program."""
 
     def __init__(self, *, hidden: int, slots: int, width: int, d: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class StackRnn(nn.Module):
     def _walk(
         self, x: Float[Tensor, "b n d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]
     ) -> tuple[Float[Tensor, "b n hidden"], Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
-        """The results of the steps after the states h and s, and the states after them."""
+        """Returns the results of the steps after the states h and s, and the final states."""
         steps = []
         for x_t in x.unbind(1):
             h = self.cell(x_t, h + self.top(stack[:, 0]))

@@ -1,4 +1,4 @@
-"""Tokens scored by the rows of their embedding."""
+"""Scores of tokens by the rows of their embedding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archlang.kernels.linear import linear
 
 
 class Unembed(nn.Module):
-    """Scores every token by its row in the table of an embedding.
+    """Scores each token of the vocabulary by its row in the table of an embedding.
 
         y_i = E h_i + b
 
@@ -22,7 +22,7 @@ class Unembed(nn.Module):
 
     def __init__(self, *, table: Embed, bias: bool, d: int) -> None:
         super().__init__()
-        # The table belongs to the embedding: in a tuple it is neither saved nor trained a second time.
+        # The table belongs to the embedding. In a tuple it is not registered, so it is saved and trained only once.
         self._table = (table,)
         self.bias = nn.Parameter(torch.zeros(len(table.weight))) if bias else None
 

@@ -1,4 +1,4 @@
-"""Sequences of nothing."""
+"""Sequences of zero vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Zeros(nn.Module):
-    """y_i = 0, as many as there are tokens."""
+    """y_i = 0 for each token"""
 
     zero: Tensor
     placeless = True

@@ -1,4 +1,4 @@
-"""Published files on their way, with a progress bar; and the question that is asked before any of them is fetched."""
+"""Downloads with a progress bar, and the confirmation before them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def size(count: int | None) -> str:
-    """Bytes as people read them.
+    """Returns a number of bytes in a readable unit.
 
     >>> size(267_599_061), size(180), size(None)
     ('267.6 MB', '180 B', 'size unknown')
@@ -38,10 +38,10 @@ def size(count: int | None) -> str:
 
 
 def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[OfficialFile, Path, Digest]]:
-    """Fetches files one after another, unless they are at hand and whole.
+    """Fetches files one after another, unless they are at hand and intact. Yields each with its path and its digest.
 
     Raises:
-        DataError: one cannot be had."""
+        DataError: a file cannot be fetched."""
     from archlang.data.fetch import fetch
 
     for file in files:
@@ -51,20 +51,20 @@ def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[O
 
 
 def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
-    """Fetches what the tasks of these plans read and is not at hand, if the user says so: by `--yes`, or to a question
-    on a terminal."""
+    """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
+    terminal."""
     from archlang.data.required_files import absent
     from archlang.tasks.kit.make_task import make_task
     from archlang.tasks.kit.published_files import ReadsPublishedFiles
 
     reads: dict[tuple[str, str], None] = {}
-    known: set[str] = set()
+    asked: set[str] = set()
     for plan in plans:
         key = repr((plan.task.name, plan.task.python, plan.task.statics))
         # The points of a table share their tasks.
-        if key in known:
+        if key in asked:
             continue
-        known.add(key)
+        asked.add(key)
         task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
         if isinstance(task, ReadsPublishedFiles):
             reads.update(dict.fromkeys(task.reads()))
@@ -75,22 +75,22 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
     if not yes:
         if not _may_ask():
             console.fail(
-                f"{_told(missing)} to be fetched first, and there is no terminal to ask on",
-                f"run `archlang data get {sets}`, or give `--yes`",
+                f"{_summary(missing)} to be fetched first, and there is no terminal to confirm it on",
+                f"run `archlang data get {sets}`, or add `--yes`",
             )
-        shown.print(f"{_told(missing)} to be fetched first:", markup=False)
+        shown.print(f"{_summary(missing)} to be fetched first:", markup=False)
         for file in missing:
-            told = f"{size(file.size)}, licence: {file.licence}, from {file.url}"
-            shown.print(f"  {file.dataset}/{file.member}, {told}", markup=False)
+            details = f"{size(file.size)}, licence: {file.licence}, from {file.url}"
+            shown.print(f"  {file.dataset}/{file.member}, {details}", markup=False)
         if not typer.confirm("fetch them now?", err=True):
-            console.fail("nothing was fetched", f"run `archlang data get {sets}` when you want them")
+            console.fail("nothing was fetched", f"run `archlang data get {sets}` to fetch the files")
     for file, place, _ in fetch_all(missing, shown):
         shown.print(f"{file.dataset}/{file.member} is in {place}", markup=False)
 
 
-def _told(files: Sequence[OfficialFile]) -> str:
-    known = [file.size for file in files if file.size is not None]
-    total = f" ({size(sum(known))})" if len(known) == len(files) else ""
+def _summary(files: Sequence[OfficialFile]) -> str:
+    sizes = [file.size for file in files if file.size is not None]
+    total = f" ({size(sum(sizes))})" if len(sizes) == len(files) else ""
     names = ", ".join(dict.fromkeys(file.dataset for file in files))
     return f"1 file of {names}{total} has" if len(files) == 1 else f"{len(files)} files of {names}{total} have"
 
@@ -100,7 +100,7 @@ def _may_ask() -> bool:
 
 
 class _Watcher:
-    """Moves a bar; where there is no terminal, says a line at the beginning."""
+    """Moves a progress bar; without a terminal, prints one line at the beginning."""
 
     def __init__(self, file: OfficialFile, shown: Console, bar: Progress, task: TaskID) -> None:
         self._file, self._shown, self._bar, self._task = file, shown, bar, task
@@ -114,8 +114,8 @@ class _Watcher:
             self._begun = True
             self._bar.reset(self._task, start=True, total=total, completed=done)
             if not self._shown.is_terminal:
-                told = f"{size(self._file.size)}, licence: {self._file.licence}"
-                self._shown.print(f"fetching {self._file.url}, {told}", markup=False)
+                details = f"{size(self._file.size)}, licence: {self._file.licence}"
+                self._shown.print(f"fetching {self._file.url}, {details}", markup=False)
         self._bar.update(self._task, completed=done, total=total)
 
 

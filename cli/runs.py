@@ -34,18 +34,18 @@ def list_(
 
     from archlang.record.summaries import find_runs
 
-    found = list(find_runs(folder))
+    summaries = list(find_runs(folder))
     if as_json:
-        print(json.dumps([summary.json_value() for summary in found], indent=2, ensure_ascii=False))
+        print(json.dumps([summary.json_value() for summary in summaries], indent=2, ensure_ascii=False))
         return
-    if not found:
+    if not summaries:
         console.out.print(f"there are no runs in {folder}", markup=False)
         return
     table = Table()
     table.add_column("run", overflow="fold")
     for title in ("task", "seed", "state", "step", "measured", "size"):
         table.add_column(title)
-    for run in found:
+    for run in summaries:
         table.add_row(
             str(run.folder), run.task, str(run.seed), run.state, str(run.step), _first_metrics(run), _size(run.size)
         )
@@ -97,13 +97,14 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 
     from archlang.record.summaries import differences, summarize
 
-    found = [summarize(run) for run in runs]
-    differing = differences(found)
+    summaries = [summarize(run) for run in runs]
+    differing = differences(summaries)
+    results = [run.results for run in summaries]
     measured = {
-        f"{split}.{metric}": tuple(None if run.results is None else run.results.value(split, metric) for run in found)
-        for summary in found
-        if summary.results is not None
-        for split, result in summary.results.splits.items()
+        f"{split}.{metric}": tuple(other and other.value(split, metric) for other in results)
+        for run_results in results
+        if run_results is not None
+        for split, result in run_results.splits.items()
         for metric in result.metrics
     }
     if as_json:

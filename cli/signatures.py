@@ -9,7 +9,7 @@ from rich.text import Text
 
 from archlang.cli import console
 from archlang.diagnostics.names import did_you_mean
-from archlang.syntax.printer import unparse
+from archlang.syntax.printer import clauses_of, unparse
 from archlang.syntax.tree import Definition, Extern
 
 Item = Definition | Extern
@@ -70,9 +70,8 @@ def signature(item: Item) -> str:
     if item.signature.where:
         text += "\n    where " + ",\n        ".join(unparse(condition) for condition in item.signature.where)
     if isinstance(item, Extern):
-        reads = [f"reads {', '.join(map(unparse, item.reads))}"] if item.reads else []
-        for clause in (*reads, *map(unparse, item.caveats), *["pure"] * item.pure):
-            text += f"\n    {clause}"
+        *clauses, _ = clauses_of(item)  # the class is shown below
+        text += "".join(f"\n    {clause}" for _, clause in clauses)
     return text
 
 

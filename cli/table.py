@@ -155,7 +155,7 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
     rows = tuple(row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles))
     if not rows:
         existing = ", ".join(f"“{row.title}”" for row in plan.rows)
-        console.fail(f"no row is called {' or '.join(titles)}", f"the rows are {existing}", code=2)
+        console.fail(f"unknown row {' or '.join(titles)}", f"the rows are {existing}", code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
 
 

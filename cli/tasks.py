@@ -1,4 +1,4 @@
-"""`archlang tasks`: what models can be trained on."""
+"""`archlang tasks`: list the tasks, or print one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Item = Definition | Extern
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="A task; without one, all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A task; all are listed if none is named.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the tasks, or print one: its statics, fields, splits and source.
@@ -30,7 +30,7 @@ def tasks(
 
 
 def _declared(item: Item) -> dict[str, object]:
-    """What a task says of itself, with its default statics: nothing where it cannot be made without files."""
+    """Returns the facts of a task with its default statics; empty if the task needs files."""
     from archlang.diagnostics import ArchlangError
 
     if not isinstance(item, Extern) or not item.python.startswith("archlang.tasks."):

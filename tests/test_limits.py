@@ -63,13 +63,13 @@ def files(folder: Path, texts: Mapping[str, str]) -> Path:
 # Mistakes
 
 
-def test_the_first_hundred_errors_of_a_body_are_shown_and_the_rest_announced() -> None:
+def test_the_first_hundred_errors_of_a_body_are_shown_and_the_excess_reported() -> None:
     lines = "\n".join(f"    _v{number} = w{number}" for number in range(3 * MOST_ERRORS))
     reported = codes(block(lines))
     assert reported == ["E0201"] * MOST_ERRORS + ["E0115"]
 
 
-def test_the_first_hundred_errors_of_a_text_are_shown_and_the_rest_announced() -> None:
+def test_the_first_hundred_errors_of_a_text_are_shown_and_the_excess_reported() -> None:
     reported = codes(block("    v = = h\n" * 3 * MOST_ERRORS))
     assert reported == ["E0101"] * MOST_ERRORS + ["E0115"]
 
@@ -97,17 +97,17 @@ def test_a_long_chain_of_files_ends_in_an_error(tmp_path: Path) -> None:
     assert diagnostic.span.source.path.endswith(f"f{MOST_USES}.arch")
 
 
-def test_a_chain_of_as_many_files_as_are_allowed_is_read(tmp_path: Path) -> None:
+def test_a_chain_of_the_maximum_number_of_files_is_read(tmp_path: Path) -> None:
     chain = {f"f{number}.arch": f'use "./f{number + 1}.arch"\n' for number in range(MOST_USES)}
     assert check(files(tmp_path, {**chain, f"f{MOST_USES}.arch": ""})) == ()
 
 
-def test_too_many_uses_in_one_file_end_in_one_error() -> None:
+def test_too_many_uses_in_one_file_are_one_error() -> None:
     diagnostic = only("".join(f"use archlang.models.panm as a{number}\n" for number in range(3 * MOST_USES)))
     assert (diagnostic.code, diagnostic.span.line) == ("E0226", MOST_USES + 1)
 
 
-def test_used_files_are_limited_together(tmp_path: Path) -> None:
+def test_used_files_share_one_limit(tmp_path: Path) -> None:
     half = "# why\n" * (MOST_WORDS // 2)
     texts = {
         "main.arch": 'use "./one.arch"\nuse "./two.arch"\nuse "./one.arch" as again\nuse "./three.arch"\n',
@@ -124,7 +124,7 @@ def test_an_impossible_file_name_is_a_missing_file(name: str) -> None:
     assert codes(f'use "./{name}.arch"\n') == ["E0208"]
 
 
-def test_an_impossible_module_name_is_a_missing_module() -> None:
+def test_an_impossible_library_name_is_a_missing_file() -> None:
     assert codes(f"use archlang.{'x' * 300}\n") == ["E0211"]
 
 
@@ -189,11 +189,11 @@ def test_blocks_in_loops_in_blocks_are_refused() -> None:
     ],
     ids=["factors", "product", "coefficients", "terms"],
 )
-def test_a_size_that_grows_without_end_cannot_be_computed(statics: str) -> None:
+def test_a_size_that_grows_in_every_step_is_an_error(statics: str) -> None:
     assert codes(block("", f"[{statics}]")) == ["E0307"]
 
 
-def test_a_concatenation_that_keeps_doubling_cannot_be_computed() -> None:
+def test_a_concatenation_that_doubles_in_every_step_is_an_error() -> None:
     lines = "\n".join(f"    v{number + 1} = concat(v{number}, v{number})" for number in range(80))
     assert "E0307" in codes(block(f"    v0 = h\n{lines}\n    _w = v80"))
 
@@ -213,7 +213,7 @@ def test_a_recipe_with_too_many_points_says_how_many_were_checked(monkeypatch: p
     assert diagnostic.message == "`trial` has 1_000_000 points, and only 20 of them were checked"
 
 
-def test_a_mistake_at_one_value_of_a_short_list_is_found_among_many_points() -> None:
+def test_each_value_of_a_short_list_is_checked_among_many_points() -> None:
     reported = codes(MODEL + recipe("    vary model.d in 1..1000, task.order in [forward, backward, sideways]"))
     assert set(reported) == {"E0304", "W0202"}
 

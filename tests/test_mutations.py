@@ -66,9 +66,9 @@ def mutated(count: int, seed: int) -> Iterator[str]:
 def answer_all(count: int, seed: int) -> None:
     for text in mutated(count, seed):
         begun = time.perf_counter()
-        found = check_text(text)
+        diagnostics = check_text(text)
         assert time.perf_counter() - begun < SLOWEST, text
-        assert plain(found) or not found
+        assert plain(diagnostics) or not diagnostics
 
 
 def test_a_thousand_mutated_programs_get_diagnostics() -> None:
@@ -94,7 +94,7 @@ def test_ten_thousand_mutated_programs_get_diagnostics() -> None:
     ],
     ids=["deep loops", "deep calls", "long sums", "long pipes", "large numbers", "high powers", "doubling blocks"],
 )
-def test_large_programs_are_answered(text: str) -> None:
+def test_large_programs_are_checked_in_time(text: str) -> None:
     begun = time.perf_counter()
     check_text(text)
     assert time.perf_counter() - begun < SLOWEST

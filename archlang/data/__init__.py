@@ -1,1 +1,1 @@
-"""Published data sets: what they are, where their files come from, and how they are fetched, checked and read."""
+"""Published data sets: their registry, and how their files are fetched, verified and read."""

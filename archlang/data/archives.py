@@ -1,8 +1,6 @@
-"""Archives from the net, read with care: of what they hold only plain files are looked at, and those that lead out of
-the archive are refused.
+"""Published archives. Only their regular files are read, and names that lead out of the archive are refused.
 
-What a data set needs of an archive is unpacked once into the cache folder, with `manifest.json`: the digest of each
-file."""
+The members of a data set are unpacked once into the cache folder, with their digests in `manifest.json`."""
 
 from __future__ import annotations
 
@@ -33,10 +31,10 @@ _CHUNK = 1 << 20
 
 
 def contents(place: Path) -> Iterator[tuple[str, bytes]]:
-    """The names and the contents of all plain files, in the order of the archive.
+    """Yields the name and the content of every regular file, in the order of the archive.
 
     Raises:
-        DataError: it cannot be unpacked, or names a file outside of itself."""
+        DataError: the archive cannot be unpacked, or names a file outside of itself."""
     for name, stream in _files(place):
         with _unpacking(place):
             content = stream.read()
@@ -44,18 +42,17 @@ def contents(place: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def member(place: Path, digest: Digest, holds: Sequence[Held], name: str) -> BinaryIO:
-    """A member of a data set from its archive, whose digest is `digest`.
+    """Opens a member of a data set from its archive, whose digest is `digest`.
 
     Raises:
-        DataError: the archive does not hold it, or cannot be unpacked."""
+        DataError: the archive has no such member, or cannot be unpacked."""
     unpacked = _unpacked(place, digest, holds)
     expected = _manifest(unpacked).get(name)
     if expected is None:
         raise mistakes.not_in_archive(place, name)
     file = unpacked / name
-    found = digest_of(Stored(file))
-    if found.value != expected:
-        # What we made ourselves is made again.
+    if digest_of(Stored(file)).value != expected:
+        # The unpacked file has changed: unpack again.
         _manifest.cache_clear()
         shutil.rmtree(unpacked, ignore_errors=True)
         file = _unpacked(place, digest, holds) / name
@@ -63,9 +60,9 @@ def member(place: Path, digest: Digest, holds: Sequence[Held], name: str) -> Bin
 
 
 def _unpacked(place: Path, digest: Digest, holds: Sequence[Held]) -> Path:
-    """The folder of what an archive holds, made if it is not there."""
-    told = json.dumps([str(digest), [[held.inside, held.member] for held in holds]])
-    key = hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Returns the folder of the unpacked members of an archive; unpacks them if it is missing."""
+    facts = json.dumps([str(digest), [[held.inside, held.member] for held in holds]])
+    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
     try:
         home = cache_folder() / "unpacked"
         unpacked = home / f"{place.parent.name}-{key}"
@@ -83,17 +80,17 @@ def _unpack(place: Path, holds: Sequence[Held], unpacked: Path) -> None:
     with atomic_folder(unpacked, durable=False) as unfinished:
         digests: dict[str, str] = {}
         for name, stream in _files(place):
-            wanted = _member(name, holds)
-            if wanted is None:
+            member_name = _member_name(name, holds)
+            if member_name is None:
                 continue
-            file = unfinished / wanted
+            file = unfinished / member_name
             file.parent.mkdir(parents=True, exist_ok=True)
-            whole = hashlib.sha256()
+            sha256 = hashlib.sha256()
             with file.open("wb") as target:
                 while chunk := _read(place, stream):
-                    whole.update(chunk)
+                    sha256.update(chunk)
                     target.write(chunk)
-            digests[wanted] = whole.hexdigest()
+            digests[member_name] = sha256.hexdigest()
         (unfinished / _MANIFEST).write_text(json.dumps(digests), encoding="utf-8")
 
 
@@ -102,8 +99,8 @@ def _read(place: Path, stream: BinaryIO) -> bytes:
         return stream.read(_CHUNK)
 
 
-def _member(name: str, holds: Sequence[Held]) -> str | None:
-    """What a file of an archive is called in the data set; None if it has no place there."""
+def _member_name(name: str, holds: Sequence[Held]) -> str | None:
+    """Returns the name in the data set of a file in an archive; None if it is not a member."""
     parts = PurePosixPath(name).parts
     for start in range(len(parts)):
         tail = "/".join(parts[start:])
@@ -116,16 +113,16 @@ def _member(name: str, holds: Sequence[Held]) -> str | None:
 @lru_cache(maxsize=8)
 def _manifest(unpacked: Path) -> Mapping[str, str]:
     try:
-        found: dict[str, str] = json.loads((unpacked / _MANIFEST).read_text(encoding="utf-8"))
+        digests: dict[str, str] = json.loads((unpacked / _MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise mistakes.unreadable(unpacked / _MANIFEST, error) from error
-    return found
+    return digests
 
 
 def _files(place: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The plain files of an archive, each with a stream that must be read before the next one is asked for."""
+    """Yields the regular files of an archive, each with a stream that must be read before the next one is requested."""
     with _unpacking(place):
-        archive = tarfile.open(place, mode="r|*")  # noqa: SIM115 - closed below, outside of what tells of its mistakes
+        archive = tarfile.open(place, mode="r|*")  # noqa: SIM115 - closed below, outside of the error handling
     with archive:
         while True:
             with _unpacking(place):
@@ -134,16 +131,16 @@ def _files(place: Path) -> Iterator[tuple[str, BinaryIO]]:
                 return
             if not safe(entry.name):
                 raise mistakes.unsafe_name(place, entry.name)
-            # Links, devices and folders are nothing to read.
+            # Skips links, devices and folders.
             if entry.isreg():
                 with _unpacking(place):
                     stream = archive.extractfile(entry)
-                assert isinstance(stream, io.BufferedReader), "a plain file has content"
+                assert isinstance(stream, io.BufferedReader), "a regular file has content"
                 yield entry.name, stream
 
 
 def safe(name: str) -> bool:
-    """Whether a name stays inside the archive: neither absolute, nor upwards, nor of a Windows drive."""
+    """Returns whether a name stays inside the archive: not absolute, without `..`, and without a Windows drive."""
     path = PurePosixPath(name.replace("\\", "/"))
     return not path.is_absolute() and ".." not in path.parts and ":" not in path.parts[0] if path.parts else True
 

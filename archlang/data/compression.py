@@ -1,4 +1,4 @@
-"""Files that may be packed with xz or gzip, read as what they hold."""
+"""Files that may be compressed with xz or gzip, read as their decompressed content."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Stored:
-    """A file on disk, and how it is packed: one of `ENDINGS`."""
+    """A file on disk, and the ending of its compression: one of `ENDINGS`."""
 
     place: Path
     ending: str = ""
 
     def open(self) -> BinaryIO:
-        """Its content.
+        """Opens the decompressed content.
 
         Raises:
-            DataError: it cannot be opened."""
+            DataError: the file cannot be opened."""
         with reading(self.place):
             return cast(BinaryIO, _OPENERS[self.ending](self.place)) if self.ending else self.place.open("rb")
 
     def size(self) -> int:
-        """How many bytes its content has.
+        """Returns the size of the decompressed content in bytes.
 
         Raises:
-            DataError: it cannot be read or unpacked."""
+            DataError: the file cannot be read or decompressed."""
         with reading(self.place):
             if not self.ending:
                 return self.place.stat().st_size

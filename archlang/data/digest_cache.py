@@ -1,6 +1,7 @@
-"""Digests of files on disk, each taken once: what was found is remembered until the file changes.
+"""The cache of the digests of large files on disk.
 
-A file counts as unchanged while its size, its times and its inode are. `archlang data verify` asks no memory."""
+A cached digest is valid while the size, the times and the inode of its file are unchanged. `archlang data verify`
+ignores the cache."""
 
 from __future__ import annotations
 
@@ -10,54 +11,54 @@ from contextlib import suppress
 from pathlib import Path
 
 from archlang.data.compression import Stored, reading
-from archlang.data.digests import Digest, Rule, take
+from archlang.data.digests import Digest, DigestRule, take
 from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
 
-# Smaller files are read faster than they are looked up.
+# Reading smaller files is faster than looking them up.
 _SMALL = 1 << 20
 
 
-def digest_of(stored: Stored, rule: Rule = Rule.SHA256, *, anew: bool = False) -> Digest:
-    """The digest of what a file holds.
+def digest_of(stored: Stored, rule: DigestRule = DigestRule.SHA256, *, anew: bool = False) -> Digest:
+    """Returns the digest of the decompressed content of a file; computes it `anew` or takes it from the cache.
 
     Raises:
-        DataError: it cannot be read or unpacked."""
+        DataError: the file cannot be read or decompressed."""
     with reading(stored.place):
         state = _state(stored.place)
     large = state[0] >= _SMALL
-    known = _remembered(stored, rule, state) if large and not anew else None
-    if known is not None:
-        return known
-    size = stored.size() if rule is Rule.GITBLOB else 0
+    cached = _cached(stored, rule, state) if large and not anew else None
+    if cached is not None:
+        return cached
+    size = stored.size() if rule is DigestRule.GITBLOB else 0
     with stored.open() as stream, reading(stored.place):
-        found = take(rule, stream, size)
+        digest = take(rule, stream, size)
     if large:
-        _remember(stored, rule, state, found)
-    return found
+        _store(stored, rule, state, digest)
+    return digest
 
 
 def _state(place: Path) -> list[int]:
-    found = place.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    status = place.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def _note(stored: Stored, rule: Rule) -> Path:
+def _cache_file(stored: Stored, rule: DigestRule) -> Path:
     key = hashlib.sha256(f"{stored.place.resolve()}\0{stored.ending}\0{rule.value}".encode()).hexdigest()[:32]
     return cache_folder() / "digests" / f"{key}.json"
 
 
-def _remembered(stored: Stored, rule: Rule, state: list[int]) -> Digest | None:
+def _cached(stored: Stored, rule: DigestRule, state: list[int]) -> Digest | None:
     try:
-        kept = json.loads(_note(stored, rule).read_text(encoding="utf-8"))
-        return Digest.parse(kept["digest"]) if kept["state"] == state else None
+        entry = json.loads(_cache_file(stored, rule).read_text(encoding="utf-8"))
+        return Digest.parse(entry["digest"]) if entry["state"] == state else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _remember(stored: Stored, rule: Rule, state: list[int], digest: Digest) -> None:
-    """A cache that cannot be written costs time only."""
+def _store(stored: Stored, rule: DigestRule, state: list[int], digest: Digest) -> None:
+    """Writes a digest to the cache; ignores a cache that cannot be written."""
     with suppress(OSError):
-        note = _note(stored, rule)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(note, json.dumps({"digest": str(digest), "state": state}), durable=False)
+        file = _cache_file(stored, rule)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps({"digest": str(digest), "state": state}), durable=False)

@@ -1,4 +1,4 @@
-"""Digests of files: sha256, and the id that git gives to what a file holds."""
+"""Digests of files: sha256, and the id that git gives to the content of a file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import BinaryIO
 _CHUNK = 1 << 20
 
 
-class Rule(Enum):
-    """How a digest is taken. Of some files on GitHub nothing is published but their git ids."""
+class DigestRule(Enum):
+    """How a digest is computed. For some files on GitHub only the git id is published."""
 
     SHA256 = "sha256"
     GITBLOB = "gitblob"
 
 
-_LENGTHS = {Rule.SHA256: 64, Rule.GITBLOB: 40}
+_LENGTHS = {DigestRule.SHA256: 64, DigestRule.GITBLOB: 40}
 
 
 @dataclass(frozen=True)
@@ -26,34 +26,34 @@ class Digest:
     """A digest, written `sha256:…` or `gitblob:…`.
 
     >>> import io
-    >>> str(take(Rule.GITBLOB, io.BytesIO(b"what\\n"), 5))
+    >>> str(take(DigestRule.GITBLOB, io.BytesIO(b"what\\n"), 5))
     'gitblob:f510eb21780143dc3ad1f6c0d033f05e623885b4'
     >>> Digest.parse("gitblob:f510eb21780143dc3ad1f6c0d033f05e623885b4").rule
-    <Rule.GITBLOB: 'gitblob'>
+    <DigestRule.GITBLOB: 'gitblob'>
     """
 
-    rule: Rule
+    rule: DigestRule
     value: str
 
     @staticmethod
     def parse(text: str) -> Digest:
-        """A written digest.
+        """Parses a digest.
 
         Raises:
-            ValueError: it is none."""
+            ValueError: the text is not a digest."""
         word, _, value = text.partition(":")
-        rule = Rule(word)
+        rule = DigestRule(word)
         if not re.fullmatch(f"[0-9a-f]{{{_LENGTHS[rule]}}}", value):
-            raise ValueError(f"{value!r} is no {word}")
+            raise ValueError(f"{value!r} is not a {word} digest")
         return Digest(rule, value)
 
     def __str__(self) -> str:
         return f"{self.rule.value}:{self.value}"
 
 
-def take(rule: Rule, stream: BinaryIO, size: int) -> Digest:
-    """The digest of what is left in a stream, which are `size` bytes: git counts them first."""
-    whole = hashlib.sha256() if rule is Rule.SHA256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+def take(rule: DigestRule, stream: BinaryIO, size: int) -> Digest:
+    """Returns the digest of the rest of a stream. `size` is its number of bytes, which git ids include."""
+    hasher = hashlib.sha256() if rule is DigestRule.SHA256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     while chunk := stream.read(_CHUNK):
-        whole.update(chunk)
-    return Digest(rule, whole.hexdigest())
+        hasher.update(chunk)
+    return Digest(rule, hasher.hexdigest())

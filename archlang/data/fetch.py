@@ -1,7 +1,7 @@
-"""A published file from the net: fetched with pooch, gone on with after a break, checked, and then put in its place.
+"""Downloads of published files: fetched with pooch, resumed after an interruption, and verified.
 
-While it arrives, the file is called `.NAME.part`. What broke off is kept, and the next attempt asks the server for the
-rest alone. Nothing is kept of what turns out wrong, or of what a full disk has cut off."""
+A download is written to `.NAME.part`. An interrupted download keeps this file, and the next attempt requests only the
+rest. A download with the wrong digest, or one that a full disk interrupts, is deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 16
 _TIMEOUT = 30
-# What is waited, in seconds, before it is tried again; so often in a row without a byte more.
+# Seconds to wait before each retry; the number of retries in a row without progress.
 _WAITS = (1.0, 2.0, 5.0)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _PARTIAL, _BEYOND, _TOO_MANY, _THEIR_FAULT = 206, 416, 429, 500
@@ -36,39 +36,39 @@ Arrived = tuple[Path, Digest]
 
 
 class Watcher(Protocol):
-    """Who is told how far a download is."""
+    """Receives the progress of a download."""
 
     def waiting(self) -> None:
         """Another process is fetching the same file."""
 
     def moved(self, done: int, total: int | None) -> None:
-        """So many bytes are here, of so many."""
+        """`done` of `total` bytes have arrived."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores progress."""
 
     def waiting(self) -> None: ...
     def moved(self, done: int, total: int | None) -> None: ...
 
 
 def fetch(file: OfficialFile, watcher: Watcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
-    """Fetches a published file, unless it is at hand and whole. Where it is, and its digest.
+    """Fetches a published file unless it is at hand and intact. Returns its path and its digest.
 
     Raises:
-        DataError: it cannot be had, is not what was published, or there is no room."""
+        DataError: the file cannot be fetched, has the wrong digest, or the disk is full."""
     watcher = watcher or Silent()
     place = store.folder() / file.dataset / file.stored
-    found = _whole(file)
-    if found is None:
+    arrived = _intact(file)
+    if arrived is None:
         with _locked(place, watcher):
             # Another process may have been first.
-            found = _whole(file) or _arrived(file, place, watcher, sleep)
-    return found
+            arrived = _intact(file) or _download(file, place, watcher, sleep)
+    return arrived
 
 
-def _whole(file: OfficialFile) -> Arrived | None:
-    """Where the file is; None also if it is not what was published, as then it is fetched again."""
+def _intact(file: OfficialFile) -> Arrived | None:
+    """Returns the path and the digest of an intact file; None if it is missing or damaged."""
     try:
         return store.verify(file, anew=False)
     except mistakes.DataError:
@@ -77,7 +77,7 @@ def _whole(file: OfficialFile) -> Arrived | None:
 
 @contextmanager
 def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
-    """One process at a time fetches a file."""
+    """Holds the lock of a file, so that one process at a time fetches it."""
     lock = FileLock(place.with_name(f".{place.name}.lock"))
     with os_errors_as(mistakes.not_written, place):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -92,16 +92,16 @@ def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
         lock.release()
 
 
-def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -> Arrived:
-    """Fetches a file; the lock is held."""
+def _download(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -> Arrived:
+    """Fetches a file. The caller holds its lock."""
     part = _Part(file, place)
     with os_errors_as(mistakes.not_written, place):
-        continued = part.begin()
+        resumed = part.begin()
     try:
         with os_errors_as(mistakes.not_written, place):
             part.download(watcher, sleep)
-            if continued and not part.is_right():
-                # What an earlier attempt had left may be what is wrong.
+            if resumed and not part.is_right():
+                # The bytes of an earlier attempt may be wrong: start over.
                 part.remove()
                 part.download(watcher, sleep)
             return place, part.finish()
@@ -115,17 +115,17 @@ def _arrived(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) ->
 
 
 class _Part:
-    """A file that is on its way, beside its place."""
+    """The unfinished download of a file, next to its destination."""
 
     def __init__(self, file: OfficialFile, place: Path) -> None:
         self._file = file
         self._place = place
         self._path = place.with_name(f".{place.name}.part")
-        # Which content it is a part of, as the server calls it: needed where no digest would tell.
+        # The ETag of the content: needed to resume files without a published digest.
         self._origin = place.with_name(f".{place.name}.part.etag")
         self._stored = Stored(self._path, "" if file.stored == file.member else Path(file.stored).suffix)
 
-    # A packed file is smaller than its content, whose size is known.
+    # The registry has the size of the decompressed content, so the size of a compressed file is unknown.
     @property
     def _size(self) -> int | None:
         return None if self._stored.ending else self._file.size
@@ -134,14 +134,14 @@ class _Part:
         return self._path.stat().st_size if self._path.exists() else 0
 
     def begun(self) -> bool:
-        """Whether anything has arrived."""
+        """Returns whether any byte has arrived."""
         return self._here() > 0
 
     def begin(self) -> bool:
-        """Whether there is something to go on with.
+        """Returns whether there is a download to resume.
 
         Raises:
-            DataError: the disk has no room for the rest."""
+            DataError: the disk has too little free space for the rest."""
         if self._file.digest is None and not self._origin.exists():
             self._path.unlink(missing_ok=True)
         missing = (self._file.size or 0) - self._here()
@@ -162,10 +162,10 @@ class _Part:
         return True
 
     def finish(self) -> Digest:
-        """Puts what has arrived in its place, if it is what was published.
+        """Verifies the download and moves it to its destination.
 
         Raises:
-            DataError: it is not."""
+            DataError: its digest is wrong."""
         digest = self._digest()
         self._path.replace(self._place)
         self._origin.unlink(missing_ok=True)
@@ -179,15 +179,15 @@ class _Part:
         except mistakes.DamagedError as error:
             raise mistakes.other_content(self._file.url, self._place, error.found, error.expected) from error
 
-    # Over the net
+    # HTTP
 
     def download(self, watcher: Watcher, sleep: Sleep) -> None:
-        """Fetches what is missing, and begins again where it breaks off.
+        """Fetches the missing bytes, and retries after interruptions.
 
         Raises:
-            BrokenOffError: it broke off too often.
-            DataError: it cannot be had."""
-        # Where nothing can be reached, nobody wants to wait.
+            BrokenOffError: too many retries brought no progress.
+            DataError: the server does not serve the file."""
+        # Without any progress, one retry is enough: the server is probably unreachable.
         waits = list(_WAITS[:1])
         while True:
             before = self._here()
@@ -201,7 +201,7 @@ class _Part:
             sleep(waits.pop(0))
 
     def _attempt(self, watcher: Watcher) -> str | None:
-        """Fetches on, once. None if the file is whole, else why it is not."""
+        """Makes one request for the rest. Returns None if the file is complete, else the reason."""
         from requests import HTTPError, RequestException
 
         try:
@@ -210,7 +210,7 @@ class _Part:
         except HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
             if status == _BEYOND:
-                # All of it was here before, or more.
+                # The download was already complete, or too long.
                 return None
             if status == _TOO_MANY or status >= _THEIR_FAULT:
                 return f"the server answers {status}"
@@ -222,27 +222,27 @@ class _Part:
                 raise mistakes.no_room_for(self._place, error.strerror) from error
             raise
         if self._size is not None and self._here() < self._size:
-            return f"it ended after {self._here():,} of {self._size:,} bytes"
+            return f"the connection ended after {self._here():,} of {self._size:,} bytes"
         return None
 
     def _transfer(self, target: IO[bytes], watcher: Watcher) -> None:
         from pooch import HTTPDownloader
 
-        # pooch leaves connections open that end in a mistake.
+        # pooch leaves connections open after an error.
         with ExitStack() as answers:
 
-            def heed(answer: Response, *_: object, **__: object) -> None:
+            def accept(answer: Response, *_: object, **__: object) -> None:
                 answers.callback(answer.close)
-                self._heed(answer, target)
+                self._accept(answer, target)
 
             fetcher = HTTPDownloader(
                 progressbar=_Bar(target, self._size, watcher), chunk_size=_CHUNK, timeout=_TIMEOUT,
-                headers=self._headers(), hooks={"response": heed},
+                headers=self._headers(), hooks={"response": accept},
             )  # fmt: skip
             fetcher(self._file.url, target, None)
 
     def _headers(self) -> dict[str, str]:
-        # Packed on the way, the rest of a file could not be asked for by its place.
+        # With compression in transit, a byte range would not mean a position in the file.
         headers = {"Accept-Encoding": "identity"}
         if self._here():
             headers["Range"] = f"bytes={self._here()}-"
@@ -250,8 +250,8 @@ class _Part:
                 headers["If-Range"] = self._origin.read_text(encoding="utf-8")
         return headers
 
-    def _heed(self, answer: Response, target: IO[bytes]) -> None:
-        """Makes what is here fit to what the server is about to send."""
+    def _accept(self, answer: Response, target: IO[bytes]) -> None:
+        """Aligns the download with the bytes that the server is about to send."""
         from requests import RequestException
 
         if not answer.ok or answer.is_redirect:
@@ -259,14 +259,14 @@ class _Part:
         if answer.status_code != _PARTIAL:
             target.truncate(0)
         elif not answer.headers.get("Content-Range", "").startswith(f"bytes {target.tell()}-"):
-            raise RequestException("the server sends another part than it was asked for", response=answer)
+            raise RequestException("the server sends a different range than requested", response=answer)
         name = answer.headers.get("ETag", "")
         if self._file.digest is None and name.startswith('"'):
             self._origin.write_text(name, encoding="utf-8")
 
 
 class _Bar:
-    """What pooch takes for a progress bar."""
+    """A progress bar for pooch."""
 
     def __init__(self, target: IO[bytes], size: int | None, watcher: Watcher) -> None:
         self._target = target
@@ -285,8 +285,8 @@ class _Bar:
         pass
 
 
-def _plain(error: Any) -> str:  # Any: requests hides what went wrong in what went wrong in …
-    """The innermost reason of a mistake."""
+def _plain(error: Any) -> str:  # Any: the reasons of requests are nested arbitrarily
+    """Returns the innermost reason of an error."""
     while (inner := getattr(error, "reason", None) or next(iter(getattr(error, "args", ())), None)) is not None:
         if isinstance(inner, str):
             return inner

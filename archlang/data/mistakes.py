@@ -1,4 +1,4 @@
-"""What can be wrong with the files of a data set, worded for the person who wants them."""
+"""The errors of published data sets and their downloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archlang.diagnostics.names import listed, suggest
 
 
 class DataError(ArchlangError):
-    """A data set that cannot be fetched or read: `message` says what is wrong, `remedy` what to do."""
+    """A data set that cannot be fetched or read: `message` says what is wrong, `remedy` how to correct it."""
 
     def __init__(self, message: str, remedy: str) -> None:
         self.message = message
@@ -32,12 +32,12 @@ class DamagedError(DataError):
 
 
 class BrokenOffError(DataError):
-    """A download that can be gone on with."""
+    """An interrupted download that can be resumed."""
 
 
 def unknown_dataset(name: str, known: Iterable[str]) -> DataError:
     known = tuple(known)
-    return DataError(f"no data set is called `{name}`", suggest(name, known, f"there are {listed(known)}"))
+    return DataError(f"there is no data set `{name}`", suggest(name, known, f"the data sets are {listed(known)}"))
 
 
 def unknown_member(dataset: str, name: str, known: Iterable[str]) -> DataError:
@@ -51,16 +51,16 @@ def missing(dataset: str, member: str, place: Path, known: tuple[str, Digest | N
     if known is None:
         return MissingError(f"{place} is missing", "put it there, or set ARCHLANG_DATA to the folder that holds it")
     name, digest = known
-    told = f", whose digest is {digest}" if digest is not None else ""
+    with_digest = f", whose digest is {digest}" if digest is not None else ""
     return MissingError(
         f"{member} of {dataset} is not at hand",
-        f"run `archlang data get {dataset}`, or put {name} into {place.parent}{told}",
+        f"run `archlang data get {dataset}`, or put {name} into {place.parent}{with_digest}",
     )
 
 
 def damaged(place: Path, found: Digest, expected: Digest) -> DamagedError:
     return DamagedError(
-        f"{place} is not the published file: its digest is {found}, and that of the published file is {expected}",
+        f"{place} is not the published file: expected the digest {expected}, found {found}",
         "remove it, and fetch it again with `archlang data get`",
         found,
         expected,
@@ -68,36 +68,36 @@ def damaged(place: Path, found: Digest, expected: Digest) -> DamagedError:
 
 
 def not_unpacked(place: Path, reason: object) -> DataError:
-    return DataError(f"{place} cannot be unpacked ({reason})", "remove it, and fetch it again with `archlang data get`")
+    return DataError(
+        f"{place} cannot be decompressed ({reason})", "remove it, and fetch it again with `archlang data get`"
+    )
 
 
 def unreadable(place: Path, reason: object) -> DataError:
     return DataError(
-        f"{place} cannot be read ({reason})", "see who owns it, or fetch it again with `archlang data get`"
+        f"{place} cannot be read ({reason})", "check its permissions, or fetch it again with `archlang data get`"
     )
 
 
 def not_text(place: Path, reason: object) -> DataError:
-    return DataError(
-        f"{place} is not text in UTF-8 ({reason})", "remove it, and fetch it again with `archlang data get`"
-    )
+    return DataError(f"{place} is not UTF-8 text ({reason})", "remove it, and fetch it again with `archlang data get`")
 
 
 def no_folder(reason: object) -> DataError:
-    return DataError(f"there is no folder for data ({reason})", "set ARCHLANG_DATA to one")
+    return DataError(f"there is no folder for data ({reason})", "set ARCHLANG_DATA to a folder")
 
 
 def not_in_archive(place: Path, member: str) -> DataError:
-    return DataError(f"{place} does not hold {member}", "remove it, and fetch it again with `archlang data get`")
+    return DataError(f"{place} has no file {member}", "remove it, and fetch it again with `archlang data get`")
 
 
 def unsafe_name(place: Path, name: str) -> DataError:
-    return DataError(f"{place} names a file outside of itself: {name!r}", "it is not an archive to trust; remove it")
+    return DataError(f"{place} names a file outside of itself: {name!r}", "remove it; it is not a trustworthy archive")
 
 
 def no_room(place: Path, reason: object) -> DataError:
     return DataError(
-        f"{place} cannot be written ({reason})", "make room there, or set ARCHLANG_CACHE to another folder"
+        f"{place} cannot be written ({reason})", "free some space there, or set ARCHLANG_CACHE to another folder"
     )
 
 
@@ -105,15 +105,15 @@ def no_room(place: Path, reason: object) -> DataError:
 
 
 def _by_hand(url: str, place: Path, digest: Digest | None) -> str:
-    told = f"; its digest is {digest}" if digest is not None else ""
-    return f"fetch {url} by other means, and put it to {place}{told}"
+    with_digest = f"; its digest is {digest}" if digest is not None else ""
+    return f"download {url} by other means to {place}{with_digest}"
 
 
 def broken_off(url: str, place: Path, reason: str, digest: Digest | None, here: int) -> BrokenOffError:
     if not here:
         return BrokenOffError(f"{url} cannot be reached ({reason})", f"connect, or {_by_hand(url, place, digest)}")
     return BrokenOffError(
-        f"{url} broke off ({reason})", f"the same command goes on from the {here:,} bytes that are here"
+        f"the download of {url} was interrupted ({reason})", f"rerun the command to resume after {here:,} bytes"
     )
 
 
@@ -123,22 +123,22 @@ def not_served(url: str, place: Path, status: int, digest: Digest | None) -> Dat
 
 def other_content(url: str, place: Path, found: Digest, expected: Digest) -> DataError:
     return DataError(
-        f"what came from {url} is not the published {place.name}: its digest is {found} and not {expected}",
-        f"nothing of it was kept; {_by_hand(url, place, expected)}",
+        f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {found}",
+        f"the download was deleted; {_by_hand(url, place, expected)}",
     )
 
 
 def too_little_room(place: Path, missing: int, free: int) -> DataError:
     return DataError(
-        f"there is no room for {place}: it needs {missing:,} bytes more, and {free:,} are free",
-        "make room, or set ARCHLANG_DATA to another folder",
+        f"too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free",
+        "free some space, or set ARCHLANG_DATA to another folder",
     )
 
 
 def no_room_for(place: Path, reason: str | None) -> DataError:
     return DataError(
-        f"the disk is full ({reason}), and nothing of {place} was kept",
-        "make room, or set ARCHLANG_DATA to another folder",
+        f"the disk is full ({reason}); the download of {place} was deleted",
+        "free some space, or set ARCHLANG_DATA to another folder",
     )
 
 

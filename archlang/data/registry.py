@@ -1,7 +1,7 @@
-"""Every published data set that archlang knows: its files, where they come from, and their digests.
+"""The registry of published data sets: their files, URLs and digests.
 
-The files stand in `official.tsv`, a line each. The digest is that of the content: of a file that is published packed,
-such as `train.en.gz`, that of `train.en`; of an archive, that of the archive."""
+`official.tsv` lists the files. A digest is that of the content: for a file that is published compressed, such as
+`train.en.gz`, the digest of `train.en`; for an archive, the digest of the archive."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _GOOGLE = "https://storage.googleapis.com"
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """A published file. `member` is its name in the folder of its data set; `size` and `digest` are None where nobody
-    has published them."""
+    """A published file. `member` is its name in the folder of its data set; `size`, in bytes, and `digest` are None if
+    they are not published."""
 
     dataset: str
     member: str
@@ -31,7 +31,7 @@ class OfficialFile:
 
     @property
     def stored(self) -> str:
-        """The name under which a download is kept: packed, if it is published so."""
+        """The file name of the download: compressed, if it is published compressed."""
         end = self.url.rpartition("/")[2]
         packing = Path(end).suffix if end == f"{Path(self.member).name}{Path(end).suffix}" else ""
         return f"{self.member}{packing}"
@@ -39,8 +39,8 @@ class OfficialFile:
 
 @dataclass(frozen=True)
 class Held:
-    """What an archive holds of a data set: files whose names begin with `inside`, below whatever folder, are members
-    whose names begin with `member` instead."""
+    """The members of a data set in an archive: files whose names, in any folder, begin with `inside` are members whose
+    names begin with `member` instead."""
 
     inside: str
     member: str
@@ -48,8 +48,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published data set. `tasks` are those that read it; `archives` say which of its files are archives, and which
-    members each holds; of one that holds none, the content is read as a whole."""
+    """A published data set. `tasks` are the tasks that read it. `archives` maps its archives to the members in each; an
+    archive without members is read as a whole."""
 
     name: str
     about: str
@@ -75,10 +75,11 @@ class Dataset:
         )
 
     def file(self, member: str) -> OfficialFile | None:
+        """Returns the published file of this name, or None."""
         return next((file for file in self.files if file.member == member), None)
 
     def archive_of(self, member: str) -> OfficialFile | None:
-        """The archive in which a member is published."""
+        """Returns the archive that contains a member; None if it is published as a file, or not at all."""
         for name, holds in self.archives.items():
             if any(member.startswith(held.member) for held in holds) and self.file(member) is None:
                 return self.file(name)
@@ -86,7 +87,7 @@ class Dataset:
 
     @property
     def size(self) -> int | None:
-        """How many bytes its files are, as far as that is known."""
+        """The total of the known sizes of its files in bytes; None if no size is known."""
         known = [file.size for file in self.files if file.size is not None]
         return sum(known) if known else None
 
@@ -100,7 +101,7 @@ def _each(*names: str) -> tuple[Held, ...]:
     return tuple(Held(name, name) for name in names)
 
 
-# The modules of Csordás et al. (2021), of which two have larger numbers where they extrapolate.
+# The modules of Csordás et al. (2021), which extrapolate to larger numbers.
 _MODULES = ("arithmetic__add_or_sub", "numbers__place_value")
 _MATHEMATICS = tuple(
     Held(f"{part}/{module}{end}.txt", f"{part}__{module}{end}.txt")
@@ -241,6 +242,6 @@ DATASETS: Mapping[str, Dataset] = {
 
 
 def official(dataset: str, member: str) -> OfficialFile | None:
-    """A published file by the name of its data set and its own; None for files that are no part of it."""
-    found = DATASETS.get(dataset)
-    return found.file(member) if found is not None else None
+    """Returns a published file by the names of its data set and of the file; None if there is none."""
+    published = DATASETS.get(dataset)
+    return published.file(member) if published is not None else None

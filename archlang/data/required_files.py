@@ -1,4 +1,4 @@
-"""Which published files have to be fetched before given members of data sets can be read."""
+"""The published files that must be fetched before members of data sets can be read."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from archlang.data.registry import DATASETS, Dataset, OfficialFile, official
 
 
 def dataset(name: str) -> Dataset:
-    """A published data set.
+    """Returns a published data set.
 
     Raises:
-        DataError: there is none of this name."""
+        DataError: there is no data set of this name."""
     if name not in DATASETS:
         raise mistakes.unknown_dataset(name, sorted(DATASETS))
     return DATASETS[name]
 
 
 def files(name: str, members: Iterable[str] = ()) -> tuple[OfficialFile, ...]:
-    """The files of a data set, all of them or those that hold these members, each once.
+    """Returns the files of a data set: all of them, or those that contain these members, each once.
 
     Raises:
         DataError: there is no such data set or member."""
-    known = dataset(name)
+    published = dataset(name)
     members = tuple(members)
     if not members:
-        return known.files
-    found: dict[str, OfficialFile] = {}
+        return published.files
+    required: dict[str, OfficialFile] = {}
     for member in members:
-        file = known.file(member) or known.archive_of(member)
+        file = published.file(member) or published.archive_of(member)
         if file is None:
-            raise mistakes.unknown_member(name, member, [one.member for one in known.files])
-        found[file.member] = file
-    return tuple(found.values())
+            raise mistakes.unknown_member(name, member, [file.member for file in published.files])
+        required[file.member] = file
+    return tuple(required.values())
 
 
 def absent(reads: Iterable[tuple[str, str]]) -> tuple[OfficialFile, ...]:
-    """The published files that are not at hand, of those that hold the given members, each once. Members that nobody
-    has published are left out: they cannot be fetched."""
-    found: dict[tuple[str, str], OfficialFile] = {}
+    """Returns the missing published files that contain these members, each once. Skips members of unpublished data
+    sets, which cannot be fetched."""
+    missing: dict[tuple[str, str], OfficialFile] = {}
     for name, member in reads:
         if store.find(name, member) is not None or name not in DATASETS:
             continue
         file = official(name, member) or DATASETS[name].archive_of(member)
         if file is not None:
-            found[file.dataset, file.member] = file
-    return tuple(found.values())
+            missing[file.dataset, file.member] = file
+    return tuple(missing.values())

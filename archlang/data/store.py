@@ -1,10 +1,10 @@
-"""The files of published data sets that are at hand: where they are, and what they hold.
+"""The local files of published data sets: their paths and their contents.
 
     folder()                          ARCHLANG_DATA, or `data` in the cache folder
-    find("scan", "tasks.txt")         the file that holds it, or None
+    find("scan", "tasks.txt")         the file that contains the member, or None
     open_binary("scan", "tasks.txt")  its content
 
-A file may be packed with xz or gzip, or stand in the archive that it was published in. Its digest is compared with the
+A file may be compressed with xz or gzip, or be in the archive that it was published in. Its digest is compared with the
 published one before its first byte is used."""
 
 from __future__ import annotations
@@ -18,52 +18,53 @@ from typing import BinaryIO
 from archlang.data import archives, mistakes
 from archlang.data.compression import ENDINGS, Stored
 from archlang.data.digest_cache import digest_of
-from archlang.data.digests import Digest, Rule
+from archlang.data.digests import Digest, DigestRule
 from archlang.data.registry import DATASETS, OfficialFile, official
 from archlang.source.cache_folder import cache_folder
 
 
 def folder() -> Path:
-    """Where published files are: a folder for each data set.
+    """Returns the folder of published files, with a folder for each data set.
 
     Raises:
-        DataError: there is no place for one."""
-    chosen = os.environ.get("ARCHLANG_DATA")
+        DataError: there is no such folder, and no cache folder."""
+    path = os.environ.get("ARCHLANG_DATA")
     try:
-        return (Path(chosen).expanduser() if chosen else cache_folder() / "data").absolute()
+        return (Path(path).expanduser() if path else cache_folder() / "data").absolute()
     except (OSError, RuntimeError) as error:
         raise mistakes.no_folder(error) from error
 
 
 def find(dataset: str, member: str) -> Path | None:
-    """The file that holds a member of a data set: by itself, packed, or as the archive that it was published in."""
+    """Returns the file that contains a member of a data set: the member, compressed or not, or its archive. None if it
+    is missing."""
     archive = _archive(dataset, member)
-    stored = _alone(dataset, member) or (None if archive is None else _alone(dataset, archive.member))
+    stored = _local(dataset, member) or (None if archive is None else _local(dataset, archive.member))
     return None if stored is None else stored.place
 
 
 def open_binary(dataset: str, member: str) -> BinaryIO:
-    """The content of a member of a data set.
+    """Opens the content of a member of a data set.
 
     Raises:
-        DataError: it is not at hand, or is not what was published."""
-    stored = _alone(dataset, member)
+        DataError: the file is missing or damaged."""
+    stored = _local(dataset, member)
     if stored is not None:
         check(stored, official(dataset, member))
         return stored.open()
     archive = _archive(dataset, member)
-    if archive is None or (stored := _alone(dataset, archive.member)) is None:
+    if archive is None or (stored := _local(dataset, archive.member)) is None:
         raise _missing(dataset, member)
     digest = check(stored, archive)
     return archives.member(stored.place, digest, DATASETS[dataset].archives[archive.member], member)
 
 
 def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
-    """The names and the contents of all files in a published archive, in its order, one held at a time.
+    """Yields the name and the content of every file in a published archive, in its order, with one in memory at a time.
 
     Raises:
-        DataError: it is not at hand, or is not what was published."""
-    stored = _alone(dataset, archive)
+        DataError: the archive is missing or damaged."""
+    stored = _local(dataset, archive)
     if stored is None:
         raise _missing(dataset, archive)
     check(stored, official(dataset, archive))
@@ -71,10 +72,10 @@ def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
 
 
 def read_text(dataset: str, member: str) -> str:
-    """A member of a data set as text.
+    """Returns a member of a data set as text.
 
     Raises:
-        DataError: it is not at hand, is not what was published, or no text."""
+        DataError: the file is missing, damaged, or not UTF-8."""
     with open_binary(dataset, member) as stream:
         try:
             return stream.read().decode("utf-8")
@@ -83,11 +84,11 @@ def read_text(dataset: str, member: str) -> str:
 
 
 def lines(dataset: str, member: str) -> Iterator[str]:
-    """The lines of a member of a data set, without their ends.
+    """Yields the lines of a member of a data set, without line ends.
 
     Raises:
-        DataError: it is not at hand, is not what was published, or no text."""
-    # Not every sign that ends a line of text ends one of a file.
+        DataError: the file is missing, damaged, or not UTF-8."""
+    # `newline="\n"`: str.splitlines would also break at U+2028 and others.
     with io.TextIOWrapper(open_binary(dataset, member), encoding="utf-8", newline="\n") as text:
         try:
             for line in text:
@@ -97,62 +98,63 @@ def lines(dataset: str, member: str) -> Iterator[str]:
 
 
 def at_hand(file: OfficialFile) -> Path | None:
-    """Where a published file is, whatever it holds."""
-    stored = _alone(file.dataset, file.member)
+    """Returns the path of a published file, without verifying its content; None if it is missing."""
+    stored = _local(file.dataset, file.member)
     return None if stored is None else stored.place
 
 
 def verify(file: OfficialFile, *, anew: bool = True) -> tuple[Path, Digest] | None:
-    """Compares a published file with its digest, which is taken `anew` unless it may be remembered. Where the file is,
-    and its digest; None if it is not at hand.
+    """Compares a published file with its digest, which is computed `anew` or taken from the cache. Returns the path and
+    the digest; None if the file is missing.
 
     Raises:
-        DataError: it is not what was published."""
-    stored = _alone(file.dataset, file.member)
+        DataError: the file is damaged."""
+    stored = _local(file.dataset, file.member)
     return None if stored is None else (stored.place, check(stored, file, anew=anew))
 
 
 def check(stored: Stored, published: OfficialFile | None, *, anew: bool = False) -> Digest:
-    """The digest of a file, which is that of the published one if that is known, or the one that it was pinned to.
+    """Verifies a file against its published digest, or else against the digest that it is pinned to. Returns the
+    digest.
 
-    Of other files it is at least seen that they can be unpacked.
+    Without either, it checks only that the file can be decompressed.
 
     Raises:
-        DataError: it is not what was published."""
+        DataError: the digest differs, or the file cannot be decompressed."""
     expected = published.digest if published is not None else None
     expected = expected or pinned(stored.place)
     if expected is None:
         return digest_of(stored, anew=anew)
-    found = digest_of(stored, expected.rule, anew=anew)
-    if found != expected:
-        raise mistakes.damaged(stored.place, found, expected)
-    return found
+    digest = digest_of(stored, expected.rule, anew=anew)
+    if digest != expected:
+        raise mistakes.damaged(stored.place, digest, expected)
+    return digest
 
 
 def pin_of(place: Path) -> Path:
-    """Where the digest stands that a file must have of which none was published: as `sha256sum` writes it."""
+    """Returns the path of the pinned digest of a file without a published one, in the format of `sha256sum`."""
     return place.with_name(f"{place.name}.sha256")
 
 
 def pinned(place: Path) -> Digest | None:
-    """The digest that a file is pinned to."""
+    """Returns the digest that a file is pinned to; None if it is not pinned."""
     try:
-        return Digest.parse(f"{Rule.SHA256.value}:{pin_of(place).read_text(encoding='utf-8').split()[0].lower()}")
+        return Digest.parse(f"{DigestRule.SHA256.value}:{pin_of(place).read_text(encoding='utf-8').split()[0].lower()}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, IndexError) as error:
         raise mistakes.unreadable(pin_of(place), error) from error
 
 
-def _alone(dataset: str, member: str) -> Stored | None:
-    wanted = folder() / dataset / member
-    found = (Stored(wanted.with_name(f"{wanted.name}{ending}"), ending) for ending in ENDINGS)
-    return next((stored for stored in found if stored.place.is_file()), None)
+def _local(dataset: str, member: str) -> Stored | None:
+    path = folder() / dataset / member
+    candidates = (Stored(path.with_name(f"{path.name}{ending}"), ending) for ending in ENDINGS)
+    return next((stored for stored in candidates if stored.place.is_file()), None)
 
 
 def _archive(dataset: str, member: str) -> OfficialFile | None:
-    known = DATASETS.get(dataset)
-    return None if known is None else known.archive_of(member)
+    published = DATASETS.get(dataset)
+    return None if published is None else published.archive_of(member)
 
 
 def _place(dataset: str, member: str) -> Path:

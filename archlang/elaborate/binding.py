@@ -58,7 +58,7 @@ class Binding:
 
     `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
     the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
-    lack a value. `lengths` are the sizes that count positions. `family` is `seq` or `vec`, which `data` stands for,
+    lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, `seq` or `vec`,
     with its lengths."""
 
     declaration: Declaration

@@ -1,4 +1,4 @@
-"""Calls: what is applied, with which weights, and whether the arguments fit."""
+"""Calls: the block that is applied, its weights, and its arguments."""
 
 from __future__ import annotations
 

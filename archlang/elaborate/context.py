@@ -77,7 +77,7 @@ class Context:
         ambient: Mapping[str, Bound],
         generic: bool = False,
     ) -> Binding:
-        """Returns the binding of one call of a block. `ambient` are the sizes that a task gives. With `generic`,
+        """Returns the binding of one call of a block. `ambient` are the sizes that a task sets. With `generic`,
         statics without a default may be missing."""
         item = declaration.item
         spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
@@ -109,7 +109,7 @@ class Context:
         return Evaluator(frame.lookup, frame.binding.known, frame.file, self.report, configure)
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
-        """Reports an expression whose value only a task or a static gives, if the model is to be built."""
+        """Reports an expression whose value only a task or a static sets, if the model is to be built."""
         if self._may_be_unknown:
             return
         value = self.evaluator(frame).value(expression, None)

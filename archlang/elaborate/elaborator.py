@@ -78,7 +78,7 @@ class _Elaborator:
         names, sizes = _promised_names(item), result.type.dims
 
         def free(name: str) -> Dim:
-            # A size that only the result names is what the body makes it.
+            # The body determines a size that only the result names.
             return sizes[names.index(name)] if name in names and len(names) <= len(sizes) else Dim.of(name)
 
         expected_type = frame.binding.type(promised, free=free)

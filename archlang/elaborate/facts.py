@@ -71,7 +71,7 @@ class Facts:
         return None
 
     def check(self) -> None:
-        """Reports what is wrong with the clauses themselves, whatever the statics are."""
+        """Reports the mistakes in the clauses that do not depend on statics."""
         item = self._item
         for size in item.sizes:
             self._check_number(self._evaluator, size.value)

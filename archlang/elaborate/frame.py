@@ -37,7 +37,7 @@ class Frame:
 
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `mixture` the name of a halting loop's mixture. `returned` and `emitted` are the
-    values of `return` and `emit` with their places. `misplaced` says that a `return` stands in a loop."""
+    values of `return` and `emit` with their places. `misplaced` says that a loop contains a `return`."""
 
     binding: Binding
     builder: RegionBuilder

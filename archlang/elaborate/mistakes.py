@@ -10,6 +10,16 @@ from archlang.source import Span
 from archlang.types import Type
 from archlang.types.causality import MANNERS
 
+
+def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
+    """A name that is none of the possible names of its kind."""
+    possible = tuple(possible)
+    noun, *rest = kind.split(" ", 1)
+    plural = " ".join([f"{noun}s", *rest])
+    remedy = suggest(name, possible, f"the {plural} are {listed(possible)}")
+    return Diagnostic(code, f"unknown {kind} `{name}`", span, f"no such {noun}", remedy=remedy)
+
+
 # Types
 
 
@@ -103,14 +113,7 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
 
 
 def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    return Diagnostic(
-        "E0407",
-        f"unknown type `{name}`",
-        span,
-        "no such type",
-        remedy=suggest(name, possible, f"the types are {listed(possible)}"),
-    )
+    return _unknown("E0407", span, "type", name, possible)
 
 
 def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> Diagnostic:
@@ -360,13 +363,7 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
 
 
 def unknown_mode(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0503",
-        f"unknown manner of reading `{name}`",
-        span,
-        "no such manner",
-        remedy=suggest(name, MANNERS, f"the manners are {listed(MANNERS)}"),
-    )
+    return _unknown("E0503", span, "manner of reading", name, MANNERS)
 
 
 def unknown_caveat(span: Span, name: str) -> Diagnostic:
@@ -380,25 +377,11 @@ def unknown_caveat(span: Span, name: str) -> Diagnostic:
 
 
 def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    return Diagnostic(
-        "E0507",
-        f"unknown cost `{name}`",
-        span,
-        "no such cost",
-        remedy=suggest(name, possible, f"the costs are {listed(possible)}"),
-    )
+    return _unknown("E0507", span, "cost", name, possible)
 
 
 def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    return Diagnostic(
-        "E0508",
-        f"unknown kind of record `{name}`",
-        span,
-        "no such kind",
-        remedy=suggest(name, possible, f"the kinds are {listed(possible)}"),
-    )
+    return _unknown("E0508", span, "kind of record", name, possible)
 
 
 def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:

@@ -154,7 +154,7 @@ class _Analysis:
             return list(arguments[:count])
         captured = arguments[count:]
         instance = self._instances[halting.instance]
-        # A block that gives one probability for the sample decides for all positions at once.
+        # A block that returns one probability for the sample halts all positions together.
         manner = Manner(instance.reads[0]) if instance.reads and instance.per_position else Manner.FULL
 
         def step(states: list[Horizon]) -> list[Horizon]:

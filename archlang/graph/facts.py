@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from archlang.types import Dim
 
 QUANTITIES = ("parameters", "flops", "activations")
-"""What `costs` may give, in the order of the fields of `Costs`."""
+"""The quantities of the clause `costs`, in the order of the fields of `Costs`."""
 
 POSITIONS = "positions"
 """The name in `costs` for the positions of a `data` argument: 1 for a `vec`."""
@@ -46,7 +46,8 @@ class LinearMap:
 
 @dataclass(frozen=True)
 class Record:
-    """What a recording keeps of each call: the argument with the index `input`, or what its kind says without one."""
+    """A value of each call that a recording stores: the argument with the index `input`, or one that the kind
+    implies."""
 
     kind: str
     input: int | None = None

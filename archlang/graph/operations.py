@@ -1,6 +1,6 @@
-"""What a node of a graph can do: a class for each operation, which holds the facts that the operation needs.
+"""The operations of nodes: a class for each, with its facts.
 
-`mnemonic` is the operation's name in the text of a graph."""
+`mnemonic` is the name of the operation in the text of a graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class MapPath(NamedTuple):
 
 @dataclass(frozen=True)
 class Call:
-    """An extern block, applied. `products` names the maps whose products are the last inputs: a `Join` made them."""
+    """Applies an extern block. `products` names the linear maps whose products, computed by a `Join`, are the last
+    inputs."""
 
     mnemonic: ClassVar = "call"
     instance: str
@@ -30,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Join:
-    """Linear maps of one value, with one result each."""
+    """Applies linear maps to one value, with one result each."""
 
     mnemonic: ClassVar = "join"
     maps: tuple[MapPath, ...]
@@ -38,7 +39,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Apply:
-    """A composed block, applied, until `inline` dissolves it. Regions: (body,)."""
+    """Applies a composed block; `inline` replaces it by the body. Regions: (body,)."""
 
     mnemonic: ClassVar = "apply"
     block: str
@@ -46,7 +47,7 @@ class Apply:
 
 
 class Arithmetic(Enum):
-    """Elementwise arithmetic on tensors of one type, or on a tensor and a number."""
+    """Computes elementwise, with tensors of one type or with a tensor and a number."""
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -65,7 +66,7 @@ class Arithmetic(Enum):
 
 @dataclass(frozen=True)
 class Literal:
-    """A number that the program writes."""
+    """A number in the program."""
 
     mnemonic: ClassVar = "number"
     value: int | float
@@ -89,7 +90,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Stack:
-    """A loop whose steps have weights of their own, at `path`. Regions: (body,)."""
+    """A loop with separate weights for each step, at `path`. Regions: (body,)."""
 
     mnemonic: ClassVar = "stack"
     count: int
@@ -98,9 +99,9 @@ class Stack:
 
 @dataclass(frozen=True)
 class Halting:
-    """A loop that stops each position, or each sample, by `instance`. Regions: (body,).
+    """A loop that halts each position, or each sample, by `instance`. Regions: (body,).
 
-    `state` is the index of the state that halts; `mixture` says that the body reads that state's mixture."""
+    `state` is the index of the halting state; `mixture` says that the body reads the mixture of that state."""
 
     mnemonic: ClassVar = "halting"
     limit: int
@@ -126,7 +127,7 @@ Operation = Call | Join | Apply | Arithmetic | Literal | Part | Loop
 
 
 def step_limit(operation: Operation) -> int | None:
-    """Returns how many steps a loop takes at most; None for a scan, and for what is no loop."""
+    """Returns the most steps that a loop takes; None for a scan and for any other operation."""
     match operation:
         case Repeat(count=limit) | Stack(count=limit) | Halting(limit=limit):
             return limit

@@ -165,23 +165,3 @@ def coerce(value: Value, kind: str) -> Value | Unknown:
             number = value.constant
             return Unknown("range") if number is None else Interval(number, number)
     return MISFIT
-
-
-def kind_of(value: Value) -> str | None:
-    """Returns the kind that a default implies, or None for a string and an unknown value."""
-    match value:
-        case bool():
-            return "bool"
-        case Dim():
-            return "int"
-        case float():
-            return "float"
-        case Symbol():
-            return "path" if "." in value.text else "symbol"
-        case Interval():
-            return "range"
-        case tuple():
-            return "list"
-        case BlockValue() | InstanceValue():
-            return "block"
-    return None

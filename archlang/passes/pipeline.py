@@ -47,7 +47,7 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
     omitted = {without} if isinstance(without, str) else set(without)
     if unknown := omitted - set(NAMES):
         called = ", ".join(sorted(unknown))
-        raise ValueError(f"no optional pass is called {called}; the optional passes are {', '.join(NAMES)}")
+        raise ValueError(f"unknown optional pass {called}; the optional passes are {', '.join(NAMES)}")
     verify(graph)
     for step in PASSES:
         if step.run is not None and step.name not in omitted:

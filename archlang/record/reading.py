@@ -14,7 +14,7 @@ from archlang.record import mistakes
 from archlang.record.schemas import METRICS, RESULTS, RUN, EvaluationMetrics, Results, RunRecord, StepMetrics
 from archlang.source import Source
 
-RECIPE, GRAPH, GRAPH_AT_TEST = "recipe.arch", "graph.txt", "graph_at_test.txt"
+RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.txt", ".lock"
 
 # Only the line of an evaluation names a split.
 _METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](

@@ -32,7 +32,7 @@ from archlang.files.os_errors import os_errors_as
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes
-from archlang.record.reading import GRAPH, GRAPH_AT_TEST, RECIPE, read_graph, read_record
+from archlang.record.reading import GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, read_graph, read_record
 from archlang.record.schemas import (
     DATA,
     METRICS,
@@ -49,7 +49,6 @@ from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
 
-LOCK = ".lock"
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, VERSIONS, DATA, LOCK)
 

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from archlang.record import mistakes
-from archlang.record.reading import metrics_lines, parse_metrics, read_record, read_results
-from archlang.record.run_folder import LOCK
+from archlang.record.reading import LOCK, metrics_lines, parse_metrics, read_record, read_results
 from archlang.record.schemas import RUN, Results, RunRecord
 from archlang.types.statics import StaticValue
 
@@ -35,6 +34,7 @@ class RunSummary:
     """bytes"""
 
     def json_value(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the summary as `archlang runs list --json` prints it."""
         splits = {} if self.results is None else self.results.splits
         metrics = {name: split.metrics for name, split in splits.items()}
         return {

@@ -1,4 +1,4 @@
-"""From a trained run to its results, and from a run folder to a new evaluation."""
+"""The evaluation of a run on every split, at its end or from its folder."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _evaluate_every_split(
     selecting_metric = run.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
-    others = alternatives(run.progress.history, metric)
+    selection = alternatives(run.progress.history, metric)
     run.record.write_json(
         RESULTS,
         Results(
@@ -109,13 +109,13 @@ def _evaluate_every_split(
             breakdown=task.breakdown,
             in_distribution=tuple(task.in_distribution),
             splits={score.split: score.result() for score in scores},
-            selection=others,
+            selection=selection,
             claims=tuple(claim.result() for claim in claims),
         ),
     )
     return Outcome(
         run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data.trained, others,
+        data.trained, selection,
     )  # fmt: skip
 
 

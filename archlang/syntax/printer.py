@@ -198,15 +198,15 @@ def _extern(item: Extern) -> str:
     has_inputs = item.word in ("block", "task")
     clauses = [_where(signature)[1:]] if signature.where else []
     lines = [_lay_where(signature, 0)] if signature.where else []
-    clauses += [clause for clause, _ in _clauses(item)]
-    lines += [" " * STEP + laid for _, laid in _clauses(item)]
+    clauses += [clause for clause, _ in clauses_of(item)]
+    lines += [" " * STEP + laid for _, laid in clauses_of(item)]
     line = " ".join([head + _signature_flat(signature, has_inputs), *clauses])
     if len(line) <= WIDTH:
         return line
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
 
 
-def _clauses(item: Extern) -> Iterator[tuple[str, str]]:
+def clauses_of(item: Extern) -> Iterator[tuple[str, str]]:
     """Yields the clauses after `where` in order, each on one line and wrapped."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)

@@ -148,7 +148,7 @@ class StaticParameter(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class InputParameter(Node):
-    """`kv: seq[m, e] = q` (defaults to another input); `xs: data[d]...` takes one or more."""
+    """`kv: seq[m, e] = q`, whose default is another input; `xs: data[d]...`, which takes one or more values."""
 
     name: str
     type: TypeName
@@ -158,8 +158,8 @@ class InputParameter(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Reads(Node):
-    """`kv causal when causal else full`: what position i of the result may depend on in one input.
-    `mode` is a Name among pointwise, causal, full, or a Conditional of such."""
+    """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
+    `mode` is the Name of a manner, such as `causal`, or a Conditional of such names."""
 
     input: str
     mode: Expression
@@ -167,9 +167,9 @@ class Reads(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Caveat(Node):
-    """`depends on padding when balanced`: a promise of every block that this one does not keep, or not where `test`
-    holds. `kind` is `padding` or `batch` (what a sample's result depends on besides the sample), `random`, `training`
-    (random in training only) or `gradients` (which stop inside the block)."""
+    """`depends on padding when balanced`: a rule for blocks that this block breaks, always or where `test` holds.
+    `kind` is `padding` or `batch` (on which the result of a sample depends), `random`, `training` (random in training
+    only) or `gradients` (which the block stops)."""
 
     kind: str
     test: Expression | None = None
@@ -177,7 +177,7 @@ class Caveat(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(Node):
-    """`parameters = d * d when gated`: one term of what a block costs; terms of one `quantity` add up."""
+    """`parameters = d * d when gated`: a term of a cost; the terms of a `quantity` add up."""
 
     quantity: str
     value: Expression
@@ -203,7 +203,7 @@ class Maps(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Node):
-    """`gate = g when gated`: what a recording keeps of a block, and the `input` that holds it."""
+    """`gate = g when gated`: a kind of value that a recording keeps, and the `input` that holds the value."""
 
     kind: str
     input: str | None = None
@@ -487,7 +487,7 @@ class Row(RecipePart):
 
 @dataclass(frozen=True, kw_only=True)
 class Column(RecipePart):
-    """`column "Longer" test.accuracy[10] at task.order = forward`: what is measured, and statics of the recipes."""
+    """`column "Longer" test.accuracy[10] at task.order = forward`: a metric, and statics of the recipes."""
 
     title: str
     metric: Name

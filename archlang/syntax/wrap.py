@@ -126,7 +126,7 @@ def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
 
 
 def _conditioned(head: str, value: Expression, test: Expression | None, column: int, indent: int, room: int) -> str:
-    """A value with the condition that it is subject to, which has a line of its own."""
+    """Wraps a value and its condition, which goes on a separate line."""
     column += len(head)
     if test is None:
         return head + wrapped(value, column, indent, room, CONDITIONAL)

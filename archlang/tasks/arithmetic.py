@@ -1,7 +1,7 @@
-"""Simple arithmetic: what does a nested expression of additions and multiplications of digits come to, modulo 10?
+"""Simple arithmetic: compute a nested expression of additions and multiplications of digits, modulo 10.
 
-Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C. An operation stands in parentheses. The depth
-of an expression is how many of its operations stand inside one another.
+Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C. Every operation is in parentheses. The depth
+of an expression is the largest number of nested operations.
 
 >>> task = Arithmetic(train_size=240)
 >>> train = task.generate("train", seed=0)
@@ -34,9 +34,9 @@ PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6
 VOCABULARY = ("(", ")", "*", "+", *"0123456789")
 OPEN, CLOSE, TIMES, PLUS, ZERO = range(5)
 SINGLES = 200
-# How likely a node is an operation. (The paper says 0.2 for all.)
+# The probability that a node is an operation. (The paper uses 0.2 for all splits.)
 PROBABILITY = {"train": 0.2, "iid": 0.2, "valid": 0.3, "test": 0.3}
-# Only train and iid have expressions of the same depths. All single operations are for train.
+# Only train and iid have expressions of the same depths. All single operations are in train.
 SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
 _DEEPEST, _LONGEST = 10, 1_024
 _BATCH = 1 << 13
@@ -69,7 +69,7 @@ class Arithmetic:
     def __post_init__(self) -> None:
         check_sizes("arithmetic", self)
         check_bounds("arithmetic", "max_length", self.max_length, 5, _LONGEST)
-        # The shortest expression of a depth has one operation more than that of the depth before, and 4 tokens more.
+        # The shortest expression of a depth has 4 tokens more than the shortest one of the previous depth.
         deepest = min(_DEEPEST, (self.max_length - 1) // 4)
         check_ranges("arithmetic", {"train": self.train, "valid": self.valid, "test": self.test}, 1, deepest)
         if self.train.low == 1 and self.train_size < SINGLES:
@@ -85,32 +85,32 @@ class Arithmetic:
     def generate(self, split: str, seed: int) -> Split:
         check_split("arithmetic", split, self.split_names())
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        wanted = getattr(self, f"{split}_size")
+        size = getattr(self, f"{split}_size")
         rng, parts = RandomStream("arithmetic", split, seed), []
         if depths.low == 1 and split in ("train", "iid"):
             depths = Interval(2, depths.high)
             if split == "train":
                 parts.append(_singles())
-                wanted -= SINGLES
+                size -= SINGLES
         if depths.low <= depths.high:
-            parts.append(self._draw(rng, split, depths, wanted))
+            parts.append(self._draw(rng, split, depths, size))
         items = join_expressions(parts)
         items = items.select(rng.order(len(items)))
         end = len(VOCABULARY)
         x = enclose(items.x, begin=end + 1, end=end) if self.begin_end else items.x
         return Split({"x": x}, items.values, groups={"depth": items.depths})
 
-    def _draw(self, rng: RandomStream, split: str, depths: Interval, wanted: int) -> Expressions:
-        """Distinct expressions: as many of each depth, or of all depths as they come."""
+    def _draw(self, rng: RandomStream, split: str, depths: Interval, size: int) -> Expressions:
+        """Draws distinct expressions, equally many of each depth if `balanced`."""
         room = np.zeros(depths.high + 1, dtype=np.int64)
         bins = depths.high - depths.low + 1
         if self.balanced:
-            room[depths.low :] = wanted // bins
-            room[depths.low : depths.low + wanted % bins] += 1
+            room[depths.low :] = size // bins
+            room[depths.low : depths.low + size % bins] += 1
         else:
-            room[depths.low :] = wanted
-        seen, found, patience = Seen(), list[Expressions](), Patience(wanted, _WINDOW)
-        missing = wanted
+            room[depths.low :] = size
+        seen, parts, patience = Seen(), list[Expressions](), Patience(size, _WINDOW)
+        missing = size
         while missing:
             items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
@@ -119,21 +119,21 @@ class Arithmetic:
             items = items.select(np.flatnonzero(items.within(room))[:missing])
             room -= np.bincount(items.depths, minlength=len(room)) if self.balanced else 0
             missing -= len(items)
-            found.append(items)
+            parts.append(items)
             if patience.is_over(len(items)) and missing:
-                static, got = f"{split}_size", wanted - missing
-                raise mistakes.items_too_rare("arithmetic", static, wanted, got, "raise `max_length`")
-        return join_expressions(found)
+                drawn = size - missing
+                raise mistakes.items_too_rare("arithmetic", f"{split}_size", size, drawn, "raise `max_length`")
+        return join_expressions(parts)
 
 
-# An expression is a complete binary tree, level by level from its root, and many of them are a matrix for each level:
-# a digit, 10 for a product, 11 for a sum, or nothing.
+# N expressions are complete binary trees with one matrix [N, 2^level] per level from the root: a digit, 10 for a
+# product, 11 for a sum, or -1 for no node.
 _PRODUCT, _SUM = 10, 11
 _Trees = list[npt.NDArray[np.int8]]
 
 
 def _grow(rng: RandomStream, count: int, probability: float, height: int) -> _Trees:
-    """Random trees, at most so high. A tree of height 0 is a digit."""
+    """Returns `count` random trees of at most this height. A tree of height 0 is a digit."""
     levels: _Trees = []
     present = np.ones((count, 1), dtype=np.bool_)
     for level in range(height + 1):
@@ -147,15 +147,15 @@ def _grow(rng: RandomStream, count: int, probability: float, height: int) -> _Tr
 
 
 def _grow_deep(rng: RandomStream, count: int, probability: float, depths: Interval) -> _Trees:
-    """Random trees that are deep enough: one that is not becomes the right side of an operation, whose left side is
-    drawn anew, until it is."""
+    """Returns `count` random trees of these depths. A tree that is too shallow becomes the right side of a new
+    operation with a new random left side, until it is deep enough."""
     trees = _grow(rng, count, probability, depths.high)
-    while len(low := np.flatnonzero(_heights(trees) < depths.low)):
-        left = _grow(rng, len(low), probability, depths.high - 1)
-        root = (_PRODUCT + (rng.words((len(low), 1)) & np.uint64(1))).astype(np.int8)
-        joined = [root, *(np.concatenate([a, b[low]], axis=1) for a, b in zip(left, trees, strict=False))]
+    while len(shallow := np.flatnonzero(_heights(trees) < depths.low)):
+        left = _grow(rng, len(shallow), probability, depths.high - 1)
+        root = (_PRODUCT + (rng.words((len(shallow), 1)) & np.uint64(1))).astype(np.int8)
+        joined = [root, *(np.concatenate([a, b[shallow]], axis=1) for a, b in zip(left, trees, strict=False))]
         for level, rows in zip(trees, joined, strict=False):
-            level[low] = rows
+            level[shallow] = rows
     return trees
 
 
@@ -164,7 +164,7 @@ def _heights(trees: _Trees) -> Integers:
 
 
 def _write(trees: _Trees, longest: int) -> Expressions:
-    """The trees that are short enough as tokens, with their values."""
+    """Returns the trees of at most `longest` tokens as expressions."""
     sizes: list[Integers] = []
     value = size = np.zeros((len(trees[0]), 2 * trees[-1].shape[1]), dtype=np.int64)
     for level in reversed(trees):
@@ -192,7 +192,7 @@ def _write(trees: _Trees, longest: int) -> Expressions:
 
 
 def _singles() -> Expressions:
-    """Every operation on two digits."""
+    """Returns every operation on two digits."""
     kind, left, right = np.indices((2, 10, 10)).reshape(3, -1)
     roots, sides = (_PRODUCT + kind)[:, None], np.stack([left, right], axis=1)
     return _write([roots.astype(np.int8), sides.astype(np.int8)], 5)

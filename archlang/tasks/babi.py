@@ -1,13 +1,13 @@
-"""bAbI: answer a question about a story from what was said before it.
+"""bAbI: answer a question about the story before it.
 
-Weston et al. (2015), the English tasks of 10,000 questions; the split by length is that of Pointer-Augmented Neural
+Weston et al. (2015), the English tasks with 10,000 questions. The split by length is from Pointer-Augmented Neural
 Memory (Le et al., 2024, section 3.4 and appendix D.4).
 
 >>> story = ["1 Mary moved to the bathroom.", "2 John went to the hallway.", "3 Where is Mary? \\tbathroom\\t1"]
->>> [asked] = read(story)
->>> " ".join(asked.source), asked.answer, asked.words
+>>> [question] = read(story)
+>>> " ".join(question.source), question.answer, question.words
 ('mary moved to the bathroom . john went to the hallway . where is mary ?', ('bathroom',), 12)
->>> [(one.source, one.answer) for one in read(["1 Is it?\\tapple,milk\\t", "1 Who?\\tno\\t"])]
+>>> [(question.source, question.answer) for question in read(["1 Is it?\\tapple,milk\\t", "1 Who?\\tno\\t"])]
 [(('is', 'it', '?'), ('apple', 'milk')), (('who', '?'), ('no',))]
 """
 
@@ -28,7 +28,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Asked", "Babi", "read"]
+__all__ = ["Babi", "Question", "read"]
 
 NAMES = (
     *("single-supporting-fact", "two-supporting-facts", "three-supporting-facts", "two-arg-relations"),
@@ -51,26 +51,26 @@ WORDS = (
 LEXICON = Lexicon((*WORDS.split(), END, BEGIN))
 ALL_TASKS = Interval(1, 20)
 SPLITS = ("length", "published")
-# Of the published train files, which have no validation set.
+# The share of the published train files that becomes the validation split; none is published.
 VALID_SHARE = 0.1
 _WORD = re.compile(r"[^\s.?]+|[.?]")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question behind the story that it is about, and its answer. `words` are those of the story."""
+class Question:
+    """A story followed by a question about it, the answer, and the number of words in the story."""
 
     source: tuple[str, ...]
     answer: tuple[str, ...]
     words: int
 
 
-def read(lines: Iterable[str]) -> Iterator[Asked]:
-    """The questions of a published file. A line is `number sentence`, or `number question<TAB>answer<TAB>facts`; the
-    number 1 begins a story, and questions are no part of it.
+def read(lines: Iterable[str]) -> Iterator[Question]:
+    """Yields the questions of a published file. A line is `number sentence`, or `number question<TAB>answer<TAB>facts`.
+    The number 1 begins a story. Questions are not part of the story.
 
     Raises:
-        ValueError: at a line that is neither."""
+        ValueError: a line is malformed."""
     story: list[str] = []
     for line in lines:
         number, _, text = line.partition(" ")
@@ -79,16 +79,16 @@ def read(lines: Iterable[str]) -> Iterator[Asked]:
         sentence, *answer = text.split("\t")
         words = _WORD.findall(sentence.lower())
         if not words or len(answer) > 2:
-            raise ValueError(f"{line!r} is no line of a story")
+            raise ValueError(f"malformed line {line!r}")
         if answer:
-            yield Asked((*story, *words), tuple(answer[0].lower().split(",")), len(story))
+            yield Question((*story, *words), tuple(answer[0].lower().split(",")), len(story))
         else:
             story += words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Babi:
-    """The task. Its splits have the same members for every seed."""
+    """The task. Its splits are equal for every seed."""
 
     tasks: Interval = ALL_TASKS
     split: str = "length"
@@ -121,41 +121,41 @@ class Babi:
     def generate(self, split: str, seed: int) -> Split:
         check_split("babi", split, self.split_names())
         numbers = range(self.tasks.low, self.tasks.high + 1)
-        chosen = [self._chosen(number, split) for number in numbers]
-        asked = [one for some in chosen for one in some]
+        by_task = [self._task_questions(number, split) for number in numbers]
+        questions = [question for task_questions in by_task for question in task_questions]
         groups = {
-            "task": np.repeat(np.asarray(numbers, dtype=np.int64), [len(some) for some in chosen]),
-            "words": np.asarray([one.words // 100 for one in asked], dtype=np.int64),
+            "task": np.repeat(np.asarray(numbers, dtype=np.int64), [len(task_questions) for task_questions in by_task]),
+            "words": np.asarray([question.words // 100 for question in questions], dtype=np.int64),
         }
-        source = LEXICON.encode([one.source for one in asked])
-        target = LEXICON.encode([one.answer for one in asked])
+        source = LEXICON.encode([question.source for question in questions])
+        target = LEXICON.encode([question.answer for question in questions])
         return SequencePairs(source, target, groups).split(self.begin, self.end)
 
-    def _chosen(self, number: int, split: str) -> list[Asked]:
-        """The questions of one task that belong to a split."""
+    def _task_questions(self, number: int, split: str) -> list[Question]:
+        """Returns the questions of one of the twenty tasks in a split."""
         if self.split == "length":
-            every = [*_questions(number, "train"), *_questions(number, "test")]
-            # Questions behind equally long stories stay in the order of the files.
-            ordered = sorted(every, key=lambda one: one.words)
+            questions = [*_questions(number, "train"), *_questions(number, "test")]
+            # The sort is stable: questions about equally long stories keep the order of the files.
+            ordered = sorted(questions, key=lambda question: question.words)
             trained = round(len(ordered) * self.share)
             return ordered[:trained] if split == "train" else ordered[trained:]
-        found = _questions(number, "test" if split == "test" else "train")
+        questions = _questions(number, "test" if split == "test" else "train")
         if split == "test":
-            return found
-        held_out = round(len(found) * VALID_SHARE)
-        return found[-held_out:] if split == "valid" else found[:-held_out]
+            return questions
+        held_out = round(len(questions) * VALID_SHARE)
+        return questions[-held_out:] if split == "valid" else questions[:-held_out]
 
 
 def _member(number: int, part: str) -> str:
     return f"qa{number}_{NAMES[number - 1]}_{part}.txt"
 
 
-def _questions(number: int, part: str) -> list[Asked]:
+def _questions(number: int, part: str) -> list[Question]:
     member = _member(number, part)
     try:
-        found = list(read(store.lines("babi", member)))
-        # An unknown word shows here, where the file has a name.
-        LEXICON.encode([words for one in found for words in (one.source, one.answer)])
+        questions = list(read(store.lines("babi", member)))
+        # Raises KeyError for an unknown word here, so that the error names the file.
+        LEXICON.encode([words for question in questions for words in (question.source, question.answer)])
     except (ValueError, KeyError) as error:
         raise mistakes.damaged_file("babi", member, error) from error
-    return found
+    return questions

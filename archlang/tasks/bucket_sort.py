@@ -1,7 +1,7 @@
-"""Bucket sort: sort a row of symbols, of which there are few.
+"""Bucket sort: sort a sequence over a small set of symbols.
 
-A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. As there, empty symbols
-stand behind the row, as many as the answer has, and the answer is read where they stand.
+A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. As in the paper, one
+empty symbol for each symbol of the answer follows the input, and the answer is read at these positions.
 
 >>> task = BucketSort(train=Interval(1, 6), test=Interval(7, 9), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit.checks import check_bounds
-from archlang.tasks.kit.chomsky_hierarchy import ByLength, asked, groups, symbols
+from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols, with_answer_tape
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -29,7 +29,7 @@ __all__ = ["BucketSort", "Interval", "spell"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BucketSort(ByLength):
+class BucketSort(ChomskyTask):
     """The task."""
 
     symbols: int = 5
@@ -48,7 +48,8 @@ class BucketSort(ByLength):
         return (*(str(symbol) for symbol in range(self.symbols)), "?")
 
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
-        row = symbols(rng, self.symbols, lengths)
-        order = np.lexsort((row.values, np.repeat(np.arange(len(lengths)), lengths)))
-        x, targets, scored = asked(row, Ragged(row.values[order], row.offsets), empty=self.symbols)
-        return Split({"x": x}, targets, scored, groups(lengths))
+        symbols = random_symbols(rng, self.symbols, lengths)
+        order = np.lexsort((symbols.values, np.repeat(np.arange(len(lengths)), lengths)))
+        answers = Ragged(symbols.values[order], symbols.offsets)
+        x, targets, scored = with_answer_tape(symbols, answers, empty=self.symbols)
+        return Split({"x": x}, targets, scored, length_groups(lengths))

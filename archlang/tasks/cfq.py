@@ -1,7 +1,7 @@
 """CFQ: translate a question about films into a SPARQL query.
 
-Keysers et al. (2020), read as their program and that of Csordás et al. (2021) do: names are `M0`, `M1`, …; marks of
-punctuation stand by themselves; prefixes of the query are shortened.
+Keysers et al. (2020), preprocessed as in their program and in Csordás et al. (2021): names are `M0`, `M1`, …;
+punctuation marks are separate words; prefixes in the query are shortened.
 
 >>> " ".join(question("Who directed M1's prequel?"))
 "Who directed M1 ' s prequel ?"
@@ -41,22 +41,22 @@ _TABLE = str.maketrans(_SPACED)
 
 
 def question(text: str) -> Words:
-    """The words of a question."""
+    """Returns the words of a question."""
     return text.translate(_TABLE).split()
 
 
 def query(text: str) -> Words:
-    """The words of a query."""
-    return [_short(word) for word in text.replace("count(*)", "count ( * )").split()]
+    """Returns the words of a query."""
+    return [_shortened(word) for word in text.replace("count(*)", "count ( * )").split()]
 
 
-def _short(word: str) -> str:
+def _shortened(word: str) -> str:
     word = word.removeprefix("ns:")
     return f"m_{word[2:]}" if word.startswith("m.") else word
 
 
-class _Rows:
-    """Rows of words that come one after another, as numbers in the order in which the words were first seen."""
+class _TextArrays:
+    """Texts collected as arrays of numbers, where words are numbered in the order of their first occurrence."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self._numbers = numbers
@@ -67,19 +67,19 @@ class _Rows:
         self._lengths.append(len(words))
 
     def ragged(self, order: Integers) -> Ragged:
-        """All rows, with `order` as the final number of each."""
+        """Returns all texts as tokens, where `order` maps the numbers of words to tokens."""
         lengths = np.frombuffer(self._lengths, dtype=np.int32).astype(np.int64)
         return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
 
 
 def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple[str, ...]]:
-    """The questions and queries of all items and their words in alphabetical order. Little more than the result is held
-    in memory.
+    """Returns the questions and queries of all items, and their words in alphabetical order. Peak memory is little more
+    than the result.
 
     Raises:
         KeyError: an item has no question or no query."""
     numbers: dict[str, int] = {}
-    sources, targets = _Rows(numbers), _Rows(numbers)
+    sources, targets = _TextArrays(numbers), _TextArrays(numbers)
     for item in items:
         sources.add(question(str(item[QUESTION])))
         targets.add(query(str(item[QUERY])))
@@ -91,7 +91,7 @@ def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple
 
 @dataclass(frozen=True, kw_only=True)
 class Cfq:
-    """The task. Its splits are the published ones, whatever the seed."""
+    """The task. Its splits are the published ones for every seed."""
 
     split: str = "mcd1"
     word_limit: int = 256
@@ -142,12 +142,12 @@ class Cfq:
     def generate(self, split: str, seed: int) -> Split:
         check_split("cfq", split, self.split_names())
         pairs, _ = self._all
-        chosen = self._indices(split)
-        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(pairs):
+        indices = self._indices(split)
+        if len(indices) and not 0 <= indices.min() <= indices.max() < len(pairs):
             raise mistakes.damaged_file(
-                "cfq", self._member, f"it names an item that is none of the {len(pairs)} of {DATA}"
+                "cfq", self._member, f"an index is not below {len(pairs)}, the number of items in {DATA}"
             )
-        pairs = pairs.select(chosen)
+        pairs = pairs.select(indices)
         groups = {"length": pairs.target.lengths // 10 * 10}
         return SequencePairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
 

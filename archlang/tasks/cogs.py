@@ -1,7 +1,7 @@
-"""COGS: translate a sentence into its logical form, with words in places where training never showed them.
+"""COGS: translate a sentence into its logical form, with words in positions where training never has them.
 
-Kim & Linzen (2020). Of the generalization set, 18 categories are lexical (a known structure with another word in it)
-and three structural.
+Kim & Linzen (2020). In the generalization set, 18 categories are lexical (a known structure with another word) and
+three are structural.
 
 >>> sentence, form, category = read("Emma rolled a teacher .\\troll . agent ( x _ 1 , Emma )\\tin_distribution")
 >>> sentence, form[:3], CATEGORIES[category]
@@ -27,7 +27,7 @@ from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 
-# In the order of the paper's Table 1; then what the train set is made of.
+# In the order of the paper's Table 1, followed by the categories of the train set.
 CATEGORIES = (
     *("subj_to_obj_common", "subj_to_obj_proper", "obj_to_subj_common", "obj_to_subj_proper"),
     *("prim_to_subj_common", "prim_to_subj_proper", "prim_to_obj_common", "prim_to_obj_proper", "prim_to_inf_arg"),
@@ -47,16 +47,16 @@ Row = tuple[tuple[str, ...], tuple[str, ...], int]
 
 
 def read(line: str) -> Row:
-    """The words, the logical form and the category of a line of the published files."""
+    """Returns the words, the logical form and the category of a line of the published files."""
     sentence, form, category = line.split("\t")
-    # There are twelve exposures, each of another construction.
+    # There are twelve exposure examples, each with a different construction.
     number = _NUMBERS[_EXPOSURE if category.startswith(_EXPOSURE) else category]
     return tuple(sentence.split()), tuple(form.split()), number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cogs:
-    """The task. Its splits are the published files, whatever the seed."""
+    """The task. Its splits are the published files for every seed."""
 
     breakdown = "category"
     kind = Kind.SEQ2SEQ
@@ -71,7 +71,7 @@ class Cogs:
 
     @cached_property
     def _lexicon(self) -> Lexicon:
-        """As in Csordás et al. (2021), all splits together, since the generalization set has words of its own."""
+        """The words of all splits, as in Csordás et al. (2021), because the generalization set has words of its own."""
         sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
         words = alphabetical(sides)
         if len(words) != PUBLISHED_WORDS:

@@ -1,8 +1,8 @@
 """Copy: repeat a sequence of symbols, first in first out.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Each length of the train range is equally likely;
-items may occur twice, as short ones must. The decoder is told how long the result is, so there is no end token in it,
-unless `eos` asks for one.
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Each length of the train range is equally likely.
+Items may repeat, because there are few short ones. The decoder knows the length of the answer, so the answer has no end
+token unless `eos` is true.
 
 >>> task = Copy(train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -34,7 +34,7 @@ _LONGEST = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """The task. `test_size` is for each length."""
+    """The task. `test_size` is the number of items of each test length."""
 
     train: Interval = PUBLISHED_TRAIN
     valid: Interval = PUBLISHED_VALID
@@ -104,9 +104,9 @@ class Copy:
         return Split({**fields, "target": shift(targets, begin)}, targets, groups={"length": lengths})
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
-        """What the model reads beside `target`, and what it is to answer."""
+        """Returns the input fields other than `target`, and the answers."""
         return {"source": enclose(symbols, begin=self.symbols + 1, end=self.symbols)}, self.answers(symbols)
 
     def answers(self, symbols: Ragged) -> Ragged:
-        """What each sequence is to be turned into."""
+        """Returns the answer to each sequence, of the same length."""
         return symbols

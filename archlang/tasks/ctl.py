@@ -1,8 +1,8 @@
-"""Compositional table lookup: apply a row of functions, each a table over a few symbols, to one symbol.
+"""Compositional table lookup: apply a sequence of functions, each a table over a few symbols, to one symbol.
 
 Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). The length of an
-item is the number of its functions. Backward order writes the function that is applied last first, so `c a 001` means
-c(a(001)), which is 101 by the published tables; forward order is the mirror image of the same items.
+item is the number of its functions. In backward order the function that is applied last comes first, so `c a 001` means
+c(a(001)), which is 101 by the published tables. Forward order reverses the same items.
 
 >>> task = Ctl(order="backward")
 >>> train = task.generate("train", seed=0)
@@ -32,27 +32,28 @@ from archlang.types.statics import Interval
 __all__ = ["Ctl", "spell"]
 
 PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 8), Interval(9, 10)
-# Digit s of a row is the image of symbol s. Rows a to i enter compositions, j and k are the published new functions.
+# Digit s of a table is the image of symbol s. Functions a to i occur in compositions; j and k are the published new
+# functions.
 PUBLISHED_TABLES = (
     *("61570423", "65732041", "15730462", "42150736", "75640321", "46032571"),
     *("51042673", "23014567", "65042371", "74253106", "46213057"),
 )
-# In the published train set each application of a new function occurs 30 times more.
+# In the published train set each application of a new function is repeated 30 more times.
 NEW_REPEATS = 30
-# 8,000 of the 61,136 distinct compositions that were drawn became the in-distribution sets.
+# The published in-distribution sets are 8,000 of 61,136 distinct drawn compositions.
 HELD_OUT = 8_000 / 61_136
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 64
 _BATCH = 1 << 14
 _WINDOW = 200
-# Up to here items are counted by writing them all down.
+# Up to this number, items are counted by enumeration.
 _COUNTABLE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ctl:
-    """The task. Inside, an item is a row of numbers: the argument, the functions in the order in which they are
-    applied, and -1 in the places that are left."""
+    """The task. Internally an item is a row of numbers: the argument, the functions in the order of their application,
+    and then -1."""
 
     order: str = "backward"
     train: Interval = PUBLISHED_TRAIN
@@ -90,7 +91,7 @@ class Ctl:
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        widen = "take more `functions` or `symbols`, or longer compositions"
+        remedy = "choose more `functions` or `symbols`, or longer compositions"
         check_sizes("ctl", self)
         singles = len(self._singles())
         if self.train_size < singles:
@@ -103,9 +104,9 @@ class Ctl:
             "test_size": self._available(self.test, 0.0, 1.0),
         }
         for name, most in available.items():
-            asked = getattr(self, name)
-            if asked > most:
-                raise mistakes.too_many_items("ctl", name, asked, most, widen)
+            size = getattr(self, name)
+            if size > most:
+                raise mistakes.too_many_items("ctl", name, size, most, remedy)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ class Ctl:
 
     @property
     def tables(self) -> Integers:
-        """The image of every symbol under every function, [functions + new_functions, symbols]."""
+        """The image of every symbol under every function: [functions + new_functions, symbols]."""
         rows = []
         for index in range(self.functions + self.new_functions):
             if self.symbols == 8 and index < len(PUBLISHED_TABLES):
@@ -134,7 +135,7 @@ class Ctl:
             case "train":
                 rows = self._train_rows(rng)
                 if self.repeated:
-                    rows = _evened(rows)
+                    rows = _with_equal_lengths(rows)
                 rows = rows[rng.order(len(rows))]
             case "iid":
                 rows = self._draw(rng, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
@@ -164,14 +165,14 @@ class Ctl:
     def _train_rows(self, rng: RandomStream) -> Integers:
         singles = self._singles()
         composed = _from_two(self.train)
-        wanted = self.train_size - len(singles)
+        size = self.train_size - len(singles)
         if composed is None:
             return singles
         if not self.balanced:
-            rows = self._draw(rng, composed, wanted, "train_size", HELD_OUT, 1.0)
+            rows = self._draw(rng, composed, size, "train_size", HELD_OUT, 1.0)
         else:
             lengths = [Interval(length, length) for length in range(composed.low, composed.high + 1)]
-            shares = _even([self._available(length, HELD_OUT, 1.0) for length in lengths], wanted)
+            shares = _even([self._available(length, HELD_OUT, 1.0) for length in lengths], size)
             rows = np.concatenate(
                 [
                     _widen(self._draw(rng, length, share, "train_size", HELD_OUT, 1.0), composed.high)
@@ -181,22 +182,22 @@ class Ctl:
         return np.concatenate([_widen(singles, composed.high), rows])
 
     def _singles(self) -> Integers:
-        """All single applications, those of new functions repeated; none if `train` begins at 2."""
+        """Returns all single applications, with repeated ones of new functions; empty if `train` begins at 2."""
         if self.train.low > 1:
             return np.zeros((0, 2), dtype=np.int64)
-        every = _product(self.symbols, self.functions + self.new_functions)
-        new = every[every[:, 1] >= self.functions]
-        return np.concatenate([every, np.tile(new, (NEW_REPEATS, 1))])
+        singles = _product(self.symbols, self.functions + self.new_functions)
+        new = singles[singles[:, 1] >= self.functions]
+        return np.concatenate([singles, np.tile(new, (NEW_REPEATS, 1))])
 
     def _draw(
-        self, rng: RandomStream, lengths: Interval | None, wanted: int, static: str, low: float = 0.0, high: float = 1.0
+        self, rng: RandomStream, lengths: Interval | None, size: int, static: str, low: float = 0.0, high: float = 1.0
     ) -> Integers:
-        """Distinct rows of the share [low, high) of all items, each length equally likely in every draw. Short
-        lengths run out of items, so that they are rarer in the end, as they are in the published sets."""
-        if lengths is None or wanted == 0:
+        """Draws distinct rows of the share [low, high) of all items. Each length is equally likely in a draw. Short
+        lengths run out of items and become rarer, as in the published sets."""
+        if lengths is None or size == 0:
             return np.zeros((0, 2), dtype=np.int64)
-        reserved, seen, found = self._reserved(lengths), Seen(), []
-        missing, patience = wanted, Patience(wanted, _WINDOW)
+        reserved, seen, parts = self._reserved(lengths), Seen(), []
+        missing, patience = size, Patience(size, _WINDOW)
         while missing:
             count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
@@ -205,50 +206,49 @@ class Ctl:
             rows[:, 1:][np.arange(lengths.high) >= count[:, None]] = -1
             rows = rows[self._allowed(rows, reserved, low, high)]
             rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
-            found.append(rows)
+            parts.append(rows)
             missing -= len(rows)
             if patience.is_over(len(rows)) and missing:
-                raise mistakes.items_too_rare("ctl", static, wanted, wanted - missing, "take more `functions`")
-        return np.concatenate(found)
+                raise mistakes.items_too_rare("ctl", static, size, size - missing, "choose more `functions`")
+        return np.concatenate(parts)
 
     def _allowed(self, rows: Integers, reserved: Fingerprints, low: float, high: float) -> Truths:
-        """Whether rows belong to the share [low, high), and to no reserved composition if the share is not all."""
+        """Marks the rows in the share [low, high), without reserved compositions unless the share is [0, 1)."""
         allowed = in_share(table_fingerprints(rows), low, high)
         if len(reserved) and (low, high) != (0.0, 1.0):
             allowed &= ~np.isin(table_fingerprints(rows[:, 1:]), reserved)
         return allowed
 
     def _reserved(self, lengths: Interval) -> Fingerprints:
-        """The compositions that the train set never holds: a quarter of each length, `reserved` at most."""
-        found = []
+        """Returns the compositions that train never has: a quarter of each length, at most `reserved`."""
+        parts = []
         for length in range(lengths.low, lengths.high + 1):
             rng, seen = RandomStream("ctl reserved", self.functions, length), Seen()
-            wanted = min(self.reserved, -(-(self.functions**length) // 4))
-            while wanted:
-                prints = table_fingerprints(rng.below(self.functions, (2 * wanted, length)))
-                prints = prints[seen.fresh(prints)][:wanted]
-                found.append(prints)
-                wanted -= len(prints)
-        return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
+            missing = min(self.reserved, -(-(self.functions**length) // 4))
+            while missing:
+                prints = table_fingerprints(rng.below(self.functions, (2 * missing, length)))
+                prints = prints[seen.fresh(prints)][:missing]
+                parts.append(prints)
+                missing -= len(prints)
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *parts])
 
     def _available(self, lengths: Interval, low: float, high: float) -> int:
-        """How many items a share holds; estimated where they are too many to be counted."""
+        """Returns the number of items in a share, or an estimate if they are too many to enumerate."""
         total = 0
         for length in range(lengths.low, lengths.high + 1):
             items = self.symbols * self.functions**length
-            one = Interval(length, length)
             if (low, high) == (0.0, 1.0):
                 total += items
             elif items > _COUNTABLE:
                 total += int((items - self.symbols * self.reserved) * (high - low) * 0.99)
             else:
                 rows = _product(self.symbols, *(self.functions,) * length)
-                total += int(self._allowed(rows, self._reserved(one), low, high).sum())
+                total += int(self._allowed(rows, self._reserved(Interval(length, length)), low, high).sum())
         return total
 
 
-def _evened(rows: Integers) -> Integers:
-    """Rows of rarer lengths again and again, until each length is as frequent as the most frequent one."""
+def _with_equal_lengths(rows: Integers) -> Integers:
+    """Repeats the rows of rarer lengths until each length is as frequent as the most frequent one."""
     lengths = (rows[:, 1:] >= 0).sum(axis=1)
     most = int(np.bincount(lengths).max())
     chosen = [np.resize(np.flatnonzero(lengths == length), most) for length in np.unique(lengths)]
@@ -256,25 +256,25 @@ def _evened(rows: Integers) -> Integers:
 
 
 def _from_two(lengths: Interval) -> Interval | None:
-    """The lengths of the range that are compositions of at least two functions."""
+    """Returns the lengths of the range from 2 on; None if there are none."""
     return Interval(max(lengths.low, 2), lengths.high) if lengths.high >= 2 else None
 
 
 def _product(*sizes: int) -> Integers:
-    """Every row of numbers below these sizes."""
+    """Returns every row of numbers below these sizes: [product of sizes, len(sizes)]."""
     return np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
 
 
 def _widen(rows: Integers, length: int) -> Integers:
-    """The rows with room for `length` functions."""
+    """Pads rows to `length` functions."""
     return np.pad(rows, ((0, 0), (0, length + 1 - rows.shape[1])), constant_values=-1)
 
 
-def _even(available: list[int], wanted: int) -> list[int]:
-    """Shares of `wanted` that are as even as what is available lets them be."""
+def _even(available: list[int], total: int) -> list[int]:
+    """Divides `total` as evenly as the available numbers permit."""
     shares = [0] * len(available)
     order = sorted(range(len(available)), key=lambda index: available[index])
     for position, index in enumerate(order):
-        shares[index] = min(available[index], wanted // (len(order) - position))
-        wanted -= shares[index]
+        shares[index] = min(available[index], total // (len(order) - position))
+        total -= shares[index]
     return shares

@@ -1,9 +1,9 @@
-"""Dyck: of a string of nested brackets, read from its left, which bracket may come next?
+"""Dyck: predict which brackets may come next in a string of nested brackets.
 
 Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2). Strings come from the
-grammar S → (S) with probability `p`, where each pair of brackets is as likely; S → SS with probability `q`; and S →
-nothing. At each position the answer is a set: every opening bracket, and the closing one of the innermost bracket that
-is open.
+grammar S → (S) with probability `p`, where each pair of brackets is equally likely; S → SS with probability `q`; and
+S → ε otherwise. The answer at each position is a set: every opening bracket, and the closing bracket of the innermost
+open pair.
 
 >>> task = Dyck(train_size=9, train=Interval(8, 12))
 >>> train = task.generate("train", seed=0)
@@ -37,17 +37,17 @@ __all__ = ["Dyck", "Interval", "np", "spell"]
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
 PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(2, 50), (Interval(52, 100),)
-# Validation strings are of the lengths of the train set: by fingerprint, so that no distinct string is in both.
+# Validation strings have the lengths of the train set; fingerprints keep distinct strings apart.
 SHARES = {"train": (1 / 16, 1.0), "valid": (0.0, 1 / 16), "test": (0.0, 1.0)}
 _LONGEST = 1_024
 _BATCH = 1 << 12
 _WINDOW = 100
-_NOTHING, _NESTED, _TWO = range(3)
+_EMPTY, _NESTED, _TWO = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dyck:
-    """The task. `test_size` is for each range of `test`."""
+    """The task. `test_size` is the number of strings of each range of `test`."""
 
     pairs: int = 2
     p: float = 0.5
@@ -73,7 +73,7 @@ class Dyck:
             check_share("dyck", name, getattr(self, name))
         if self.p + self.q >= 1:
             raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
-        # A string nests, on average, into p + 2 q others: above 1 most of them would never end.
+        # An S expands into p + 2 q others on average. Above 1, most strings would grow without end.
         if self.p + 2 * self.q > 1:
             raise mistakes.grows_without_end("dyck", "p + 2 q", self.p + 2 * self.q)
         check_sizes("dyck", self)
@@ -86,9 +86,9 @@ class Dyck:
             check_range("dyck", name, lengths, 2, _LONGEST)
             if lengths.low == lengths.high and lengths.low % 2:
                 raise mistakes.range_out_of_bounds("dyck", name, lengths, 2, _LONGEST)
-            for other in (self.train, *self.test)[:index]:
-                if lengths.low <= other.high and other.low <= lengths.high:
-                    raise mistakes.ranges_overlap("dyck", "train or test", other, "test", lengths)
+            for earlier in (self.train, *self.test)[:index]:
+                if lengths.low <= earlier.high and earlier.low <= lengths.high:
+                    raise mistakes.ranges_overlap("dyck", "train or test", earlier, "test", lengths)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -109,34 +109,32 @@ class Dyck:
         lows = np.repeat(np.asarray([lengths.low for lengths in ranges], dtype=np.int64), size)
         return Split({"x": x}, Ragged(allowed(x, self.pairs), x.offsets), groups={"length": lows})
 
-    def _draw(self, split: str, lengths: Interval, wanted: int, seed: int) -> Ragged:
-        """Strings of these lengths as they come, each once if they are to be distinct."""
+    def _draw(self, split: str, lengths: Interval, size: int, seed: int) -> Ragged:
+        """Draws strings of these lengths, distinct ones if `distinct`."""
         rng, seen = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
-        found: list[Ragged] = []
-        missing, patience = wanted, Patience(wanted, _WINDOW)
+        parts: list[Ragged] = []
+        missing, patience = size, Patience(size, _WINDOW)
         while missing:
             drawn = strings(rng, _BATCH, self.pairs, self.p, self.q, lengths)
             prints = fingerprints(drawn)
-            # Where strings may repeat, a share would keep the likeliest of them out of a split for good.
+            # If strings may repeat, a share would exclude the likeliest strings from a split.
             keep = (
                 in_share(prints, *SHARES[split]) & seen.fresh(prints)
                 if self.distinct
                 else np.ones(len(prints), np.bool_)
             )
-            found.append(drawn.select(np.flatnonzero(keep)[:missing]))
-            missing -= len(found[-1])
-            if patience.is_over(len(found[-1])) and missing:
-                static, got = f"{split}_size", wanted - missing
-                raise mistakes.items_too_rare(
-                    "dyck", static, wanted, got, "allow longer strings, or `distinct = false`"
-                )
-        return join(found)
+            parts.append(drawn.select(np.flatnonzero(keep)[:missing]))
+            missing -= len(parts[-1])
+            if patience.is_over(len(parts[-1])) and missing:
+                remedy = "allow longer strings, or `distinct = false`"
+                raise mistakes.items_too_rare("dyck", f"{split}_size", size, size - missing, remedy)
+        return join(parts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The S of one distance from the root, in the order of those above them: what each becomes, which bracket, and how
-    many brackets are open around it."""
+    """The N symbols S at one distance from the root, in the order of their parents: the rule of each [N], its bracket
+    [N], and the number of open brackets around it [N]."""
 
     choice: Integers
     bracket: Integers
@@ -144,9 +142,9 @@ class _Level:
 
 
 def strings(rng: RandomStream, count: int, pairs: int, p: float, q: float, lengths: Interval) -> Ragged:
-    """Of `count` strings of the grammar those of the wanted lengths.
+    """Draws `count` strings of the grammar and returns those of the given lengths.
 
-    As in the published generator, an S with `lengths.high` brackets around it is nothing, and so is one whose string is
+    As in the published generator, an S is empty if `lengths.high` brackets are open around it, or if its string is
     longer than `lengths.high`."""
     longest = lengths.high
     levels: list[_Level] = []
@@ -155,36 +153,37 @@ def strings(rng: RandomStream, count: int, pairs: int, p: float, q: float, lengt
     while len(around):
         words = rng.words(len(around))
         high = words >> np.uint64(32)
-        choice = np.where(high < nested, _NESTED, np.where(high < two, _TWO, _NOTHING))
-        choice[around >= longest] = _NOTHING
+        choice = np.where(high < nested, _NESTED, np.where(high < two, _TWO, _EMPTY))
+        choice[around >= longest] = _EMPTY
         bracket = ((words & np.uint64(0xFFFFFFFF)) * np.uint64(pairs) >> np.uint64(32)).astype(np.int64)
         levels.append(_Level(choice, bracket, around))
         around = np.repeat(around + 2 * (choice == _NESTED), choice)
     sizes = _sizes(levels, longest)
-    wanted = (sizes[0] >= lengths.low) & (sizes[0] <= longest)
-    return _write(levels, sizes, wanted)
+    selected = (sizes[0] >= lengths.low) & (sizes[0] <= longest)
+    return _write(levels, sizes, selected)
 
 
 def _sizes(levels: list[_Level], longest: int) -> list[Integers]:
-    """The length of every S of every level. What each becomes, 0, 1 or 2, is also how many S stand below it."""
-    found: list[Integers] = []
+    """Returns the length of every S of every level. The number of a rule, 0, 1 or 2, is also the number of its
+    children."""
+    sizes: list[Integers] = []
     below = np.zeros(0, dtype=np.int64)
     for level in reversed(levels):
         running, first = offsets_of(below), offsets_of(level.choice)
         size = running[first[1:]] - running[first[:-1]] + 2 * (level.choice == _NESTED)
         size[size > longest] = 0
-        found.append(size)
+        sizes.append(size)
         below = size
-    return found[::-1]
+    return sizes[::-1]
 
 
-def _write(levels: list[_Level], sizes: list[Integers], wanted: Truths) -> Ragged:
-    """The strings of the wanted roots."""
-    offsets = offsets_of(sizes[0][wanted])
+def _write(levels: list[_Level], sizes: list[Integers], selected: Truths) -> Ragged:
+    """Returns the strings of the selected roots as tokens."""
+    offsets = offsets_of(sizes[0][selected])
     values = np.empty(offsets[-1], dtype=np.uint8)
-    # Where each S that is written begins; the others are left out level by level.
-    written, starts = wanted, np.zeros(len(wanted), dtype=np.int64)
-    starts[wanted] = offsets[:-1]
+    # The start of each S that is written; the others are dropped level by level.
+    written, starts = selected, np.zeros(len(selected), dtype=np.int64)
+    starts[selected] = offsets[:-1]
     for depth, level in enumerate(levels):
         size = sizes[depth]
         written = written & (size > 0)
@@ -202,13 +201,13 @@ def _write(levels: list[_Level], sizes: list[Integers], wanted: Truths) -> Ragge
 
 
 def allowed(x: Ragged, pairs: int) -> npt.NDArray[np.bool_]:
-    """For each place, which symbols may follow what stands up to it: [places, 2 pairs]."""
+    """Returns the symbols that may follow each position: [P, 2 pairs]."""
     rows = np.zeros((len(x.values), 2 * pairs), dtype=np.bool_)
     rows[:, 0::2] = True
     opening = x.values % 2 == 0
     depth = np.cumsum(np.where(opening, 1, -1))
-    # All strings end with nothing open, so that depths may be counted through all of them. The innermost bracket that
-    # is open at a place is the last one that raised the depth to what it is there.
+    # All strings are balanced, so depths can be counted through all of them. The innermost open bracket at a position
+    # is the last one that raised the depth to the depth at this position.
     order = np.argsort(depth, kind="stable")
     opened = np.maximum.accumulate(np.where(opening[order], np.arange(len(order)), 0))
     innermost = np.empty_like(order)

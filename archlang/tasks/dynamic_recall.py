@@ -1,10 +1,10 @@
 """Dynamic recall: find a symbol in the sequence, and answer with its left or right neighbour.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): a symbol of the sequence stands once more at its
-end, as a query. If all that is read has an odd length, the answer is the symbol to the left of the queried one, and
-else that to its right. The paper leaves open what we settle so: the query means its first place in the sequence; the
-sequence is a ring; the answer is that one symbol, as in the example of Table 6, or with `answer = rest` the sequence
-from there to its end, as the text may be read.
+As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): a symbol of the sequence is repeated at its end,
+as a query. If sequence and query together have an odd length, the answer is the left neighbour of the queried symbol,
+else its right neighbour. The paper leaves three points open. Here, the query means the first occurrence of its symbol;
+the sequence is circular; and the answer is one symbol, as in the example of Table 6, or with `answer = rest` the
+sequence from this symbol to its end, which is another reading of the text.
 
 >>> task = DynamicRecall(train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -33,7 +33,7 @@ CHOICES = ("neighbour", "rest")
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicRecall(Copy):
-    """The task. A length does not count the query."""
+    """The task. Lengths do not include the query."""
 
     answer: str = "neighbour"
 
@@ -46,18 +46,20 @@ class DynamicRecall(Copy):
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]
         queries = symbols.values[begins + rng.below(lengths, len(lengths))]
-        first = begins + _first_places(symbols, queries)
+        first = begins + _first_positions(symbols, queries)
         step = np.where((lengths + 1) % 2 == 1, -1, 1)
-        from_there = begins + (first - begins + step) % lengths
-        count = np.ones_like(lengths) if self.answer == "neighbour" else symbols.offsets[1:] - from_there
+        starts = begins + (first - begins + step) % lengths
+        count = np.ones_like(lengths) if self.answer == "neighbour" else symbols.offsets[1:] - starts
         offsets = offsets_of(count)
-        places = np.repeat(from_there, count) + np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-        asked = Ragged(np.insert(symbols.values, symbols.offsets[1:], queries), offsets_of(lengths + 1))
-        return {"source": enclose(asked, begin=self.begin, end=self.symbols)}, Ragged(symbols.values[places], offsets)
+        positions = np.repeat(starts, count) + np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+        with_query = Ragged(np.insert(symbols.values, symbols.offsets[1:], queries), offsets_of(lengths + 1))
+        return {"source": enclose(with_query, begin=self.begin, end=self.symbols)}, Ragged(
+            symbols.values[positions], offsets
+        )
 
 
-def _first_places(symbols: Ragged, queries: np.ndarray) -> Integers:
-    """Where each sequence has its query first, counted from 0."""
+def _first_positions(symbols: Ragged, queries: np.ndarray) -> Integers:
+    """Returns the position [N] of the first occurrence of each query, counted from 0."""
     lengths = symbols.lengths
     within = np.arange(len(symbols.values)) - np.repeat(symbols.offsets[:-1], lengths)
     equal = symbols.values == np.repeat(queries, lengths)

@@ -1,9 +1,9 @@
-"""Flip-flop language modelling: a memory of one bit, with instructions to write, ignore and read it.
+"""Flip-flop language modelling: recall the bit that was written last.
 
-Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). A sequence is a row of pairs of an instruction and
-a bit. It begins with `w` and its last instruction is `r`; the bit after `w` or `i` is random, the bit after `r` is the
-one that was written last. The model predicts each symbol from those before it (the first one from `i`), and only bits
-after `r` count.
+Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). A sequence consists of pairs of an instruction
+(`w` write, `i` ignore, `r` read) and a bit. Its first instruction is `w` and its last one `r`. The bit after `w` or `i`
+is random; the bit after `r` is the bit that was written last. The model predicts each symbol from the symbols before it
+(the first one from `i`), and only bits after `r` count.
 
 >>> task = FlipFlop(length=12, ignore=0.4, test_length=(14,), train_size=40, iid_size=9, valid_size=9, test_size=9)
 >>> train = task.generate("train", seed=0)
@@ -33,8 +33,8 @@ __all__ = ["FlipFlop", "spell"]
 VOCABULARY = ("w", "i", "r", "0", "1")
 WRITE, IGNORE, READ, ZERO = range(4)
 PUBLISHED_IGNORE, PUBLISHED_LENGTHS = (0.1, 0.8, 0.98), (512, 1024)
-# The share of all sequences that a split may hold, by the fingerprint of their first symbols: to choose by whole
-# sequences would mean to draw the test set, of which most is rejected, in full.
+# The share of all sequences that a split may hold, by the fingerprint of their first symbols. With fingerprints of
+# whole sequences, the many rejected sequences would have to be drawn in full.
 SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
 _FIRST_PAIRS = 32
 _LONGEST = 1 << 16
@@ -46,7 +46,7 @@ Tokens = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class FlipFlop:
-    """The task. `valid_size` and `test_size` are for each setting of `test_ignore` and `test_length`."""
+    """The task. `valid_size` and `test_size` are per combination of `test_ignore` and `test_length`."""
 
     ignore: float = 0.8
     length: int = 512
@@ -83,7 +83,7 @@ class FlipFlop:
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
         cells = [(length, ignore) for length in self.test_length for ignore in self.test_ignore]
-        for split, asked in (
+        for split, split_cells in (
             ("train", [(self.length, self.ignore)]),
             ("iid", [(self.length, self.ignore)]),
             ("valid", [(self.length, self.ignore), *cells]),
@@ -91,28 +91,29 @@ class FlipFlop:
         ):
             size, (low, high) = getattr(self, f"{split}_size"), SHARES[split]
             check_bounds("flipflop", f"{split}_size", size, 0)
-            for length, ignore in asked:
+            for length, ignore in split_cells:
                 most = _count(length, ignore) * int(8 * (high - low)) // 8
                 if size > most:
-                    raise mistakes.too_many_items("flipflop", f"{split}_size", size, most, "take longer sequences")
+                    raise mistakes.too_many_items("flipflop", f"{split}_size", size, most, "choose longer sequences")
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
-        trained = (self.ignore, self.length)
-        tested = [(ignore, length) for ignore in self.test_ignore for length in self.test_length]
+        train_cell = (self.ignore, self.length)
+        test_cells = [(ignore, length) for ignore in self.test_ignore for length in self.test_length]
         match split:
             case "train" | "iid":
-                cells = [trained]
+                cells = [train_cell]
             case "valid":
-                cells = [trained, *tested]
+                cells = [train_cell, *test_cells]
             case "test":
-                cells = tested
+                cells = test_cells
             case _:
                 raise mistakes.unknown_split("flipflop", split, self.split_names())
         size = getattr(self, f"{split}_size")
-        # A cell may be named twice in valid (the train setting is among the tested ones): its items stay distinct.
+        # A cell may occur twice in valid, if the setting of train is also one of test. One `Seen` keeps its items
+        # distinct.
         seen = Seen()
         return join_splits(
             [
@@ -121,28 +122,29 @@ class FlipFlop:
             ]
         )
 
-    def _draw(self, rng: RandomStream, split: str, wanted: int, ignore: float, length: int, seen: Seen) -> Tokens:
-        """Distinct sequences as rows."""
-        found = np.empty((wanted, length), dtype=np.uint8)
-        done, patience = 0, Patience(wanted, _WINDOW)
+    def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
+        """Draws distinct sequences: [size, length]."""
+        sequences = np.empty((size, length), dtype=np.uint8)
+        done, patience = 0, Patience(size, _WINDOW)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
-        while done < wanted:
+        while done < size:
             words = rng.words((batch, first))
-            begun = _sequences(words, ignore, ends=first == length // 2)
-            words = words[in_share(table_fingerprints(begun), *SHARES[split])]
+            beginnings = _sequences(words, ignore, ends=first == length // 2)
+            words = words[in_share(table_fingerprints(beginnings), *SHARES[split])]
             words = np.concatenate([words, rng.words((len(words), length // 2 - first))], axis=1)
             rows = _sequences(words, ignore, ends=True)
-            rows = rows[seen.fresh(table_fingerprints(rows))][: wanted - done]
-            found[done : done + len(rows)] = rows
+            rows = rows[seen.fresh(table_fingerprints(rows))][: size - done]
+            sequences[done : done + len(rows)] = rows
             done += len(rows)
-            if patience.is_over(len(rows)) and done < wanted:
-                raise mistakes.items_too_rare("flipflop", f"{split}_size", wanted, done, "take longer sequences")
-        return found
+            if patience.is_over(len(rows)) and done < size:
+                raise mistakes.items_too_rare("flipflop", f"{split}_size", size, done, "choose longer sequences")
+        return sequences
 
 
 def _sequences(words: npt.NDArray[np.uint64], ignore: float, ends: bool) -> Tokens:
-    """A sequence for each row: a word says an instruction with its high half and a bit with its lowest one."""
+    """Returns a sequence [N, 2 pairs] for each row of words [N, pairs]: the high half of a word determines an
+    instruction, and its lowest bit is the bit."""
     count, pairs = words.shape
     high = words >> np.uint64(32)
     instructions = np.full((count, pairs), READ, dtype=np.uint8)
@@ -151,7 +153,7 @@ def _sequences(words: npt.NDArray[np.uint64], ignore: float, ends: bool) -> Toke
     instructions[:, 0] = WRITE
     if ends:
         instructions[:, -1] = READ
-    # A read repeats the bit of the last write before it.
+    # A read returns the bit of the last write before it.
     places = np.where(instructions == WRITE, np.arange(pairs, dtype=np.int32), 0)
     np.maximum.accumulate(places, axis=1, out=places)
     bits = (words & np.uint64(1)).astype(np.uint8)
@@ -172,8 +174,8 @@ def _as_split(rows: Tokens, ignore: float) -> Split:
 
 
 def _count(length: int, ignore: float) -> int:
-    """How many sequences there are: the first bit is free, the last pair is settled, and in between an ignored or
-    written bit is free."""
+    """Returns the number of sequences: the first bit is free, the last pair is determined, and between them the bits
+    after `w` and `i` are free."""
     free = 2 if ignore == 1 else 3 if ignore == 0 else 5
     return 2 * int(free ** (length // 2 - 2)) if length > 2 else 0
 

@@ -1,9 +1,9 @@
-"""Id sort: symbols come in pairs that share an id; answer at each place with the other symbol of its pair.
+"""Id sort: symbols form pairs that share an id; answer at each position with the other symbol of the pair.
 
 As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): an id is a vector from the standard multivariate
-normal distribution, and who shares it with whom is random. The paper leaves open what we settle so: ids have 8 numbers;
-of an odd number of symbols one is alone, with an id of its own, and answers for itself. The symbols that enclose the
-source have ids of zeros. All else is as in `copy`.
+normal distribution, and the pairs are random. The paper leaves two points open. Here, ids have 8 numbers; and if the
+number of symbols is odd, one symbol has an id of its own and is its own answer. The ids of `[B]` and `[E]` are zeros.
+Everything else is as in `copy`.
 
 >>> task = IdSort(train_size=10, id_size=1)
 >>> train = task.generate("train", seed=0)
@@ -54,13 +54,13 @@ class IdSort(Copy):
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]
         items = np.repeat(np.arange(len(symbols)), lengths)
-        # The places of each sequence in random order: the first two are a pair, then the next two.
+        # The positions of each sequence in random order: the first two are a pair, then the next two.
         order = np.lexsort((rng.words(len(items)), items))
         rank = np.arange(len(items)) - begins[items]
-        other = np.minimum(rank ^ 1, lengths[items] - 1)
+        partner_rank = np.minimum(rank ^ 1, lengths[items] - 1)
         partner = np.empty_like(order)
-        partner[order] = order[begins[items] + other]
-        # Both of a pair have the id of the one that comes first in that order.
+        partner[order] = order[begins[items] + partner_rank]
+        # Both symbols of a pair get the id of the first one in this order.
         numbers = rng.normal(len(items) * self.id_size).astype(np.float32).reshape(-1, self.id_size)
         ids = np.empty_like(numbers)
         ids[order] = numbers[begins[items] + (rank & ~1)]

@@ -1,10 +1,9 @@
-"""ListOps: what does a nested list of MAX, MIN, MED and SM (the sum modulo 10) over digits come to?
+"""ListOps: compute a nested list of MAX, MIN, MED and SM (the sum modulo 10) over digits.
 
-MED rounds down where it falls between two numbers. Two sources: `depth` splits by dependency depth (Neural Data Router,
-Csordás et al., ICLR 2022, section 3.3); `original` has the distribution of Nangia & Bowman (2018) and splits by length
-(after Havrylov et al., 2019) and by the number of arguments (after Ray Chowdhury & Caragea, 2023); `files` is the same
-with the published items of Nangia & Bowman to train on; `lra` has the long trees of Long Range Arena (Tay et al.,
-2021).
+MED is rounded down. There are four sources. `depth` splits by dependency depth (Neural Data Router, Csordás et al.,
+ICLR 2022, section 3.3). `original` has the distribution of Nangia & Bowman (2018) and splits by length (as in Havrylov
+et al., 2019) and by the number of arguments (as in Ray Chowdhury & Caragea, 2023). `files` is `original`, but trains on
+the published items of Nangia & Bowman. `lra` has the long trees of Long Range Arena (Tay et al., 2021).
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
@@ -47,7 +46,7 @@ PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test
 PUBLISHED_LENGTHS = (Interval(200, 300), Interval(500, 600), Interval(900, 1000))
 PUBLISHED_ARGUMENTS = (5, 10, 15)
 PUBLISHED_TEST_SIZE = 2_000
-# Lengths of the argument splits; those up to `max_length` are left to the train set.
+# The lengths of the split `arguments`, without those up to `max_length`, which are in the train set.
 ARGUMENT_LENGTHS = Interval(100, 1000)
 DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
@@ -57,10 +56,10 @@ _MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
 _BATCH = 1 << 15
 _WINDOW = 20
 
-# The share of all items, by fingerprint, that a split may hold. For `depth`, only train and iid have to share.
+# The share of all items, by fingerprint, that a split may hold. For `depth`, only train and iid have the same depths.
 DEPTH_SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
-# For `original` as published: of 100,000 trees 10,000 are for test and 1,000 for validation. Trees that are too long
-# for the train set go to the splits that hold such trees only.
+# The published shares of `original`: of 100,000 trees 10,000 are for test and 1,000 for validation. `test` and
+# `arguments` have only trees that are too long for train.
 ORIGINAL_SHARES = {
     "valid": (0.0, 0.01),
     "iid": (0.01, 0.11),
@@ -68,15 +67,15 @@ ORIGINAL_SHARES = {
     "test": (0.11, 0.55),
     "arguments": (0.55, 1.0),
 }
-# Larger than the published ones: of what falls to another split nothing is kept, so that small ones would take long.
+# Larger than the published shares, because the items of other splits are drawn in vain.
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
-    """The task. `train`, `valid`, `test`, `nominal_length` and `balanced` matter to the source `depth`; `max_length`,
-    `pool`, `test_lengths` and `test_arguments` to `original` and, but for `pool`, to `files`. A size of 0 is the
-    published one."""
+    """The task. The source `depth` uses `train`, `valid`, `test`, `nominal_length` and `balanced`. The source
+    `original` uses `max_length`, `pool`, `test_lengths` and `test_arguments`; `files` uses the same except `pool`. A
+    size of 0 means the published size."""
 
     source: str = "depth"
     train: Interval = PUBLISHED_TRAIN
@@ -110,7 +109,7 @@ class ListOps:
             self._check_lengths()
 
     def _check_depths(self) -> None:
-        # The smallest tree of a depth has two arguments an operator, and an operator counts 3.
+        # In the smallest tree of a depth each operator has two arguments, and an operator counts 3.
         highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
         check_bounds("listops", "nominal_length", self.nominal_length, 5)
         check_ranges("listops", {"train": self.train, "valid": self.valid, "test": self.test}, 1, highest)
@@ -178,17 +177,17 @@ class ListOps:
     # Source `depth`.
 
     def _by_depth(self, split: str, seed: int) -> Split:
-        """Trees drawn until each depth has its even share of the split, or until there are enough of them all."""
+        """Draws trees until each depth has its share of the split, or until there are enough trees in total."""
         rng = RandomStream("listops depth", split, seed)
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        wanted = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
+        size = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
         bins = depths.high - depths.low + 1
         room = np.zeros(depths.high + 2, dtype=np.int64)
-        room[depths.low : depths.high + 1] = wanted // bins
-        room[depths.low : depths.low + wanted % bins] += 1
+        room[depths.low : depths.high + 1] = size // bins
+        room[depths.low : depths.low + size % bins] += 1
         if not self.balanced:
-            room[depths.low : depths.high + 1] = wanted
-        seen, found, patience, missing = Seen(), [], Patience(wanted, _WINDOW), wanted
+            room[depths.low : depths.high + 1] = size
+        seen, parts, patience, missing = Seen(), [], Patience(size, _WINDOW), size
         while missing:
             before = missing
             for forest in self._trees_of_depths(rng, depths):
@@ -197,15 +196,16 @@ class ListOps:
                 if self.balanced:
                     room -= np.bincount(trees.depths, minlength=len(room))
                 missing -= len(trees)
-                found.append(trees)
+                parts.append(trees)
             if patience.is_over(before - missing) and missing:
-                static, got = f"{split}_size", wanted - missing
-                raise mistakes.items_too_rare("listops", static, wanted, got, "raise `nominal_length`")
-        trees = join_expressions(found).select(rng.order(wanted))
-        return self._split(trees, trees.x.lengths, np.full(wanted, self.arguments))
+                drawn = size - missing
+                raise mistakes.items_too_rare("listops", f"{split}_size", size, drawn, "raise `nominal_length`")
+        trees = join_expressions(parts).select(rng.order(size))
+        return self._split(trees, trees.x.lengths, np.full(size, self.arguments))
 
     def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[Forest]:
-        """A batch of trees that are high enough; those that grew too low become arguments of further operators."""
+        """Yields batches of trees that are high enough; trees that are too low become arguments of further
+        operators."""
         growth = Growth(
             probability=DEPTH_PROBABILITY,
             height=depths.high,
@@ -221,12 +221,12 @@ class ListOps:
             forest = graft(rng, forest.select(~high), growth)
 
     def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> Expressions:
-        """The new trees of the forest that belong to the share, as many of each depth as there is room for."""
-        # A tree is at least as high as its dependency depth: most trees are too low once the low depths are full.
+        """Returns the new trees of the forest in the share, at most `room[depth]` of each depth."""
+        # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = evaluate(forest)
-        open_to = room[depths] > 0
-        forest, values, depths = forest.select(open_to), values[open_to], depths[open_to]
+        has_room = room[depths] > 0
+        forest, values, depths = forest.select(has_room), values[has_room], depths[has_room]
         trees = Expressions(write(forest), values, depths)
         prints = fingerprints(trees.x)
         trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
@@ -235,41 +235,42 @@ class ListOps:
     # Source `original`.
 
     def _from_pool(self, split: str, seed: int) -> Split:
-        """The trees of the pool that fall to this split. All splits see one pool of distinct trees, so that the short
-        trees, which run out, are as rare in a small split as in a large one."""
+        """Returns the trees of the pool in this split. All splits share one pool of distinct trees, so that short
+        trees, which run out, are equally rare in small and large splits."""
         growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
-        rng, seen, found, patience = RandomStream("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
+        rng, seen, parts, patience = RandomStream("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
         while len(seen) < self.pool:
             forest = grow(rng, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
             missing = self.pool - len(seen)
             trees = _written(forest)
             fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
-            found.append(trees.select(fresh))
+            parts.append(trees.select(fresh))
             if patience.is_over(len(fresh)):
                 raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
-        trees = join_expressions(found)
+        trees = join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
-        available, wanted = len(trees), getattr(self, f"{split}_size")
-        if wanted > available:
-            raise mistakes.too_many_items("listops", f"{split}_size", wanted, available, "draw a larger `pool`")
-        trees = trees.select(rng.order(available)[: wanted or available])
+        available, size = len(trees), getattr(self, f"{split}_size")
+        if size > available:
+            raise mistakes.too_many_items("listops", f"{split}_size", size, available, "draw a larger `pool`")
+        trees = trees.select(rng.order(available)[: size or available])
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
     def _published(self, split: str) -> Split:
-        """The trees of the published files, of which `depth` is that of their nesting."""
-        found = published_listops.items(split, self.max_length)
-        values, depths, arguments = published_listops.columns(found)
-        trees = Expressions(published_listops.LEXICON.encode([item.tokens for item in found]), values, depths)
+        """Returns the lists of the published files. Their `depth` is the depth of their nesting."""
+        lists = published_listops.expressions(split, self.max_length)
+        values, depths, arguments = published_listops.columns(lists)
+        x = published_listops.LEXICON.encode([expression.tokens for expression in lists])
+        trees = Expressions(x, values, depths)
         return self._split(trees, trees.x.lengths // 100 * 100, arguments)
 
     def _by_length(self, seed: int) -> Split:
-        """For each range of lengths as many trees."""
-        wanted = self.test_size or PUBLISHED_TEST_SIZE
+        """Draws equally many trees for each range of lengths."""
+        size = self.test_size or PUBLISHED_TEST_SIZE
         longest = max(lengths.high for lengths in self.test_lengths)
         table = LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
         seen, parts = Seen(), []
@@ -277,15 +278,15 @@ class ListOps:
             rng = RandomStream("listops lengths", lengths.low, lengths.high, seed)
 
             def trees(rng: RandomStream = rng, lengths: Interval = lengths) -> Forest:
-                return grow_to(rng, table, table.lengths(rng, lengths.low, lengths.high, wanted))
+                return grow_to(rng, table, table.lengths(rng, lengths.low, lengths.high, size))
 
-            parts.append(self._until(wanted, trees, ORIGINAL_SHARES["test"], "test_size", seen))
-        labels = np.repeat([lengths.low for lengths in self.test_lengths], wanted)
+            parts.append(self._until(size, trees, ORIGINAL_SHARES["test"], "test_size", seen))
+        labels = np.repeat([lengths.low for lengths in self.test_lengths], size)
         return self._split(join_expressions(parts), labels, np.full(len(labels), self.arguments))
 
     def _by_arguments(self, seed: int) -> Split:
-        """For each bound on the number of arguments as many trees."""
-        wanted = self.test_size or PUBLISHED_TEST_SIZE
+        """Draws equally many trees for each bound on the number of arguments."""
+        size = self.test_size or PUBLISHED_TEST_SIZE
         shortest = max(ARGUMENT_LENGTHS.low, self.max_length + 1)
         seen, parts = Seen(), []
         for arguments in self.test_arguments:
@@ -296,43 +297,41 @@ class ListOps:
                 forest = grow(rng, _BATCH, growth)
                 return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
 
-            parts.append(self._until(wanted, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
-        labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), wanted)
+            parts.append(self._until(size, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
+        labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), size)
         joined = join_expressions(parts)
         return self._split(joined, joined.x.lengths // 100 * 100, labels)
 
     def _until(
-        self, wanted: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
+        self, size: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
     ) -> Expressions:
-        """`wanted` distinct trees of a share."""
-        found: list[Expressions] = []
-        missing, patience = wanted, Patience(wanted, _WINDOW)
+        """Draws `size` distinct trees of a share."""
+        parts: list[Expressions] = []
+        missing, patience = size, Patience(size, _WINDOW)
         while missing:
-            some = _written(trees())
-            prints = fingerprints(some.x)
-            some = some.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
-            found.append(some)
-            missing -= len(some)
-            if patience.is_over(len(some)) and missing:
-                raise mistakes.items_too_rare("listops", static, wanted, wanted - missing, "allow other lengths")
-        return join_expressions(found)
+            batch = _written(trees())
+            prints = fingerprints(batch.x)
+            batch = batch.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
+            parts.append(batch)
+            missing -= len(batch)
+            if patience.is_over(len(batch)) and missing:
+                raise mistakes.items_too_rare("listops", static, size, size - missing, "allow other lengths")
+        return join_expressions(parts)
 
     # Source `lra`.
 
     def _long(self, split: str, seed: int) -> Split:
-        """Trees of Long Range Arena, as they come."""
-        wanted = getattr(self, f"{split}_size") or LRA_SIZES[split]
-        rng, growth = (
-            RandomStream("listops lra", split, seed),
-            self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high),
-        )
+        """Draws trees with the parameters of Long Range Arena."""
+        size = getattr(self, f"{split}_size") or LRA_SIZES[split]
+        rng = RandomStream("listops lra", split, seed)
+        growth = self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
 
         def trees() -> Forest:
             forest = grow(rng, _BATCH >> 2, growth)
             return forest.select((forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit))
 
-        found = self._until(wanted, trees, LRA_SHARES[split], f"{split}_size", Seen())
-        return self._split(found, found.x.lengths // 100 * 100, np.full(wanted, LRA_ARGUMENTS))
+        drawn = self._until(size, trees, LRA_SHARES[split], f"{split}_size", Seen())
+        return self._split(drawn, drawn.x.lengths // 100 * 100, np.full(size, LRA_ARGUMENTS))
 
     def _growth(self, height: int, arguments: int, limit: int) -> Growth:
         return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)

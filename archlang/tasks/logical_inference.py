@@ -1,8 +1,8 @@
-"""Logical inference: which relation holds between two propositional formulas over six variables?
+"""Logical inference: find the relation between two propositional formulas over six variables.
 
-Bowman et al. (2015), in the split by the number of operators of Tran et al. (2018) and Shen et al. (2019). Of the seven
-relations `=` is equivalence, `<` and `>` entailment (to the right and to the left), `^` negation, `|` exclusion, `v`
-cover, and `#` none of these.
+Bowman et al. (2015), split by the number of operators as in Tran et al. (2018) and Shen et al. (2019). There are seven
+relations: `=` equivalence, `<` entailment, `>` reverse entailment, `^` negation, `|` exclusion, `v` cover, and `#` none
+of these.
 
 >>> task = LogicalInference(draws=2000)
 >>> train = task.generate("train", seed=0)
@@ -37,12 +37,12 @@ VARIABLES, OPEN, CLOSE, AND, OR, NOT = 6, 6, 7, 8, 9, 10
 PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(0, 6), Interval(7, 12)
 MOST_OPERATORS = 12
 SOURCES = ("generated", "files")
-# Shen et al. take every tenth line of the train files, counted through all of them, for validation.
+# Shen et al. validate on every tenth line of the concatenated train files.
 _HELD_OUT = 10
 PAIR_VARIABLES = 4
-# Of the published pairs 15 % are for test, and every tenth of the rest is for validation.
+# 15 % of the published pairs are for test, and a tenth of the rest is for validation.
 SHARES = {"train": (0.0, 0.765), "valid": (0.765, 0.85), "iid": (0.85, 1.0), "test": (0.85, 1.0)}
-# A formula may be 12 long, the arguments of an operator half as long as it may be, and an operator needs 2.
+# A formula has at most 12 operators, an argument of an operator at most half as many, so 7 nodes can be operators.
 _INNER = 7
 _NODES = 15
 _BATCH = 1 << 14
@@ -53,7 +53,7 @@ _RELATIONS = {relation: number for number, relation in enumerate(RELATIONS)}
 
 Worlds = npt.NDArray[np.uint64]
 
-# Bit w of a formula says whether it is true in world w, of which bit v says whether variable v is true.
+# Bit w of a formula is its truth value in world w, where bit v of w is the truth value of variable v.
 _TRUE = np.array(
     [sum(1 << world for world in range(64) if world >> variable & 1) for variable in range(VARIABLES)], dtype=np.uint64
 )
@@ -61,23 +61,24 @@ _TRUE = np.array(
 
 @dataclass(frozen=True, eq=False)
 class _Formulas:
-    """A formula for each row, as a complete binary tree: node k has the arguments 2k + 1 and 2k + 2. `token` is AND, OR
-    or a variable; `negated` says whether `not` stands before the node; unused nodes are not `real`."""
+    """N formulas as complete binary trees with 15 nodes, where the arguments of node k are 2k + 1 and 2k + 2. `token`
+    [N, 15] is AND, OR or a variable; `negated` [N, 15] marks nodes after `not`; `real` [N, 15] marks nodes in use."""
 
     token: Integers
     negated: Truths
     real: Truths
 
     def select(self, chosen: Truths | Integers) -> _Formulas:
+        """Returns the formulas at these indices, or those where a mask [N] is true."""
         return _Formulas(self.token[chosen], self.negated[chosen], self.real[chosen])
 
     def operators(self) -> Integers:
-        """How many operators each formula has, `not` among them."""
+        """Returns the number of operators of each formula, including `not`: [N]."""
         operators = (self.token >= VARIABLES).astype(np.int64) + self.negated
         return np.asarray(np.sum(operators * self.real, axis=1), dtype=np.int64)
 
     def worlds(self) -> Worlds:
-        """In which worlds each formula is true."""
+        """Returns the worlds in which each formula is true, as bits: [N]."""
         true = np.empty(self.token.shape, dtype=np.uint64)
         for node in reversed(range(_NODES)):
             token = self.token[:, node]
@@ -89,8 +90,8 @@ class _Formulas:
             true[:, node] = np.where(self.negated[:, node], ~true[:, node], true[:, node])
         return true[:, 0]
 
-    def written(self) -> Ragged:
-        """`a`, `( not x )`, `( x ( and y ) )`."""
+    def tokens(self) -> Ragged:
+        """Returns the formulas as tokens: `a`, `( not x )`, `( x ( and y ) )`."""
         sizes = 1 + 3 * self.negated.astype(np.int64)
         for node in reversed(range(_INNER)):
             arguments = sizes[:, 2 * node + 1] + sizes[:, 2 * node + 2]
@@ -121,8 +122,7 @@ class _Formulas:
 
 @dataclass(frozen=True, kw_only=True)
 class LogicalInference:
-    """The task. `draws` is how many pairs are drawn for all splits, before repeated ones are dropped; it matters to
-    generated pairs only."""
+    """The task. `draws` is the number of generated pairs for all splits, before repeated pairs are dropped."""
 
     train: Interval = PUBLISHED_TRAIN
     test: Interval = PUBLISHED_TEST
@@ -156,44 +156,44 @@ class LogicalInference:
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("logical_inference", split, self.split_names())
-        found = self._files(split) if self.data == "files" else self._generated(split, seed)
+        items = self._files(split) if self.data == "files" else self._generated(split, seed)
         if not self.begin_end:
-            return found
+            return items
         end = len(VOCABULARY)
-        fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in found.inputs.items()}
-        return replace(found, inputs=fields)
+        fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in items.inputs.items()}
+        return replace(items, inputs=fields)
 
     def _files(self, split: str) -> Split:
-        """The published pairs: `train` and `valid` from the train files, the others from the test files."""
-        wanted = self.test if split == "test" else self.train
+        """Returns the published pairs: `train` and `valid` from the train files, the others from the test files."""
+        counts = self.test if split == "test" else self.train
         part = "train" if split in ("train", "valid") else "test"
         files = [
             published_files.parse_lines("logical_inference", f"{part}{count}", _read_words)
-            for count in range(wanted.low, wanted.high + 1)
+            for count in range(counts.low, counts.high + 1)
         ]
         relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)
-        operators = np.repeat(np.arange(wanted.low, wanted.high + 1), [len(rows) for rows in files])
+        operators = np.repeat(np.arange(counts.low, counts.high + 1), [len(rows) for rows in files])
         fields = {"left": _LEXICON.encode(lefts), "right": _LEXICON.encode(rights)}
-        found = Split(fields, np.asarray(relations, dtype=np.int64), groups={"operators": operators})
+        items = Split(fields, np.asarray(relations, dtype=np.int64), groups={"operators": operators})
         if part == "test":
-            return found
-        held_out = np.arange(1, len(found) + 1) % _HELD_OUT == 0
-        return found.select(held_out if split == "valid" else ~held_out)
+            return items
+        held_out = np.arange(1, len(items) + 1) % _HELD_OUT == 0
+        return items.select(held_out if split == "valid" else ~held_out)
 
     def _generated(self, split: str, seed: int) -> Split:
-        wanted = self.test if split == "test" else self.train
-        # All splits see the same draws, so that the short pairs, of which there are few, are shared out as well.
+        counts = self.test if split == "test" else self.train
+        # All splits share the same draws, so that the few short pairs are distributed over them, too.
         rng, seen, missing = RandomStream("logical inference", seed), Seen(), self.draws
         lefts, rights, relations, operators = [], [], [], []
         while missing:
             left, right = _draw(rng)
             here, there = left.worlds(), right.worlds()
-            settled = (here == 0) | (~here == 0) | (there == 0) | (~there == 0)
+            constant = (here == 0) | (~here == 0) | (there == 0) | (~there == 0)
             most = np.minimum(np.maximum(left.operators(), right.operators()), MOST_OPERATORS)
-            drawn = np.flatnonzero(~settled)[:missing]
+            drawn = np.flatnonzero(~constant)[:missing]
             missing -= len(drawn)
-            chosen = drawn[(most[drawn] >= wanted.low) & (most[drawn] <= wanted.high)]
-            x, y = left.select(chosen).written(), right.select(chosen).written()
+            chosen = drawn[(most[drawn] >= counts.low) & (most[drawn] <= counts.high)]
+            x, y = left.select(chosen).tokens(), right.select(chosen).tokens()
             prints = combine(fingerprints(x), fingerprints(y))
             keep = in_share(prints, *SHARES[split]) & seen.fresh(prints)
             lefts.append(x.select(keep))
@@ -205,11 +205,11 @@ class LogicalInference:
 
 
 def _draw(rng: RandomStream) -> tuple[_Formulas, _Formulas]:
-    """A batch of pairs; the formulas of a pair are over the same 4 variables."""
+    """Draws a batch of pairs. The formulas of a pair are over the same 4 variables."""
     variables = np.argsort(rng.words((_BATCH, VARIABLES)), axis=1, kind="stable")[:, :PAIR_VARIABLES]
 
     def formulas() -> _Formulas:
-        # 4 of 9 nodes are operators, if they are not at the bottom; 1 of 3 has `not` before it.
+        # A node above the bottom is an operator with probability 4/9; a node is negated with probability 1/3.
         kind, negated = rng.below(9, (_BATCH, _NODES)), rng.below(3, (_BATCH, _NODES)) == 0
         token = np.take_along_axis(variables, rng.below(PAIR_VARIABLES, (_BATCH, _NODES)), axis=1)
         token[:, :_INNER] = np.where(kind[:, :_INNER] < 4, AND + kind[:, :_INNER] % 2, token[:, :_INNER])
@@ -223,21 +223,25 @@ def _draw(rng: RandomStream) -> tuple[_Formulas, _Formulas]:
 
 
 def _relations(here: Worlds, there: Worlds) -> Integers:
-    """The index in RELATIONS, for formulas that are neither true nor false in all worlds."""
+    """Returns the indices [N] in RELATIONS, for formulas that are neither true nor false in all worlds."""
     both, left, right = here & there != 0, here & ~there != 0, ~here & there != 0
     neither = ~(here | there) != 0
-    found = np.full(len(here), RELATIONS.index("#"))
-    found[both & ~left & ~right] = RELATIONS.index("=")
-    found[both & ~left & right] = RELATIONS.index("<")
-    found[both & left & ~right] = RELATIONS.index(">")
-    found[~both & ~neither] = RELATIONS.index("^")
-    found[~both & neither] = RELATIONS.index("|")
-    found[both & left & right & ~neither] = RELATIONS.index("v")
-    return found
+    relations = np.full(len(here), RELATIONS.index("#"))
+    relations[both & ~left & ~right] = RELATIONS.index("=")
+    relations[both & ~left & right] = RELATIONS.index("<")
+    relations[both & left & ~right] = RELATIONS.index(">")
+    relations[~both & ~neither] = RELATIONS.index("^")
+    relations[~both & neither] = RELATIONS.index("|")
+    relations[both & left & right & ~neither] = RELATIONS.index("v")
+    return relations
 
 
 def read(line: str) -> tuple[str, list[int], list[int]]:
-    """The relation and the two formulas of a line of the published files (`relation<TAB>left<TAB>right`)."""
+    """Parses a line of the published files, `relation<TAB>left<TAB>right`, into the relation and two formulas as
+    tokens.
+
+    Raises:
+        KeyError, ValueError: the line is malformed."""
     relation, left, right = _read_words(line)
     return RELATIONS[relation], [_LEXICON.ids[word] for word in left], [_LEXICON.ids[word] for word in right]
 

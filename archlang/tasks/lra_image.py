@@ -1,4 +1,4 @@
-"""Image of the Long Range Arena: what does a grey picture show, read as a row of pixels?
+"""Image of the Long Range Arena: classify a greyscale picture, read as a sequence of pixels.
 
 Tay et al. (2021), on CIFAR-10 (Krizhevsky, 2009).
 
@@ -34,57 +34,57 @@ TEST_BATCH = "test_batch"
 SPLITS = ("train", "valid", "test")
 PUBLISHED_TRAIN, PUBLISHED_BATCH = 45_000, 10_000
 SIDE = 32
-# Rec. 601, as TensorFlow has them, which the published loader uses.
+# Rec. 601 in the precision of TensorFlow, which the published loader uses.
 _WEIGHTS = np.asarray([0.2989, 0.5870, 0.1140], dtype=np.float32)
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class _OnlyArrays(pickle.Unpickler):
-    """Unpickles arrays of numpy and nothing that could run a program."""
+    """Unpickles numpy arrays and refuses everything that could run code."""
 
     _ALLOWED = frozenset({
         ("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
         ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"),
     })  # fmt: skip
 
-    def find_class(self, module: str, name: str) -> Any:  # Any: whatever the name stands for
+    def find_class(self, module: str, name: str) -> Any:  # Any: the object of this name
         if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no array needs")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which is not part of an array")
         if name == "_reconstruct":
-            # numpy moved it, and warns of the old place.
+            # numpy has moved it and warns about the old name.
             return np.ndarray.__reduce__(np.zeros(0))[0]
         return super().find_class(module, name)
 
 
 def batch(data: bytes) -> tuple[Bytes, Integers]:
-    """The pictures [N, 3072] of a published batch, and what they show [N].
+    """Returns the pictures [N, 3072] of a published batch and their classes [N].
 
     Raises:
-        ValueError: it is no such batch."""
+        ValueError: the batch is malformed."""
     try:
-        found = _OnlyArrays(io.BytesIO(data), encoding="bytes").load()
-        pictures, shown = np.asarray(found[b"data"]), np.asarray(found[b"labels"], dtype=np.int64)
+        content = _OnlyArrays(io.BytesIO(data), encoding="bytes").load()
+        pictures, classes = np.asarray(content[b"data"]), np.asarray(content[b"labels"], dtype=np.int64)
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise ValueError(f"it is no batch of pictures: {error}") from error
-    if pictures.dtype != np.uint8 or pictures.shape != (len(shown), 3 * SIDE**2):
-        raise ValueError(f"its pictures have the form {pictures.shape}, and {len(shown)} answers")
-    if len(shown) and not 0 <= shown.min() <= shown.max() <= 9:
-        raise ValueError("an answer is none of the ten")
-    return pictures, shown
+        raise ValueError(f"expected a batch of pictures: {error}") from error
+    if pictures.dtype != np.uint8 or pictures.shape != (len(classes), 3 * SIDE**2):
+        raise ValueError(f"its pictures have the shape {pictures.shape}, for {len(classes)} labels")
+    if len(classes) and not 0 <= classes.min() <= classes.max() <= 9:
+        raise ValueError("a label is not one of the ten classes")
+    return pictures, classes
 
 
 def shades(pictures: Bytes) -> Bytes:
-    """Pictures [N, 3072] of three channels after one another as rows [N, 1024] of grey, rounded down."""
+    """Converts pictures [N, 3072] of three channels to greyscale [N, 1024], rounded down."""
     channels = pictures.reshape(len(pictures), 3, SIDE**2).astype(np.float32) / np.float32(255)
     grey = sum(channels[:, number] * weight for number, weight in enumerate(_WEIGHTS))
-    # TensorFlow goes back to whole numbers by this factor.
+    # TensorFlow converts back to integers with this factor.
     return np.minimum(np.asarray(grey) * np.float32(255.5), 255).astype(np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LraImage:
-    """The task. Its splits are the published ones, whatever the seed."""
+    """The task. Its splits are the published ones for every seed."""
 
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
@@ -102,22 +102,22 @@ class LraImage:
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("lra_image", split, SPLITS)
-        wanted = (TEST_BATCH,) if split == "test" else BATCHES
-        found: Mapping[str, bytes] = {
+        names = (TEST_BATCH,) if split == "test" else BATCHES
+        files: Mapping[str, bytes] = {
             name.rpartition("/")[2]: content
             for name, content in store.contents("cifar10", ARCHIVE)
-            if name.rpartition("/")[2] in wanted
+            if name.rpartition("/")[2] in names
         }
         try:
-            parts = [batch(found[name]) for name in wanted]
+            parts = [batch(files[name]) for name in names]
         except (KeyError, ValueError) as error:
             raise mistakes.damaged_file("cifar10", ARCHIVE, error) from error
         pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
-        shown = np.concatenate([answers for _, answers in parts])
-        if len(shown) != PUBLISHED_BATCH * len(wanted):
-            raise mistakes.damaged_file("cifar10", ARCHIVE, f"it holds {len(shown)} pictures of {split}")
-        whole = Split({"x": Ragged.table(pixels)}, shown, groups={"shown": shown})
+        classes = np.concatenate([classes for _, classes in parts])
+        if len(classes) != PUBLISHED_BATCH * len(names):
+            raise mistakes.damaged_file("cifar10", ARCHIVE, f"it has {len(classes)} pictures of {split}")
+        items = Split({"x": Ragged.table(pixels)}, classes, groups={"shown": classes})
         if split == "test":
-            return whole
-        first = np.arange(len(whole)) < PUBLISHED_TRAIN
-        return whole.select(first if split == "train" else ~first)
+            return items
+        first = np.arange(len(items)) < PUBLISHED_TRAIN
+        return items.select(first if split == "train" else ~first)

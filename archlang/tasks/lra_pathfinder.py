@@ -1,4 +1,5 @@
-"""Pathfinder of the Long Range Arena: do two marks stand at the ends of one dashed path, in a picture read as a row?
+"""Pathfinder of the Long Range Arena: are two marks at the ends of the same dashed path, in a picture read as a
+sequence?
 
 Tay et al. (2021), after Linsley et al. (2018), with pictures of 32 x 32 pixels.
 
@@ -44,7 +45,7 @@ __all__ = ["LraPathfinder", "picture"]
 
 SOURCES = ("generated", "files")
 SPLITS = ("train", "valid", "test")
-# The share of all pictures that a split may hold: by fingerprint, or of the published ones.
+# The share of all pictures that a split may hold, by fingerprint or in the order of the published pictures.
 SHARES = {"train": (0.2, 1.0), "valid": (0.0, 0.1), "test": (0.1, 0.2)}
 FOLDER = "pathfinder32/curv_contour_length_14"
 PUBLISHED_LISTS = 200
@@ -81,7 +82,7 @@ class LraPathfinder:
         return SPLITS
 
     def reads(self) -> tuple[tuple[str, str], ...]:
-        # The pictures are as old as their lists.
+        # The lists stand for the pictures, which were published together with them.
         numbers = range(PUBLISHED_LISTS) if self.data == "files" else ()
         return tuple(("lra", f"{FOLDER}/metadata/{number}.npy") for number in numbers)
 
@@ -91,26 +92,27 @@ class LraPathfinder:
         return Split({"x": Ragged.table(pixels)}, joined, groups={"joined": joined})
 
     def _drawn(self, split: str, seed: int) -> tuple[Pixels, Integers]:
-        wanted = getattr(self, f"{split}_size")
-        rng, seen, patience = RandomStream("lra pathfinder", split, seed), Seen(), Patience(wanted, _WINDOW)
-        found = np.empty((wanted, pathfinder_pictures.SIDE**2), dtype=np.uint8)
-        joined = np.empty(wanted, dtype=np.int64)
+        size = getattr(self, f"{split}_size")
+        rng, seen, patience = RandomStream("lra pathfinder", split, seed), Seen(), Patience(size, _WINDOW)
+        pictures = np.empty((size, pathfinder_pictures.SIDE**2), dtype=np.uint8)
+        joined = np.empty(size, dtype=np.int64)
         done = 0
-        while done < wanted:
-            # Enough for what is missing, if a third of what is drawn can be kept.
-            drawn = pathfinder_pictures.draw(rng, min(_BATCH, 64 + 3 * (wanted - done)), self.dashes, self.distractors)
-            rows = drawn.pixels.reshape(len(drawn.pixels), -1)
+        while done < size:
+            # Enough for the missing pictures, if a third of the drawn ones is usable.
+            batch = pathfinder_pictures.draw(rng, min(_BATCH, 64 + 3 * (size - done)), self.dashes, self.distractors)
+            rows = batch.pixels.reshape(len(batch.pixels), -1)
             prints = table_fingerprints(rows)
-            kept = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
-            found[done : done + len(kept)], joined[done : done + len(kept)] = rows[kept], drawn.joined[kept]
-            done += len(kept)
-            if patience.is_over(len(kept)) and done < wanted:
-                raise mistakes.items_too_rare("lra_pathfinder", f"{split}_size", wanted, done, "ask for fewer dashes")
-        return found, joined
+            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: size - done]
+            end = done + len(fresh)
+            pictures[done:end], joined[done:end] = rows[fresh], batch.joined[fresh]
+            done = end
+            if patience.is_over(len(fresh)) and done < size:
+                raise mistakes.items_too_rare("lra_pathfinder", f"{split}_size", size, done, "choose fewer `dashes`")
+        return pictures, joined
 
     @cached_property
     def _files(self) -> tuple[Pixels, Integers]:
-        """All published pictures, in the order of their lists."""
+        """All published pictures and whether their marks are joined, in the order of the lists."""
         names = []
         for number in range(PUBLISHED_LISTS):
             member = f"{FOLDER}/metadata/{number}.npy"
@@ -127,8 +129,8 @@ class LraPathfinder:
         pixels, joined = self._files
         low, high = SHARES[split]
         order = np.random.RandomState(42).permutation(len(joined))
-        chosen = order[round(len(order) * low) : round(len(order) * high)]
-        return pixels[chosen], joined[chosen]
+        members = order[round(len(order) * low) : round(len(order) * high)]
+        return pixels[members], joined[members]
 
 
 def _content(name: str) -> bytes:
@@ -137,27 +139,27 @@ def _content(name: str) -> bytes:
 
 
 def listed(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """The pictures of a list (`imgs/0 sample_0.png 0 1 …`), as paths, and whether their marks are joined.
+    """Returns the path of each picture in a list (`imgs/0 sample_0.png 0 1 …`), and whether its marks are joined.
 
     Raises:
-        ValueError: a line is none of a list."""
-    found = []
+        ValueError: a line is malformed."""
+    names = []
     for line in lines:
         folder, name, _, joined, *_ = (*line.split(), "", "", "", "")
         if joined not in ("0", "1"):
-            raise ValueError(f"{line!r} does not name a picture")
-        found.append((f"{folder}/{name}", int(joined)))
-    return found
+            raise ValueError(f"expected a picture and its label, found {line!r}")
+        names.append((f"{folder}/{name}", int(joined)))
+    return names
 
 
 def pictures(names: Iterable[tuple[str, int]], content: Callable[[str], bytes]) -> tuple[Pixels, Integers]:
-    """The pictures as rows of pixels, and whether their marks are joined. What is empty is left out: the published set
-    has a picture without content.
+    """Returns the pictures as rows of pixels [N, 1024], and whether their marks are joined [N]. Empty files are
+    skipped; the published set has one.
 
     Raises:
-        PictureError: one of them is no picture of the right size."""
+        PictureError: a picture is damaged or not 32 pixels wide and high."""
     rows, joined = [], []
-    for name, answer in names:
+    for name, label in names:
         data = content(name)
         if not data:
             continue
@@ -165,12 +167,12 @@ def pictures(names: Iterable[tuple[str, int]], content: Callable[[str], bytes]) 
         if pixels.shape != (pathfinder_pictures.SIDE, pathfinder_pictures.SIDE):
             raise PictureError(f"{name} has {pixels.shape[0]} rows of {pixels.shape[1]} pixels")
         rows.append(pixels.reshape(-1))
-        joined.append(answer)
+        joined.append(label)
     return np.asarray(rows, dtype=np.uint8).reshape(-1, pathfinder_pictures.SIDE**2), np.asarray(joined, dtype=np.int64)
 
 
 def picture(split: Split, index: int) -> str:
-    """A picture as text, cut to what is not black."""
+    """Returns a picture as text, cropped to the pixels that are not black."""
     light = split.inputs["x"][index].reshape(pathfinder_pictures.SIDE, pathfinder_pictures.SIDE) > 0
     rows, columns = np.flatnonzero(light.any(axis=1)), np.flatnonzero(light.any(axis=0))
     part = light[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

@@ -1,6 +1,6 @@
-"""Retrieval of the Long Range Arena: do two papers belong together?
+"""Retrieval of the Long Range Arena: are two papers, read as bytes, linked by citations?
 
-Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013), as bytes.
+Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013).
 
 >>> list(read(["1.0\\tP1\\tP2\\tOne text.\\tAnother text.\\n"], 5))
 [(1, b'One t', b'Anoth')]
@@ -27,31 +27,31 @@ __all__ = ["LraRetrieval", "read"]
 
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 _LABELS = {"0.0": 0, "1.0": 1}
-# Whole papers are longer than csv takes a field to be.
+# Papers are longer than the default limit of csv.
 _LONGEST_FIELD = 1 << 26
 
 
 def read(lines: Iterable[str], length: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """Whether each pair belongs together, and its texts as bytes.
+    """Yields the label of each pair and the first `length` bytes of its texts.
 
     Raises:
-        ValueError: a row is none of a published file."""
-    before = csv.field_size_limit(_LONGEST_FIELD)
+        ValueError: a row is malformed."""
+    previous_limit = csv.field_size_limit(_LONGEST_FIELD)
     try:
         for number, row in enumerate(csv.reader(lines, delimiter="\t"), 1):
             if len(row) != 5 or row[0] not in _LABELS or not row[3] or not row[4]:
-                raise ValueError(f"row {number} is not an answer, two numbers and two texts")
-            # A character has a byte or more.
+                raise ValueError(f"row {number} is not a label, two identifiers and two texts")
+            # A character has at least one byte.
             yield _LABELS[row[0]], row[3][:length].encode()[:length], row[4][:length].encode()[:length]
     except csv.Error as error:
         raise ValueError(str(error)) from error
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(previous_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LraRetrieval:
-    """The task. Its splits are the published files, whatever the seed."""
+    """The task. Its splits are the published files for every seed."""
 
     length: int = 4_000
 
@@ -76,10 +76,10 @@ class LraRetrieval:
         check_split("lra_retrieval", split, self.split_names())
         member = _member(split)
         try:
-            fields, together = collect(read(store.lines("lra", member), self.length))
+            fields, labels = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
             raise mistakes.damaged_file("lra", member, error) from error
-        return Split(fields, together, groups={"together": together})
+        return Split(fields, labels, groups={"together": labels})
 
 
 def _member(split: str) -> str:
@@ -87,12 +87,13 @@ def _member(split: str) -> str:
 
 
 def collect(pairs: Iterable[tuple[int, bytes, bytes]]) -> tuple[dict[str, Ragged], Integers]:
-    """All pairs as rows of bytes: a gigabyte of train, of which no second copy is made."""
-    answers: list[int] = []
+    """Returns the fields `left` and `right` as bytes, and the labels [N], without a second copy: train is a
+    gigabyte."""
+    labels: list[int] = []
     texts = {"left": bytearray(), "right": bytearray()}
     lengths: dict[str, list[int]] = {"left": [], "right": []}
-    for answer, left, right in pairs:
-        answers.append(answer)
+    for label, left, right in pairs:
+        labels.append(label)
         for name, text in (("left", left), ("right", right)):
             texts[name] += text
             lengths[name].append(len(text))
@@ -100,4 +101,4 @@ def collect(pairs: Iterable[tuple[int, bytes, bytes]]) -> tuple[dict[str, Ragged
         name: Ragged(np.frombuffer(texts[name], dtype=np.uint8), offsets_of(np.asarray(lengths[name], dtype=np.int64)))
         for name in texts
     }
-    return fields, np.asarray(answers, dtype=np.int64)
+    return fields, np.asarray(labels, dtype=np.int64)

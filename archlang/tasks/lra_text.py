@@ -1,6 +1,6 @@
-"""Text of the Long Range Arena: is a film review in favour of the film?
+"""Text of the Long Range Arena: is a film review, read as bytes, positive?
 
-Tay et al. (2021), on the reviews of Maas et al. (2011), as bytes.
+Tay et al. (2021), on the reviews of Maas et al. (2011).
 
 >>> reviews({"aclImdb/train/pos/1_9.txt": b"Great!", "aclImdb/train/neg/0_2.txt": b"Dull."}.items(), "train", 4)
 ([b'Dull', b'Grea'], [0, 1])
@@ -32,19 +32,20 @@ _NAME = re.compile(r"(?:.*/)?(train|test)/(pos|neg)/(\d+)_\d+\.txt")
 
 
 def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tuple[list[bytes], list[int]]:
-    """The reviews of a split and whether they are in favour, in an order that does not depend on that of the files."""
-    found = []
+    """Returns the first `length` bytes of the reviews of a split, and whether they are positive. Their order does not
+    depend on the order of the files."""
+    rated = []
     for name, content in files:
         parts = _NAME.fullmatch(name)
         if parts is not None and parts[1] == split:
-            found.append((parts[2] == "pos", int(parts[3]), content[:length]))
-    found.sort(key=lambda one: one[:2])
-    return [content for _, _, content in found], [int(good) for good, _, _ in found]
+            rated.append((parts[2] == "pos", int(parts[3]), content[:length]))
+    rated.sort(key=lambda review: review[:2])
+    return [content for _, _, content in rated], [int(positive) for positive, _, _ in rated]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LraText:
-    """The task. Its splits are the published ones, whatever the seed."""
+    """The task. Its splits are the published ones for every seed."""
 
     length: int = 4_096
 
@@ -67,10 +68,10 @@ class LraText:
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("lra_text", split, SPLITS)
-        texts, answers = reviews(store.contents("imdb", ARCHIVE), split, self.length)
+        texts, labels = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
             raise mistakes.damaged_file(
-                "imdb", ARCHIVE, f"it holds {len(texts)} reviews of {split} and not {PUBLISHED_SIZE}"
+                "imdb", ARCHIVE, f"it has {len(texts)} reviews of {split}, expected {PUBLISHED_SIZE}"
             )
-        favour = np.asarray(answers, dtype=np.int64)
-        return Split({"x": Ragged.of_bytes(texts)}, favour, groups={"favour": favour})
+        positive = np.asarray(labels, dtype=np.int64)
+        return Split({"x": Ragged.of_bytes(texts)}, positive, groups={"favour": positive})

@@ -1,8 +1,8 @@
-"""Mix: answer with two symbols of the sequence in turn, the middle one and the first one.
+"""Mix: answer with the middle symbol and the first symbol of the sequence alternately.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1): of L symbols, the answer is L long, its odd places
-(counted from 1) hold x at ⌈L/2⌉ and its even places x at 1. The example in Table 6 of the paper has, at even places,
-the symbol that stands there in the sequence; `even = same` asks for that. All else is as in `copy`.
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1): the answer to L symbols has L symbols, x at ⌈L/2⌉
+at odd positions (counted from 1) and x at 1 at even positions. In the example in Table 6 of the paper, even positions
+repeat the symbol of the sequence at this position; `even = same` selects that. Everything else is as in `copy`.
 
 >>> task = Mix(train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -43,9 +43,9 @@ class Mix(Copy):
     def answers(self, symbols: Ragged) -> Ragged:
         lengths = symbols.lengths
         begins = np.repeat(symbols.offsets[:-1], lengths)
-        places = np.arange(len(symbols.values))
+        positions = np.arange(len(symbols.values))
         middles = begins + np.repeat((lengths + 1) // 2 - 1, lengths)
-        # The first place is an odd one.
-        odd = (places - begins) % 2 == 0
-        chosen = np.where(odd, middles, begins if self.even == "first" else places)
-        return Ragged(symbols.values[chosen], symbols.offsets)
+        # Positions count from 1, so the first one is odd.
+        odd = (positions - begins) % 2 == 0
+        indices = np.where(odd, middles, begins if self.even == "first" else positions)
+        return Ragged(symbols.values[indices], symbols.offsets)

@@ -1,7 +1,7 @@
-"""Modular arithmetic: what does a row of numbers with +, - and * between them come to, modulo 5?
+"""Modular arithmetic: compute an expression of numbers with +, - and *, modulo 5.
 
 A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. There are no brackets, and products
-go first.
+bind more tightly.
 
 >>> task = ModularArithmetic(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -19,7 +19,7 @@ import numpy as np
 
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds
-from archlang.tasks.kit.chomsky_hierarchy import ByLength, groups
+from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -32,8 +32,8 @@ _LARGEST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModularArithmetic(ByLength):
-    """The task. An expression has an odd length: an even one is shortened by 1."""
+class ModularArithmetic(ChomskyTask):
+    """The task. Expressions have odd lengths: an even length is reduced by 1."""
 
     modulus: int = 5
     begin_end: bool = True
@@ -46,7 +46,7 @@ class ModularArithmetic(ByLength):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bounds(self.name, "modulus", self.modulus, 2, _LARGEST)
-        # 41 and 40 are both the length of expressions of 39 and 41: no item of test may be as short as one of train.
+        # After this reduction, lengths of train and test must still differ.
         if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
             raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)
 
@@ -58,22 +58,23 @@ class ModularArithmetic(ByLength):
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
         lengths = lengths - (lengths + 1) % 2
         offsets = offsets_of(lengths)
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        numbers, operators = rng.below(self.modulus, len(places)), self.modulus + rng.below(3, len(places))
-        x = Ragged(np.where(places % 2 == 0, numbers, operators).astype(np.uint8), offsets)
+        positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        numbers, operators = rng.below(self.modulus, len(positions)), self.modulus + rng.below(3, len(positions))
+        x = Ragged(np.where(positions % 2 == 0, numbers, operators).astype(np.uint8), offsets)
         targets = self._values(x)
         end = self.modulus + 3
         x = enclose(x, begin=end + 1, end=end) if self.begin_end else x
-        return Split({"x": x}, targets, groups=groups(lengths))
+        return Split({"x": x}, targets, groups=length_groups(lengths))
 
     def _values(self, x: Ragged) -> Integers:
-        """The values of all expressions, read from left to right at once: the sum so far, and the product at hand."""
+        """Returns the values [N] of all expressions. It reads them from left to right and keeps the sum and the last
+        product."""
         starts, lengths = x.offsets[:-1], x.lengths
         plus, minus = self.modulus, self.modulus + 1
         total, product = np.zeros(len(x), dtype=np.int64), x.values[starts].astype(np.int64)
-        for place in range(1, int(lengths.max(initial=1)), 2):
-            at = np.flatnonzero(lengths > place)
-            operator, number = x.values[starts[at] + place], x.values[starts[at] + place + 1].astype(np.int64)
+        for position in range(1, int(lengths.max(initial=1)), 2):
+            at = np.flatnonzero(lengths > position)
+            operator, number = x.values[starts[at] + position], x.values[starts[at] + position + 1].astype(np.int64)
             sums = (operator == plus) | (operator == minus)
             total[at] = np.where(sums, (total[at] + product[at]) % self.modulus, total[at])
             signed = np.where(operator == minus, -number, number)

@@ -1,7 +1,8 @@
-"""Multi-query associative recall: a row of keys with their values, and later the keys again; which value had each?
+"""Multi-query associative recall: answer each repeated key with its value.
 
-Arora et al. (2024), Zoology. Keys and values are of two halves of the vocabulary, each at most once in a row. Keys come
-again after gaps that follow a power law, and the model answers where they do; what stands in between is random.
+Arora et al. (2024), Zoology. A sequence begins with pairs of a key and a value, from the two halves of the vocabulary,
+each at most once. The keys are repeated after gaps that follow a power law, and the model answers at these positions.
+All other symbols are random.
 
 >>> task = Mqar(words=12, length=12, pairs=2, test_length=(16,), test_pairs=(4,), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -28,7 +29,7 @@ from archlang.tasks.kit.task import Kind, Unit, spell
 __all__ = ["Mqar", "np", "spell"]
 
 PUBLISHED_TEST_LENGTH, PUBLISHED_TEST_PAIRS = (128, 256, 512), (8, 16, 64)
-# Rows of one length and number of pairs are told apart by fingerprint, so that none is in two splits.
+# The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
 SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
 _MOST_WORDS, _LONGEST = 1 << 20, 4_096
 _BATCH = 1 << 13
@@ -37,8 +38,7 @@ _WINDOW = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Mqar:
-    """The task. A row of `length` symbols has `pairs` keys; each of `test_length` goes with the one of `test_pairs`
-    that stands at its place."""
+    """The task. A sequence of `length` symbols has `pairs` keys. `test_length` and `test_pairs` are parallel lists."""
 
     words: int = 8_192
     length: int = 64
@@ -73,7 +73,7 @@ class Mqar:
                 if not isinstance(value, int):
                     raise mistakes.not_of_kind(static, value, "whole number")
             check_bounds("mqar", name, length, 4, _LONGEST)
-            # A pair takes four symbols at least: key and value, and the key again with one place behind it.
+            # A pair takes at least four symbols: the key, the value, the repeated key, and one symbol after it.
             most = min(length // 4, self.words // 2 - 1)
             check_bounds("mqar", count, pairs, 1, most)
 
@@ -93,52 +93,53 @@ class Mqar:
         return tuple(zip(self.test_length, self.test_pairs, strict=False))
 
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
-        """Distinct rows."""
-        wanted = getattr(self, f"{split}_size")
-        rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(wanted, _WINDOW)
-        rows, answers = np.empty((wanted, length), dtype=np.int32), np.empty((wanted, length), dtype=np.int32)
+        """Draws distinct sequences of this length and number of pairs."""
+        size = getattr(self, f"{split}_size")
+        rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(size, _WINDOW)
+        rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
         done = 0
-        while done < wanted:
-            some, asked = self._rows(rng, min(_BATCH, max(64, 2 * (wanted - done))), length, pairs)
-            prints = table_fingerprints(some)
-            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: wanted - done]
-            rows[done : done + len(fresh)], answers[done : done + len(fresh)] = some[fresh], asked[fresh]
-            done += len(fresh)
-            if patience.is_over(len(fresh)) and done < wanted:
-                raise mistakes.items_too_rare("mqar", f"{split}_size", wanted, done, "take more `words`")
-        groups = {"length": np.full(wanted, length), "pairs": np.full(wanted, pairs)}
+        while done < size:
+            batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * (size - done))), length, pairs)
+            prints = table_fingerprints(batch)
+            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: size - done]
+            end = done + len(fresh)
+            rows[done:end], answers[done:end] = batch[fresh], batch_answers[fresh]
+            done = end
+            if patience.is_over(len(fresh)) and done < size:
+                raise mistakes.items_too_rare("mqar", f"{split}_size", size, done, "choose more `words`")
+        groups = {"length": np.full(size, length), "pairs": np.full(size, pairs)}
         targets = Ragged.table(np.maximum(answers, 0))
         return Split({"x": Ragged.table(rows)}, targets, Ragged.table(answers >= 0), groups)
 
     def _rows(self, rng: RandomStream, count: int, length: int, pairs: int) -> tuple[Integers, Integers]:
-        """Rows, and the value that is asked for at each place, or -1."""
+        """Returns random sequences [count, length], and the answer at each position or -1 [count, length]."""
         half = self.words // 2
         keys = 1 + _without_repeats(rng, half - 1, pairs, count)
         values = half + _without_repeats(rng, self.words - half, pairs, count)
         rows = rng.below(self.words, (count, length))
         rows[:, 0 : 2 * pairs : 2], rows[:, 1 : 2 * pairs : 2] = keys, values
-        places = 2 * pairs + 2 * _gaps(rng, (length - 2 * pairs) // 2, pairs, count, self.power)
+        positions = 2 * pairs + 2 * _gaps(rng, (length - 2 * pairs) // 2, pairs, count, self.power)
         answers = np.full((count, length), -1, dtype=np.int64)
-        np.put_along_axis(rows, places, keys, axis=1)
-        np.put_along_axis(answers, places, values, axis=1)
+        np.put_along_axis(rows, positions, keys, axis=1)
+        np.put_along_axis(answers, positions, values, axis=1)
         return rows, answers
 
 
-def _without_repeats(rng: RandomStream, choices: int, wanted: int, count: int) -> Integers:
-    """Rows of different numbers below `choices`, in random order: Floyd's subset, shuffled."""
-    chosen = np.empty((count, wanted), dtype=np.int64)
-    for column, last in enumerate(range(choices - wanted, choices)):
+def _without_repeats(rng: RandomStream, choices: int, size: int, count: int) -> Integers:
+    """Returns rows of distinct random numbers below `choices`: [count, size]. Floyd's algorithm, then a shuffle."""
+    subset = np.empty((count, size), dtype=np.int64)
+    for column, last in enumerate(range(choices - size, choices)):
         number = rng.below(last + 1, count)
-        taken = (chosen[:, :column] == number[:, None]).any(axis=1)
-        chosen[:, column] = np.where(taken, last, number)
-    return np.take_along_axis(chosen, np.argsort(rng.words((count, wanted)), axis=1, kind="stable"), axis=1)
+        taken = (subset[:, :column] == number[:, None]).any(axis=1)
+        subset[:, column] = np.where(taken, last, number)
+    return np.take_along_axis(subset, np.argsort(rng.words((count, size)), axis=1, kind="stable"), axis=1)
 
 
-def _gaps(rng: RandomStream, space: int, wanted: int, count: int, power: float) -> Integers:
-    """Rows of different numbers g below `space`, drawn one after another with weights (g + 1)^(power - 1).
+def _gaps(rng: RandomStream, space: int, size: int, count: int, power: float) -> Integers:
+    """Returns rows of distinct random numbers g below `space`, drawn successively with weights (g + 1)^(power - 1).
 
-    Each number waits for an exponential time with its weight as the rate, and the first ones are taken."""
+    Each number gets an exponential time with its weight as the rate; the numbers with the smallest times are drawn."""
     weights = np.arange(1, space + 1, dtype=np.float64) ** (power - 1)
-    # Rounded, so that the last bits of a machine's powers do not matter.
+    # Rounded, because machines differ in the last bits of a power.
     times = rng.exponential((count, space)) / np.round(weights * 2.0**40)
-    return np.argsort(times, axis=1, kind="stable")[:, :wanted]
+    return np.argsort(times, axis=1, kind="stable")[:, :size]

@@ -1,6 +1,6 @@
 """Multi30k: translate English descriptions of pictures into German.
 
-Elliott et al. (2016); the split by length is that of Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
+Elliott et al. (2016). The split by length is from Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
 
 >>> words("Two young, White males are outside.")
 ['two', 'young', ',', 'white', 'males', 'are', 'outside', '.']
@@ -33,7 +33,7 @@ FILES = {
     "test_2017": "test_2017_flickr",
     "mscoco": "test_2017_mscoco",
 }
-# What is put in order of length.
+# The files that `split = length` sorts by length.
 SORTED = ("train", "valid", "test")
 SPLITS = ("length", "published")
 SOURCE, TARGET = "en", "de"
@@ -43,13 +43,13 @@ Sentences = tuple[list[Words], list[Words]]
 
 
 def words(sentence: str) -> Words:
-    """The words and the marks of punctuation of a sentence, in small letters."""
+    """Returns the words and punctuation marks of a sentence in lower case."""
     return _WORD.findall(sentence.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Multi30k:
-    """The task. Its splits have the same members for every seed."""
+    """The task. Its splits are equal for every seed."""
 
     split: str = "length"
     share: float = 0.8
@@ -77,7 +77,7 @@ class Multi30k:
 
     @cached_property
     def _lexicons(self) -> tuple[Lexicon, Lexicon]:
-        """The words of the train split, English and German."""
+        """The English and the German words of the train split."""
         sides = zip(self._sentences("train"), (self.source_words, self.target_words), strict=True)
         source, target = (
             Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most)
@@ -118,11 +118,11 @@ class Multi30k:
         if self.split == "published":
             return self._files[split]
         source, target = ([row for part in SORTED for row in self._files[part][side]] for side in (0, 1))
-        # Pairs of the same length stay in the order of the files.
+        # The sort is stable: pairs of equal length keep the order of the files.
         order = np.argsort([len(row) for row in source], kind="stable")
         trained = round(len(order) * self.share)
-        chosen = order[:trained] if split == "train" else order[trained:]
-        return [source[index] for index in chosen], [target[index] for index in chosen]
+        members = order[:trained] if split == "train" else order[trained:]
+        return [source[index] for index in members], [target[index] for index in members]
 
     @cached_property
     def _files(self) -> dict[str, Sentences]:

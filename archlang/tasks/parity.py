@@ -1,4 +1,4 @@
-"""Parity: is the number of ones in a row of bits odd?
+"""Parity: is the number of ones in a sequence of bits odd?
 
 A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.chomsky_hierarchy import ByLength, groups, symbols
+from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -27,7 +27,7 @@ __all__ = ["Interval", "Parity", "spell"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parity(ByLength):
+class Parity(ChomskyTask):
     """The task."""
 
     begin_end: bool = True
@@ -42,7 +42,9 @@ class Parity(ByLength):
         return ("0", "1", *(("[E]", "[B]") if self.begin_end else ()))
 
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
-        bits = symbols(rng, 2, lengths)
+        bits = random_symbols(rng, 2, lengths)
         ones = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(bits.values, dtype=np.int64)])
         odd = (ones[bits.offsets[1:]] - ones[bits.offsets[:-1]]) % 2
-        return Split({"x": enclose(bits, begin=3, end=2) if self.begin_end else bits}, odd, groups=groups(lengths))
+        return Split(
+            {"x": enclose(bits, begin=3, end=2) if self.begin_end else bits}, odd, groups=length_groups(lengths)
+        )

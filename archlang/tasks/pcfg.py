@@ -1,8 +1,8 @@
-"""PCFG SET: the value of an expression of string functions, such as `reverse copy O14 O4 C12`.
+"""PCFG SET: compute an expression of string functions, such as `reverse copy O14 O4 C12`.
 
-Hupkes et al. (2020). Functions stand before their arguments, without brackets; a comma parts the arguments of those
-that take two. Held out are expressions of many functions (productivity) or with certain pairs of neighbouring
-functions (systematicity).
+Hupkes et al. (2020). Functions precede their arguments, without brackets; a comma separates the two arguments of a
+binary function. Expressions with many functions (productivity) or with certain pairs of adjacent functions
+(systematicity) are held out.
 
 >>> task = Pcfg(train_size=20, split="systematicity")
 >>> train = task.generate("train", seed=0)
@@ -31,9 +31,9 @@ from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 
-Row = tuple[str, ...]
+Words = tuple[str, ...]
 
-UNARY: Mapping[str, Callable[[Row], Row]] = {
+UNARY: Mapping[str, Callable[[Words], Words]] = {
     "copy": lambda x: x,
     "reverse": lambda x: x[::-1],
     "shift": lambda x: x[1:] + x[:1],
@@ -41,7 +41,7 @@ UNARY: Mapping[str, Callable[[Row], Row]] = {
     "repeat": lambda x: x + x,
     "echo": lambda x: x + x[-1:],
 }
-BINARY: Mapping[str, Callable[[Row, Row], Row]] = {
+BINARY: Mapping[str, Callable[[Words, Words], Words]] = {
     "append": lambda x, y: x + y,
     "prepend": lambda x, y: y + x,
     "remove_first": lambda x, y: y,
@@ -66,35 +66,35 @@ PUBLISHED_SIZES = {
     "systematicity": {"train": 82_168, "iid": 4_860, "test": 10_175},
 }
 FOLDERS = {"iid": "pcfgset", "productivity": "productivity", "systematicity": "systematicity"}
-# How many of the 14,581 published expressions of pcfgset/dev and pcfgset/test have 1, 2, … functions, and how many of
-# their strings have 2 to 5 letters.
+# The numbers of expressions with 1, 2, … functions among the 14,581 published ones of pcfgset/dev and pcfgset/test, and
+# the numbers of their strings with 2 to 5 letters.
 _COUNTS = (
     *(225, 1870, 2827, 2745, 1931, 1495, 967, 740, 500, 366, 279, 215, 118, 99, 63, 31, 23, 27, 16, 10, 10, 8, 6, 5, 2),
     *(0, 0, 2, 0, 1),
 )
 _LETTER_COUNTS = {2: 7071, 3: 13185, 4: 12300, 5: 11841}
 _IDS = LEXICON.ids
-# No published expression is longer.
+# The length of the longest published expression.
 MOST_TOKENS = 71
-# The share of all expressions, by fingerprint, that a split may hold. Where a rule parts the test split from the others
-# it may hold all.
+# The share of all expressions that a split may hold, by fingerprint. A test split that a rule separates from the others
+# may hold all.
 SHARES = {"train": (1 / 8, 1.0), "iid": (0.0, 1 / 16), "test": (1 / 16, 1 / 8)}
 _BATCH, _WINDOW = 1 << 13, 40
 
 
-def evaluate(expression: Sequence[str]) -> Row:
-    """The value of an expression.
+def evaluate(expression: Sequence[str]) -> Words:
+    """Returns the value of an expression.
 
     Raises:
-        ValueError: it is none."""
-    value, rest = _value(tuple(expression), 0)
-    if rest != len(expression):
-        raise ValueError(f"{' '.join(expression[:rest])} is an expression, and {' '.join(expression[rest:])} is left")
+        ValueError: the expression is malformed."""
+    value, stop = _value(tuple(expression), 0)
+    if stop != len(expression):
+        raise ValueError(f"unexpected {' '.join(expression[stop:])} after {' '.join(expression[:stop])}")
     return value
 
 
-def _value(words: Row, start: int) -> tuple[Row, int]:
-    """The value of the expression that begins at `start`, and where it ends."""
+def _value(words: Words, start: int) -> tuple[Words, int]:
+    """Returns the value of the expression that begins at `start`, and the index after it."""
     word = words[start] if start < len(words) else ""
     if word in UNARY:
         value, stop = _value(words, start + 1)
@@ -115,7 +115,7 @@ def _value(words: Row, start: int) -> tuple[Row, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pcfg:
-    """The task. A size of 0 is the published one."""
+    """The task. A size of 0 means the published size."""
 
     split: str = "iid"
     data: str = "generated"
@@ -154,14 +154,14 @@ class Pcfg:
         expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
         source, target = LEXICON.encode(expressions), LEXICON.encode(values)
         groups = {
-            "functions": np.asarray([_functions(expression) for expression in expressions], dtype=np.int64),
+            "functions": np.asarray([_count_functions(expression) for expression in expressions], dtype=np.int64),
             "length": target.lengths,
         }
         if self.split == "systematicity":
-            groups["pair"] = np.asarray([_pair(expression) for expression in expressions], dtype=np.int64)
+            groups["pair"] = np.asarray([_held_out_pair(expression) for expression in expressions], dtype=np.int64)
         return SequencePairs(source, target, groups).split(self.begin, self.end)
 
-    def _files(self, split: str) -> tuple[list[Row], list[Row]]:
+    def _files(self, split: str) -> tuple[list[Words], list[Words]]:
         path = self._path(split)
         expressions, values = (
             published_files.parse_lines("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt")
@@ -173,50 +173,52 @@ class Pcfg:
     def _path(self, split: str) -> str:
         return f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
 
-    def _generated(self, split: str, seed: int) -> tuple[list[Row], list[Row]]:
-        wanted = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
+    def _generated(self, split: str, seed: int) -> tuple[list[Words], list[Words]]:
+        size = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
         stream, seen, patience = (
             _ExpressionStream(RandomStream("pcfg", self.split, split, seed)),
             Seen(),
-            Patience(wanted, _WINDOW),
+            Patience(size, _WINDOW),
         )
-        found: list[Row] = []
+        expressions: list[Words] = []
         low, high = 1, MOST_FUNCTIONS
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
-        while len(found) < wanted:
+        while len(expressions) < size:
             batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":
-                batch = [expression for expression in batch if bool(_pair(expression)) == (split == "test")]
+                batch = [expression for expression in batch if bool(_held_out_pair(expression)) == (split == "test")]
             prints = fingerprints(LEXICON.encode(batch))
-            fresh = np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[: wanted - len(found)]
-            found += [batch[index] for index in fresh]
-            if patience.is_over(len(fresh)) and len(found) < wanted:
-                raise mistakes.items_too_rare("pcfg", f"{split}_size", wanted, len(found), "take another `split`")
-        return found, [evaluate(expression) for expression in found]
+            fresh = np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[: size - len(expressions)]
+            expressions += [batch[index] for index in fresh]
+            if patience.is_over(len(fresh)) and len(expressions) < size:
+                static, drawn = f"{split}_size", len(expressions)
+                raise mistakes.items_too_rare("pcfg", static, size, drawn, "choose another `split`")
+        return expressions, [evaluate(expression) for expression in expressions]
 
 
 class _ExpressionStream(ScalarStream):
     """Random expressions, one after another."""
 
     def weighted(self, weights: Sequence[int]) -> int:
-        left = self.below(sum(weights))
+        """Returns a random index in proportion to integer weights."""
+        remaining = self.below(sum(weights))
         for index, weight in enumerate(weights):
-            if left < weight:
+            if remaining < weight:
                 return index
-            left -= weight
+            remaining -= weight
         raise AssertionError(weights)
 
-    def short_expression(self, functions: int) -> Row:
-        """An expression that is not longer than the published ones are."""
-        while len(found := self.expression(functions)) > MOST_TOKENS:
+    def short_expression(self, functions: int) -> Words:
+        """Returns a random expression with at most `MOST_TOKENS` words."""
+        while len(expression := self.expression(functions)) > MOST_TOKENS:
             pass
-        return found
+        return expression
 
-    def expression(self, functions: int) -> Row:
-        """An expression of so many functions, each as likely as the others; how many fall to either argument of a
-        function is equally likely too."""
+    def expression(self, functions: int) -> Words:
+        """Returns a random expression with this number of functions, each equally likely. Each division of functions
+        between the two arguments of a binary function is equally likely, too."""
         if not functions:
             letters = 2 + self.weighted(tuple(_LETTER_COUNTS.values()))
             return tuple(LETTERS[self.below(len(LETTERS))] for _ in range(letters))
@@ -227,18 +229,18 @@ class _ExpressionStream(ScalarStream):
         return (function, *self.expression(first), COMMA, *self.expression(functions - 1 - first))
 
 
-def _read(line: str) -> Row:
+def _read(line: str) -> Words:
     words = tuple(line.split())
     if not words or not all(word in _IDS for word in words):
         raise ValueError(line)
     return words
 
 
-def _functions(expression: Row) -> int:
+def _count_functions(expression: Words) -> int:
     return sum(word in UNARY or word in BINARY for word in expression)
 
 
-def _pair(expression: Row) -> int:
-    """Which of the held-out pairs an expression has, from 1; the first one, if it has several."""
+def _held_out_pair(expression: Words) -> int:
+    """Returns the number of the first held-out pair in an expression, counted from 1; 0 if it has none."""
     neighbours = set(pairwise(expression))
     return next((number for number, pair in enumerate(PAIRS, 1) if pair in neighbours), 0)

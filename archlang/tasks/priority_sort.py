@@ -1,8 +1,8 @@
-"""Priority sort: sort symbols by a number that comes with each of them.
+"""Priority sort: sort symbols by a number that accompanies each of them.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): priorities are drawn from the standard normal
-distribution, and the answer is the symbols from the least priority to the greatest. The symbols that enclose the source
-have the priority 0. All else is as in `copy`.
+As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): priorities have the standard normal distribution,
+and the answer is the symbols from the lowest to the highest priority. The priorities of `[B]` and `[E]` are 0.
+Everything else is as in `copy`.
 
 >>> task = PrioritySort(train_size=10)
 >>> train = task.generate("train", seed=0)

@@ -1,6 +1,6 @@
-"""Reverse: give a sequence of symbols back from its end, last in first out.
+"""Reverse: repeat a sequence of symbols from its end, last in first out.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1); all else is as in `copy`.
+As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Everything else is as in `copy`.
 
 >>> task = Reverse(train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -30,6 +30,6 @@ class Reverse(Copy):
     name = "reverse"
 
     def answers(self, symbols: Ragged) -> Ragged:
-        # Place p of a sequence from a to b - 1 is taken by the symbol at place a + b - 1 - p.
+        # Index p of a sequence at a … b - 1 gets the symbol at index a + b - 1 - p.
         ends = np.repeat(symbols.offsets[:-1] + symbols.offsets[1:] - 1, symbols.lengths)
         return Ragged(symbols.values[ends - np.arange(len(symbols.values))], symbols.offsets)

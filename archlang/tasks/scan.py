@@ -1,8 +1,8 @@
-"""SCAN: translate commands such as `jump twice` into the actions that they stand for.
+"""SCAN: translate commands such as `jump twice` into actions.
 
-Lake & Baroni (2018). A grammar without recursion gives all 20,910 commands, and each has one row of actions.
+Lake & Baroni (2018). A grammar without recursion generates all 20,910 commands, and each has one sequence of actions.
 `split = length` trains on at most `cutoff` actions: 22 as published, others as in Newman et al. (2020) and Csordás et
-al. (2021). `split = jump` and `split = turn_left` show that action to training by itself only.
+al. (2021). With `split = jump` and `split = turn_left`, train has this action only as a command of its own.
 
 >>> task = Scan(split="length", cutoff=22)
 >>> train = task.generate("train", seed=0)
@@ -14,7 +14,7 @@ al. (2021). `split = jump` and `split = turn_left` show that action to training 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -43,19 +43,19 @@ SOURCES = ("generated", "files")
 PUBLISHED_CUTOFF = 22
 PUBLISHED_CUTOFFS = (22, 24, 25, 26, 27, 28, 30, 32, 33, 36, 40)
 PUBLISHED_SIMPLE_TEST = 4_182
-# Of ten lines of the published train sets of jump and turn_left, one is the primitive alone.
+# One of ten lines of the published train sets of jump and turn_left is the primitive alone.
 PRIMITIVE_SHARE = 10
 LONGEST = 48
 _IDS = {text: token for token, text in enumerate(VOCABULARY)}
 
-Meaning = tuple[tuple[str, ...], tuple[str, ...]]
+CommandActions = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @cache
-def commands() -> tuple[Meaning, ...]:
-    """Every command with its actions."""
+def commands() -> tuple[CommandActions, ...]:
+    """Returns every command with its actions."""
     steps = {"walk": ("I_WALK",), "look": ("I_LOOK",), "run": ("I_RUN",), "jump": ("I_JUMP",), "turn": ()}
-    phrases: list[Meaning] = [((verb,), actions) for verb, actions in steps.items() if actions]
+    phrases: list[CommandActions] = [((verb,), actions) for verb, actions in steps.items() if actions]
     for (verb, actions), side in product(steps.items(), ("left", "right")):
         turn = f"I_TURN_{side.upper()}"
         phrases.append(((verb, side), (turn, *actions)))
@@ -64,15 +64,18 @@ def commands() -> tuple[Meaning, ...]:
     sentences = list(phrases)
     for times, count in (("twice", 2), ("thrice", 3)):
         sentences += [((*words, times), actions * count) for words, actions in phrases]
-    whole = list(sentences)
+    whole_commands = list(sentences)
     for (first, before), (second, behind) in product(sentences, sentences):
-        whole.append(((*first, "and", *second), before + behind))
-        whole.append(((*first, "after", *second), behind + before))
-    return tuple(whole)
+        whole_commands.append(((*first, "and", *second), before + behind))
+        whole_commands.append(((*first, "after", *second), behind + before))
+    return tuple(whole_commands)
 
 
-def read(line: str) -> Meaning:
-    """The words and the actions of a line of the published files, `IN: jump twice OUT: I_JUMP I_JUMP`."""
+def read(line: str) -> CommandActions:
+    """Parses a line of the published files, `IN: jump twice OUT: I_JUMP I_JUMP`, into words and actions.
+
+    Raises:
+        ValueError: the line is malformed."""
     begin, words, actions = line.removeprefix("IN: "), *line.removeprefix("IN: ").split(" OUT: ")
     if begin == line or not set(words.split()) <= set(WORDS) or not set(actions.split()) <= set(ACTIONS):
         raise ValueError(line)
@@ -80,20 +83,20 @@ def read(line: str) -> Meaning:
 
 
 def published_iid(lengths: Integers, cutoff: int) -> Integers:
-    """Which commands Csordás et al. (2021) hold out of those of at most `cutoff` actions. `lengths` are those of
-    tasks.txt, in its order."""
+    """Returns the indices of the commands of at most `cutoff` actions that Csordás et al. (2021) hold out. `lengths`
+    are the numbers of actions in tasks.txt, in its order."""
     short = np.flatnonzero(lengths <= cutoff)
     return np.asarray(short[np.random.RandomState(1234).choice(len(short), _held_out(len(short)), replace=False)])
 
 
 def _held_out(count: int) -> int:
-    # 1 - 0.9 falls short of a tenth, so that 10 % of 16,990 come to 1,698 as in the published code.
+    # 1 - 0.9 is less than 0.1 in floating point, so 10 % of 16,990 is 1,698, as in the published code.
     return int(count * (1 - 0.9))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """The task. Its splits have the same members for every seed."""
+    """The task. Its splits are equal for every seed."""
 
     split: str = "simple"
     cutoff: int = PUBLISHED_CUTOFF
@@ -114,12 +117,12 @@ class Scan:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of what a model answers, and, if `joint`, of what it reads."""
+        """The text of the actions, and of the words too if `joint`."""
         return VOCABULARY if self.joint else (*ACTIONS, "[B]")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The text of what a model reads."""
+        """The text of the tokens of `source`."""
         return VOCABULARY if self.joint else (*WORDS, "[E]", "[B]")
 
     @property
@@ -144,39 +147,38 @@ class Scan:
         return tuple(("scan", member) for member in (simple if self.split == "simple" else ("tasks.txt",)))
 
     def generate(self, split: str, seed: int) -> Split:
-        """The items of a split do not depend on the seed, as those of the published splits do not."""
         check_split("scan", split, self.split_names())
         words, actions = self._files(split) if self.data == "files" else self._generated(split)
         if not self.joint:
             actions = Ragged(actions.values - np.uint8(len(WORDS)), actions.offsets)
         targets = append(actions, self.end)
-        reads = len(self.words)
-        source = enclose(words, begin=reads - 1, end=reads - 2)
+        source_size = len(self.words)
+        source = enclose(words, begin=source_size - 1, end=source_size - 2)
         fields = {"source": source, "target": shift(targets, self.begin)}
         return Split(fields, targets, groups={"length": actions.lengths})
 
     def _files(self, split: str) -> tuple[Ragged, Ragged]:
         if self.split == "simple":
             return _encoded(published_files.parse_lines("scan", f"tasks_{split}_simple.txt", read))
-        every = published_files.parse_lines("scan", "tasks.txt", read)
-        words, actions = _encoded(every)
+        lines = published_files.parse_lines("scan", "tasks.txt", read)
+        words, actions = _encoded(lines)
         if self.split in PRIMITIVES:
-            chosen = self._with_primitive(split, every, np.arange(len(every)))
+            members = self._with_primitive(split, lines, np.arange(len(lines)))
         else:
-            long, held_out = actions.lengths > self.cutoff, np.zeros(len(every), dtype=np.bool_)
+            long, held_out = actions.lengths > self.cutoff, np.zeros(len(lines), dtype=np.bool_)
             held_out[published_iid(actions.lengths, self.cutoff)] = True
-            chosen = np.flatnonzero({"train": ~long & ~held_out, "iid": held_out, "test": long}[split])
-        return words.select(chosen), actions.select(chosen)
+            members = np.flatnonzero({"train": ~long & ~held_out, "iid": held_out, "test": long}[split])
+        return words.select(members), actions.select(members)
 
     def _generated(self, split: str) -> tuple[Ragged, Ragged]:
         words, actions = _encoded(commands())
-        # Fingerprints shuffle the commands, the same way for ever.
+        # Sorting by fingerprints is a fixed shuffle.
         order = np.argsort(fingerprints(words), kind="stable")
-        chosen = self._members(split, order, actions.lengths)
-        return words.select(chosen), actions.select(chosen)
+        members = self._members(split, order, actions.lengths)
+        return words.select(members), actions.select(members)
 
     def _members(self, split: str, order: Integers, lengths: Integers) -> Integers:
-        """Which commands of the grammar belong to a split."""
+        """Returns the indices of the commands of the grammar in a split."""
         if self.split == "simple":
             return order[:PUBLISHED_SIMPLE_TEST] if split == "test" else order[PUBLISHED_SIMPLE_TEST:]
         if self.split in PRIMITIVES:
@@ -187,11 +189,12 @@ class Scan:
         held_out = _held_out(len(short))
         return short[:held_out] if split == "iid" else short[held_out:]
 
-    def _with_primitive(self, split: str, every: tuple[Meaning, ...] | list[Meaning], order: Integers) -> Integers:
-        """What holds the primitive is for test; the primitive itself is repeated in train."""
+    def _with_primitive(self, split: str, lines: Sequence[CommandActions], order: Integers) -> Integers:
+        """Returns the indices of a split: commands with the primitive in test, repetitions of the primitive itself in
+        train."""
         primitive = PRIMITIVES[self.split]
-        holds = np.asarray([_holds(words, primitive) for words, _ in every])
-        alone = next(index for index, (words, _) in enumerate(every) if words == primitive)
+        holds = np.asarray([_holds(words, primitive) for words, _ in lines])
+        alone = next(index for index, (words, _) in enumerate(lines) if words == primitive)
         if split == "test":
             return np.asarray(order[holds[order] & (order != alone)])
         others = np.asarray(order[~holds[order]])
@@ -203,7 +206,7 @@ def _holds(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
     return any(words[start : start + len(part)] == part for start in range(len(words)))
 
 
-def _encoded(meanings: Iterable[Meaning]) -> tuple[Ragged, Ragged]:
-    sides = list(zip(*meanings, strict=True))
-    words, actions = (Ragged.of([[_IDS[word] for word in row] for row in side]) for side in sides)
+def _encoded(lines: Iterable[CommandActions]) -> tuple[Ragged, Ragged]:
+    sides = list(zip(*lines, strict=True))
+    words, actions = (Ragged.of([[_IDS[word] for word in text] for text in side]) for side in sides)
     return words, actions

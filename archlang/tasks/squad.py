@@ -1,6 +1,6 @@
 """SQuAD 1.1: find the answer to a question in a paragraph.
 
-Rajpurkar et al. (2016); the split by length is that of Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
+Rajpurkar et al. (2016). The split by length is from Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
 
 >>> normalised("The  Broncos' “line”, an edge!"), exact_match("the 308 points", "308 points.")
 ('broncos “line” edge', 1.0)
@@ -29,22 +29,22 @@ from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 
-__all__ = ["Asked", "Squad", "exact_match", "f1", "normalised", "read"]
+__all__ = ["Question", "Squad", "exact_match", "f1", "normalised", "read"]
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
 SPLITS = ("length", "published")
-PARTED = "[S]"
+SEPARATOR = "[S]"
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-# Between the answers of a question, in the notes of a split; no text holds it.
-_BREAK = "\0"
+# Separates the answers to a question in the notes of a split. No text contains it.
+_ANSWER_BREAK = "\0"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question about a paragraph. `answers` are those of all people who were asked; the first of them begins at the
-    character `start`."""
+class Question:
+    """A question about a paragraph. `answers` are those of all annotators; the first one begins at the character
+    `start`."""
 
     paragraph: str
     question: str
@@ -52,55 +52,56 @@ class Asked:
     start: int
 
 
-def read(document: Any) -> Iterator[Asked]:  # Any: JSON
-    """The questions of a published file.
+def read(document: Any) -> Iterator[Question]:  # Any: JSON
+    """Yields the questions of a published file.
 
     Raises:
-        ValueError: an answer does not stand where the file says it does.
-        KeyError, TypeError, IndexError: the file has another form."""
+        ValueError: an answer is not at its stated position.
+        KeyError, TypeError, IndexError: the structure of the file differs."""
     for article in document["data"]:
         for paragraph in article["paragraphs"]:
             text = str(paragraph["context"])
-            for asked in paragraph["qas"]:
-                answers = tuple(str(answer["text"]) for answer in asked["answers"])
-                start = int(asked["answers"][0]["answer_start"])
+            for entry in paragraph["qas"]:
+                answers = tuple(str(answer["text"]) for answer in entry["answers"])
+                start = int(entry["answers"][0]["answer_start"])
                 if not answers[0] or text[start : start + len(answers[0])] != answers[0]:
-                    raise ValueError(f"the answer {answers[0]!r} does not stand at character {start} of its paragraph")
-                yield Asked(text, str(asked["question"]), answers, start)
+                    raise ValueError(f"the answer {answers[0]!r} is not at character {start} of its paragraph")
+                yield Question(text, str(entry["question"]), answers, start)
 
 
 def normalised(text: str) -> str:
-    """An answer as it is compared: in small letters, without punctuation, articles and superfluous spaces."""
+    """Returns an answer for comparison: in lower case, without punctuation, articles and extra spaces."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(found: str, answer: str) -> float:
-    return float(normalised(found) == normalised(answer))
+def exact_match(prediction: str, answer: str) -> float:
+    """Returns 1 if the normalised texts are equal, else 0."""
+    return float(normalised(prediction) == normalised(answer))
 
 
-def f1(found: str, answer: str) -> float:
-    """The harmonic mean of precision and recall over words."""
-    ours, theirs = normalised(found).split(), normalised(answer).split()
-    common = sum((Counter(ours) & Counter(theirs)).values())
-    return 2.0 * common / (len(ours) + len(theirs)) if common else 0.0
+def f1(prediction: str, answer: str) -> float:
+    """Returns the harmonic mean of precision and recall over the words of the normalised texts."""
+    predicted, expected = normalised(prediction).split(), normalised(answer).split()
+    common = sum((Counter(predicted) & Counter(expected)).values())
+    return 2.0 * common / (len(predicted) + len(expected)) if common else 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Cut:
-    """A text in words, in small letters, and the characters where each begins and stops."""
+class _Words:
+    """The words of a text in lower case, and the characters where each begins and stops: [words]."""
 
     words: tuple[str, ...]
     starts: np.ndarray
     stops: np.ndarray
 
     @staticmethod
-    def of(text: str) -> _Cut:
-        found = list(_WORD.finditer(text))
-        places = np.asarray([one.span() for one in found], dtype=np.int32).reshape(-1, 2)
-        return _Cut(tuple(one.group().lower() for one in found), places[:, 0], places[:, 1])
+    def of(text: str) -> _Words:
+        matches = list(_WORD.finditer(text))
+        spans = np.asarray([match.span() for match in matches], dtype=np.int32).reshape(-1, 2)
+        return _Words(tuple(match.group().lower() for match in matches), spans[:, 0], spans[:, 1])
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """The first and the last word that stand in a range of characters, or around it."""
+        """Returns the indices of the first and the last word that overlap a range of characters."""
         first = int(np.searchsorted(self.stops, start, side="right"))
         last = int(np.searchsorted(self.starts, stop, side="left")) - 1
         return min(first, len(self.words) - 1), max(last, min(first, len(self.words) - 1))
@@ -108,7 +109,7 @@ class _Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Squad:
-    """The task. Its splits have the same members for every seed."""
+    """The task. Its splits are equal for every seed."""
 
     split: str = "length"
     share: float = 0.8
@@ -133,26 +134,27 @@ class Squad:
         return ("train", "test")
 
     @cached_property
-    def _cut(self) -> dict[str, _Cut]:
-        """Every paragraph and question in words; each paragraph has several questions."""
-        found: dict[str, _Cut] = {}
-        for part in self._files:
-            for asked in part:
-                for text in (asked.paragraph, asked.question):
-                    if text not in found:
-                        found[text] = _Cut.of(text)
-        return found
+    def _words(self) -> dict[str, _Words]:
+        """The words of every paragraph and question. Several questions share a paragraph."""
+        words: dict[str, _Words] = {}
+        for questions in self._files:
+            for question in questions:
+                for text in (question.paragraph, question.question):
+                    if text not in words:
+                        words[text] = _Words.of(text)
+        return words
 
     @cached_property
-    def _files(self) -> tuple[list[Asked], ...]:
-        return tuple(_asked(member) for member in FILES)
+    def _files(self) -> tuple[list[Question], ...]:
+        return tuple(_read_file(member) for member in FILES)
 
     @cached_property
     def _lexicon(self) -> Lexicon:
-        """The words of the train split, each paragraph counted once."""
-        texts = dict.fromkeys(text for asked in self._asked("train") for text in (asked.paragraph, asked.question))
-        words = most_frequent((self._cut[text].words for text in texts), self.word_limit)
-        return Lexicon((*filled(words, self.word_limit), UNKNOWN, END, PARTED, BEGIN), unknown=self.word_limit)
+        """The words of the train split, where each paragraph counts once."""
+        questions = self._questions("train")
+        texts = dict.fromkeys(text for question in questions for text in (question.paragraph, question.question))
+        words = most_frequent((self._words[text].words for text in texts), self.word_limit)
+        return Lexicon((*filled(words, self.word_limit), UNKNOWN, END, SEPARATOR, BEGIN), unknown=self.word_limit)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -163,56 +165,55 @@ class Squad:
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("squad", split, self.split_names())
-        asked = self._asked(split)
-        paragraphs, questions = ([self._cut[text] for text in texts] for texts in zip(
-            *((one.paragraph, one.question) for one in asked), strict=True
-        ))  # fmt: skip
-        rows = [
-            (BEGIN, *question.words, PARTED, *paragraph.words, END)
-            for paragraph, question in zip(paragraphs, questions, strict=True)
-        ]
-        x = self._lexicon.encode(rows)
-        # Where the paragraph begins in each row.
-        firsts = np.asarray([len(question.words) + 2 for question in questions], dtype=np.int64)
+        questions = self._questions(split)
+        paragraphs = [self._words[question.paragraph] for question in questions]
+        wordings = [self._words[question.question] for question in questions]
+        x = self._lexicon.encode(
+            (BEGIN, *wording.words, SEPARATOR, *paragraph.words, END)
+            for paragraph, wording in zip(paragraphs, wordings, strict=True)
+        )
+        # The position where the paragraph begins.
+        firsts = np.asarray([len(wording.words) + 2 for wording in wordings], dtype=np.int64)
         lengths = np.asarray([len(paragraph.words) for paragraph in paragraphs], dtype=np.int64)
-        spans = np.asarray(
-            [cut.span(one.start, one.start + len(one.answers[0])) for one, cut in zip(asked, paragraphs, strict=True)],
-            dtype=np.int64,
-        ).reshape(-1, 2)
+        answer_spans = [
+            paragraph.span(question.start, question.start + len(question.answers[0]))
+            for question, paragraph in zip(questions, paragraphs, strict=True)
+        ]
+        spans = np.asarray(answer_spans, dtype=np.int64).reshape(-1, 2)
         notes = {
-            "paragraph": Ragged.of_bytes(one.paragraph.encode() for one in asked),
-            "answers": Ragged.of_bytes(_BREAK.join(one.answers).encode() for one in asked),
+            "paragraph": Ragged.of_bytes(question.paragraph.encode() for question in questions),
+            "answers": Ragged.of_bytes(_ANSWER_BREAK.join(question.answers).encode() for question in questions),
             "starts": _joined([paragraph.starts for paragraph in paragraphs]),
             "stops": _joined([paragraph.stops for paragraph in paragraphs]),
             "first": Ragged.table(firsts[:, None]),
         }
         groups = {"length": lengths // 100 * 100}
-        return Split({"x": x}, spans + firsts[:, None], _places(x, firsts, lengths), groups, notes)
+        return Split({"x": x}, spans + firsts[:, None], _in_paragraph(x, firsts, lengths), groups, notes)
 
     def judge(self, split: Split, predictions: np.ndarray) -> Mapping[str, Reals]:
-        """As the published program: the best over all answers of the text from the first to the last word."""
-        merits = {"exact_match": np.zeros(len(split)), "f1": np.zeros(len(split))}
+        """Scores the text of each predicted span against its best answer, as the published program does."""
+        scores = {"exact_match": np.zeros(len(split)), "f1": np.zeros(len(split))}
         notes = split.notes
         for index, (first, last) in enumerate(predictions):
             paragraph = bytes(notes["paragraph"][index]).decode()
             starts, stops, offset = notes["starts"][index], notes["stops"][index], int(notes["first"][index][0])
-            found = paragraph[starts[first - offset] : stops[last - offset]] if first <= last else ""
-            answers = bytes(notes["answers"][index]).decode().split(_BREAK)
-            for name, merit in (("exact_match", exact_match), ("f1", f1)):
-                merits[name][index] = max(merit(found, answer) for answer in answers)
-        return merits
+            prediction = paragraph[starts[first - offset] : stops[last - offset]] if first <= last else ""
+            answers = bytes(notes["answers"][index]).decode().split(_ANSWER_BREAK)
+            for name, score in (("exact_match", exact_match), ("f1", f1)):
+                scores[name][index] = max(score(prediction, answer) for answer in answers)
+        return scores
 
-    def _asked(self, split: str) -> list[Asked]:
+    def _questions(self, split: str) -> list[Question]:
         train, test = self._files
         if self.split == "published":
             return train if split == "train" else test
-        # Questions about equally long paragraphs stay in the order of the files.
-        ordered = sorted((*train, *test), key=lambda one: len(self._cut[one.paragraph].words))
+        # The sort is stable: questions about equally long paragraphs keep the order of the files.
+        ordered = sorted((*train, *test), key=lambda question: len(self._words[question.paragraph].words))
         trained = round(len(ordered) * self.share)
         return ordered[:trained] if split == "train" else ordered[trained:]
 
 
-def _asked(member: str) -> list[Asked]:
+def _read_file(member: str) -> list[Question]:
     with store.open_binary("squad", member) as stream:
         try:
             return list(read(json.load(stream)))
@@ -220,11 +221,11 @@ def _asked(member: str) -> list[Asked]:
             raise mistakes.damaged_file("squad", member, error) from error
 
 
-def _places(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
-    """Marks the places of the paragraph in each row."""
-    places = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
+def _in_paragraph(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
+    """Marks the positions of the paragraphs."""
+    positions = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
     first = np.repeat(firsts, x.lengths)
-    return Ragged((places >= first) & (places < first + np.repeat(lengths, x.lengths)), x.offsets)
+    return Ragged((positions >= first) & (positions < first + np.repeat(lengths, x.lengths)), x.offsets)
 
 
 def _joined(rows: Sequence[np.ndarray]) -> Ragged:

@@ -1,9 +1,9 @@
-"""Stack manipulation: given a stack of bits and what is done to it, what does it hold in the end?
+"""Stack manipulation: compute the content of a stack of bits after a sequence of actions.
 
-A deterministic context-free task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. The stack is
-given from its bottom to its top and answered from its top to its bottom, with `[E]` behind; to pop from an empty stack
-changes nothing. As there, empty symbols stand behind what is given, one more than it is long, and the answer is read
-where they stand; what stands behind its `[E]` does not count, in the loss either.
+A deterministic context-free task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. The input lists
+the stack from bottom to top; the answer lists it from top to bottom, followed by `[E]`. Popping an empty stack changes
+nothing. As in the paper, empty symbols follow the input, one more than its length, and the answer is read at these
+positions. Positions after `[E]` do not count, neither in the metrics nor in the loss.
 
 >>> task = StackManipulation(train=Interval(1, 8), test=Interval(9, 10), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.chomsky_hierarchy import ByLength, asked, groups
+from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, with_answer_tape
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -32,8 +32,8 @@ END, POP, PUSH, EMPTY = 2, 3, 4, 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackManipulation(ByLength):
-    """The task. A length is that of stack and actions together."""
+class StackManipulation(ChomskyTask):
+    """The task. A length is the number of bits and actions together."""
 
     name = "stack_manipulation"
     kind = Kind.TAGGING
@@ -42,38 +42,41 @@ class StackManipulation(ByLength):
     metrics = ("accuracy", "sequence_accuracy")
 
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
-        # A stack of at least one bit, and at least one action where there is room for one.
-        stacked = 1 + rng.below(np.maximum(lengths - 1, 1), len(lengths))
+        # A stack of at least one bit, and at least one action if the length permits it.
+        stack_sizes = 1 + rng.below(np.maximum(lengths - 1, 1), len(lengths))
         offsets = offsets_of(lengths)
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        bits, actions = rng.below(2, len(places)), POP + rng.below(3, len(places))
-        given = Ragged(np.where(places < np.repeat(stacked, lengths), bits, actions).astype(np.uint8), offsets)
-        answers, marks = _results(given)
-        x, targets, scored = asked(given, answers, EMPTY, marks)
-        return Split({"x": x}, targets, scored, groups(lengths))
+        positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        bits, actions = rng.below(2, len(positions)), POP + rng.below(3, len(positions))
+        is_bit = positions < np.repeat(stack_sizes, lengths)
+        inputs = Ragged(np.where(is_bit, bits, actions).astype(np.uint8), offsets)
+        answers, marks = _results(inputs)
+        x, targets, scored = with_answer_tape(inputs, answers, EMPTY, marks)
+        return Split({"x": x}, targets, scored, length_groups(lengths))
 
 
-def _results(given: Ragged) -> tuple[Ragged, Ragged]:
-    """The final stack of each item from its top, `[E]`, and zeros until it is one longer than what is given; and marks
-    of all but the zeros."""
-    starts, lengths = given.offsets[:-1], given.lengths
+def _results(inputs: Ragged) -> tuple[Ragged, Ragged]:
+    """Returns the answers, padded with zeros to one more than the length of the input, and marks that exclude the
+    padding. An answer is the final stack from its top, followed by `[E]`."""
+    starts, lengths = inputs.offsets[:-1], inputs.lengths
     longest = int(lengths.max(initial=0))
-    stacks, heights = np.zeros((len(given), longest + 1), dtype=np.uint8), np.zeros(len(given), dtype=np.int64)
-    for place in range(longest):
-        at = np.flatnonzero(lengths > place)
-        step = given.values[starts[at] + place]
+    stacks, heights = np.zeros((len(inputs), longest + 1), dtype=np.uint8), np.zeros(len(inputs), dtype=np.int64)
+    for position in range(longest):
+        at = np.flatnonzero(lengths > position)
+        step = inputs.values[starts[at] + position]
         pushed = at[step != POP]
         stacks[pushed, heights[pushed]] = _bits(step[step != POP])
         heights[pushed] += 1
         popped = at[step == POP]
         heights[popped] = np.maximum(heights[popped] - 1, 0)
     offsets = offsets_of(lengths + 1)
-    items = np.repeat(np.arange(len(given)), lengths + 1)
-    left = heights[items] - 1 - (np.arange(offsets[-1]) - offsets[items])
-    values = np.where(left >= 0, stacks[items, np.maximum(left, 0)], np.where(left == -1, END, 0)).astype(np.uint8)
-    return Ragged(values, offsets), Ragged(left >= -1, offsets)
+    items = np.repeat(np.arange(len(inputs)), lengths + 1)
+    height = heights[items] - 1 - (np.arange(offsets[-1]) - offsets[items])
+    values = np.where(height >= 0, stacks[items, np.maximum(height, 0)], np.where(height == -1, END, 0)).astype(
+        np.uint8
+    )
+    return Ragged(values, offsets), Ragged(height >= -1, offsets)
 
 
 def _bits(steps: np.ndarray) -> np.ndarray:
-    """What symbols of a stack, or actions that push, put on the stack."""
+    """Returns the bits that stack symbols or push actions put on the stack."""
     return np.where(steps >= PUSH, steps - PUSH, steps)

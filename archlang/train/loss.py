@@ -1,6 +1,8 @@
-"""The loss of a batch."""
+"""The loss of a batch, which training minimizes together with the ponder of halting loops."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -10,7 +12,21 @@ from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch
 from archlang.train.label_smoothing import smoothed_entropy
-from archlang.train.predictions import span_logits
+from archlang.train.predictions import forward, span_logits
+from archlang.train.settings import Settings
+from archlang.train.setup import Workload
+
+
+def training_loss(model: Callable[..., Tensor], batch: Batch, workload: Workload) -> Float[Tensor, ""]:
+    """Returns the mean loss of a model on a batch, with the rule of the task and the smoothing of the recipe."""
+    return mean_loss(forward(model, batch), batch, workload.rule, workload.settings.label_smoothing)
+
+
+def add_ponder(
+    loss: Float[Tensor, "*runs"], ponder: Float[Tensor, "*runs"], settings: Settings, share: float = 1.0
+) -> Float[Tensor, "*runs"]:
+    """Adds the weighted ponder to the loss of a part, which has a share of its batch's samples."""
+    return loss + settings.ponder * share * ponder if settings.ponder else loss
 
 
 def mean_loss(

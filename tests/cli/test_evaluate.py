@@ -1,4 +1,4 @@
-"""`archlang eval` as a user types it."""
+"""`archlang eval` on the command line."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def eval_(*arguments: str) -> Result:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.arch").write_text(PROGRAM)
-    said = CliRunner().invoke(app, ["train", "tiny.arch", "--out", "run", "--device", "cpu"])
-    assert said.exit_code == 0, said.output
+    result = CliRunner().invoke(app, ["train", "tiny.arch", "--out", "run", "--device", "cpu"])
+    assert result.exit_code == 0, result.output
     return tmp_path / "run"
 
 
-def test_a_run_is_measured_again_by_split_and_group(run: Path) -> None:
-    said = eval_("run")
-    assert said.exit_code == 0
+def test_a_run_is_evaluated_by_split_and_group(run: Path) -> None:
+    result = eval_("run")
+    assert result.exit_code == 0
     for words in ("the weights of step", "iid", "valid", "test", "last accuracy", "sequence accuracy", "ignore 80"):
-        assert words in said.output
-    assert "length 24 (trained)" in said.output
+        assert words in result.output
+    assert "length 24 (trained)" in result.output
 
 
-def test_json_says_what_the_run_has_kept(run: Path) -> None:
-    kept = json.loads((run / "results.json").read_text())
-    said = json.loads(eval_("run", "--json").stdout)
-    assert said == {"step": kept["best_step"], "splits": kept["splits"]}
+def test_json_equals_the_results_of_the_run(run: Path) -> None:
+    results = json.loads((run / "results.json").read_text())
+    result = json.loads(eval_("run", "--json").stdout)
+    assert result == {"step": results["best_step"], "splits": results["splits"]}
 
 
-def test_only_the_splits_that_are_named_are_measured(run: Path) -> None:
-    said = json.loads(eval_("run", "--split", "test", "--split", "train", "--json").stdout)
-    assert list(said["splits"]) == ["test", "train"]
-    assert said["splits"]["train"]["items"] == 30
+def test_only_named_splits_are_evaluated(run: Path) -> None:
+    result = json.loads(eval_("run", "--split", "test", "--split", "train", "--json").stdout)
+    assert list(result["splits"]) == ["test", "train"]
+    assert result["splits"]["train"]["items"] == 30
 
 
 def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> None:
@@ -75,11 +75,11 @@ def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> 
         (("run", "--split", "exam"), "no split `exam`"),
     ],
 )
-def test_a_mistake_is_said(arguments: tuple[str, ...], words: str, run: Path) -> None:
-    said = eval_(*arguments)
-    assert said.exit_code == 1
-    assert isinstance(said.exception, ArchlangError)
-    assert words in str(said.exception)
+def test_an_error_is_reported(arguments: tuple[str, ...], words: str, run: Path) -> None:
+    result = eval_(*arguments)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ArchlangError)
+    assert words in str(result.exception)
 
 
 WRITER = """
@@ -96,22 +96,20 @@ recipe writer {
 """
 
 
-def test_a_model_that_writes_answers_writes_as_many_as_are_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decode_sets_the_number_of_generated_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "writer.arch").write_text(WRITER)
-    said = CliRunner().invoke(app, ["train", "writer.arch", "--out", "run", "--device", "cpu"])
-    assert said.exit_code == 0, said.output
+    result = CliRunner().invoke(app, ["train", "writer.arch", "--out", "run", "--device", "cpu"])
+    assert result.exit_code == 0, result.output
     for metric in ("exact match", "oracle match"):
-        assert metric in said.output
-    some = eval_("run", "--split", "test", "--decode", "4")
-    assert "the model generated: 4 of test" in " ".join(some.output.split())
-    none = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
-    assert set(none["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
+        assert metric in result.output
+    sampled = eval_("run", "--split", "test", "--decode", "4")
+    assert "the model generated: 4 of test" in " ".join(sampled.output.split())
+    without = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
+    assert set(without["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
     assert eval_("run", "--decode", "-1").exit_code == 2
 
 
-def test_a_device_that_does_not_exist_is_a_wrong_command_line(run: Path) -> None:
+def test_an_unknown_device_is_a_usage_error(run: Path) -> None:
     assert CliRunner().invoke(app, ["eval", "run", "--device", "gpu"]).exit_code == 2
     assert eval_().exit_code == 2

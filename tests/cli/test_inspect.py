@@ -40,21 +40,21 @@ def inspect(archlang: Command, *arguments: str) -> Any:
 
 def trained(archlang: Command, folder: Path, program: str) -> None:
     (folder / "own.arch").write_text(program)
-    said = archlang("train", "own.arch", "--device", "cpu", "--out", "own")
-    assert said.code == 0, said.err
+    result = archlang("train", "own.arch", "--device", "cpu", "--out", "own")
+    assert result.code == 0, result.err
 
 
 def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, folder: Path) -> None:
-    said = inspect(archlang, "--split", "test", "--index", "7")
-    assert said.code == 0
-    assert "wrote run/inspect.html" in said.out
+    result = inspect(archlang, "--split", "test", "--index", "7")
+    assert result.code == 0
+    assert "wrote run/inspect.html" in result.out
     page = (folder / "run" / "inspect.html").read_text()
     for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
         assert title in page
     assert "recipe.arch:4: copy_gate(" in page
 
 
-def test_a_page_asks_nothing_of_the_net_and_lets_no_text_out_of_its_place(archlang: Command, folder: Path) -> None:
+def test_a_page_needs_no_network(archlang: Command, folder: Path) -> None:
     inspect(archlang, "--split", "test")
     page = (folder / "run" / "inspect.html").read_text()
     assert "default-src 'none'" in page
@@ -63,17 +63,17 @@ def test_a_page_asks_nothing_of_the_net_and_lets_no_text_out_of_its_place(archla
     assert "src=" not in page
 
 
-def test_a_typed_input_gets_the_marks_that_every_item_has(archlang: Command, folder: Path) -> None:
-    found = json.loads(inspect(archlang, "--input", "10 a b", "--json").out)
-    assert found["fields"]["x"] == ["[B]", "10", "a", "b", "[E]"]
-    assert [one["target"] for one in found["answers"]] == [None]
-    gates = next(one for one in found["panels"] if one["unit"] == "gate")
+def test_the_marks_of_every_item_are_added_to_a_typed_input(archlang: Command, folder: Path) -> None:
+    inspection = json.loads(inspect(archlang, "--input", "10 a b", "--json").out)
+    assert inspection["fields"]["x"] == ["[B]", "10", "a", "b", "[E]"]
+    assert [answer["target"] for answer in inspection["answers"]] == [None]
+    gates = next(panel for panel in inspection["panels"] if panel["unit"] == "gate")
     assert gates["frames"][0]["rows"] == ["step 1", "step 2", "step 3"]
 
 
 def test_an_item_has_its_target_and_whether_it_is_right(archlang: Command, folder: Path) -> None:
-    found = json.loads(inspect(archlang, "--split", "valid", "--index", "3", "--json").out)
-    (answer,) = found["answers"]
+    inspection = json.loads(inspect(archlang, "--split", "valid", "--index", "3", "--json").out)
+    (answer,) = inspection["answers"]
     assert answer["right"] == (answer["predicted"] == answer["target"])
     assert 0 < answer["probability"] <= 1
 
@@ -86,7 +86,7 @@ def test_the_same_input_gives_the_same_page(archlang: Command, folder: Path) -> 
     assert pages[0] == pages[1]
 
 
-def test_panels_are_written_as_pictures_too(archlang: Command, folder: Path) -> None:
+def test_png_writes_each_panel(archlang: Command, folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     assert inspect(archlang, "--split", "test", "--png", "panels").code == 0
     names = sorted(file.name for file in (folder / "panels").iterdir())
@@ -105,25 +105,25 @@ def test_panels_are_written_as_pictures_too(archlang: Command, folder: Path) -> 
         (["--input", "10 a", "--split", "test"], "--input and --split are both given"),
     ],
 )
-def test_a_wrong_input_is_told(archlang: Command, folder: Path, arguments: list[str], message: str) -> None:
-    said = inspect(archlang, *arguments)
-    assert said.code != 0
-    assert message in said.err.replace("\n", " ")
+def test_a_wrong_input_is_an_error(archlang: Command, folder: Path, arguments: list[str], message: str) -> None:
+    result = inspect(archlang, *arguments)
+    assert result.code != 0
+    assert message in result.err.replace("\n", " ")
 
 
-def test_what_is_no_run_is_told(archlang: Command, folder: Path) -> None:
-    said = archlang("inspect", "nowhere")
-    assert (said.code, "is not a run folder" in said.err) == (1, True)
+def test_a_folder_that_is_not_a_run_is_an_error(archlang: Command, folder: Path) -> None:
+    result = archlang("inspect", "nowhere")
+    assert (result.code, "is not a run folder" in result.err) == (1, True)
 
 
-def test_a_page_that_cannot_be_written_is_told(archlang: Command, folder: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error(archlang: Command, folder: Path) -> None:
     (folder / "file").write_text("")
-    said = inspect(archlang, "--split", "test", "-o", "file/page.html")
-    assert said.code == 1
-    assert "file/page.html cannot be written" in said.err.replace("\n", "")
+    result = inspect(archlang, "--split", "test", "-o", "file/page.html")
+    assert result.code == 1
+    assert "file/page.html cannot be written" in result.err.replace("\n", "")
 
 
-def test_a_language_model_shows_each_position_that_counts(archlang: Command, folder: Path) -> None:
+def test_a_language_model_shows_each_scored_position(archlang: Command, folder: Path) -> None:
     trained(
         archlang, folder,
         """model m(x: tokens[n]) -> logits[n, vocab] {
@@ -139,14 +139,14 @@ def test_a_language_model_shows_each_position_that_counts(archlang: Command, fol
             train adamw[steps = 1, batch = 4]
         }""",
     )  # fmt: skip
-    found = json.loads(archlang("inspect", "own", "--split", "valid", "--device", "cpu", "--json").out)
-    assert found["answers"]
-    assert all(one["place"].split()[1] == "r" for one in found["answers"])
-    attention = next(one for one in found["panels"] if one["unit"] == "weight")
-    assert [one["label"] for one in attention["frames"]] == ["layer 1", "layer 2"]
+    inspection = json.loads(archlang("inspect", "own", "--split", "valid", "--device", "cpu", "--json").out)
+    assert inspection["answers"]
+    assert all(answer["place"].split()[1] == "r" for answer in inspection["answers"])
+    attention = next(panel for panel in inspection["panels"] if panel["unit"] == "weight")
+    assert [frame["label"] for frame in attention["frames"]] == ["layer 1", "layer 2"]
 
 
-def test_a_model_that_writes_is_given_its_own_answer_where_none_is_typed(archlang: Command, folder: Path) -> None:
+def test_a_model_decodes_the_answer_if_it_is_omitted(archlang: Command, folder: Path) -> None:
     trained(
         archlang, folder,
         """use archlang.models.seq2seq
@@ -156,8 +156,8 @@ def test_a_model_that_writes_is_given_its_own_answer_where_none_is_typed(archlan
             train adamw[steps = 1, batch = 4]
         }""",
     )  # fmt: skip
-    said = archlang("inspect", "own", "--input", "3 1 2", "--device", "cpu", "--json")
-    found = json.loads(said.out)
-    assert found["fields"]["source"][1:-1] == ["3", "1", "2"]
-    assert len(found["answers"]) == len(found["fields"]["target"])
-    assert {one["unit"] for one in found["panels"]} >= {"weight"}
+    result = archlang("inspect", "own", "--input", "3 1 2", "--device", "cpu", "--json")
+    inspection = json.loads(result.out)
+    assert inspection["fields"]["source"][1:-1] == ["3", "1", "2"]
+    assert len(inspection["answers"]) == len(inspection["fields"]["target"])
+    assert {panel["unit"] for panel in inspection["panels"]} >= {"weight"}

@@ -1,4 +1,4 @@
-"""`archlang runs` and `--resume`, as a user types them."""
+"""`archlang runs` and `archlang train --resume` on the command line."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archlang: Command) -
 
 
 def test_runs_are_listed_with_their_state_step_and_metrics(archlang: Command, folder: Path) -> None:
-    said = archlang("runs", "list", "--json")
-    (run,) = json.loads(said.out)
+    result = archlang("runs", "list", "--json")
+    (run,) = json.loads(result.out)
     assert (run["folder"], run["state"], run["step"], run["seed"]) == ("runs/a", "done", 4, 1)
     assert set(run["metrics"]) == {"iid", "valid", "test"}
     assert "runs/a" in archlang("runs", "list").out.replace("\n", "")
 
 
-def test_no_runs_are_said_to_be_none(archlang: Command, folder: Path) -> None:
+def test_a_folder_without_runs_is_reported(archlang: Command, folder: Path) -> None:
     assert "no runs" in archlang("runs", "list", "nowhere").out
 
 
@@ -59,43 +59,57 @@ def test_a_moved_run_shows_the_same(archlang: Command, folder: Path) -> None:
 def test_compared_runs_show_the_settings_that_differ_and_their_metrics(archlang: Command, folder: Path) -> None:
     archlang("train", "tiny.arch", "--device", "cpu", "--out", "runs/b", "--seed", "2", "--set", "model.d=16",
              "--set", "train.lr=1e-3")  # fmt: skip
-    found = json.loads(archlang("runs", "compare", "runs/a", "runs/b", "--json").out)
-    assert found["settings"] == {"seed": ["1", "2"], "model.d": ["8", "16"], "train.lr": ["0.01", "0.001"]}
-    assert all(len(values) == 2 for values in found["metrics"].values())
+    comparison = json.loads(archlang("runs", "compare", "runs/a", "runs/b", "--json").out)
+    assert comparison["settings"] == {"seed": ["1", "2"], "model.d": ["8", "16"], "train.lr": ["0.01", "0.001"]}
+    assert all(len(values) == 2 for values in comparison["metrics"].values())
 
 
-def test_a_shown_run_says_what_stopping_at_the_lowest_loss_would_have_cost(archlang: Command, folder: Path) -> None:
+def test_show_reports_the_cost_of_selecting_by_the_lowest_loss(archlang: Command, folder: Path) -> None:
     assert "lowest" not in archlang("runs", "show", "runs/a").out
     path = folder / "runs" / "a" / "results.json"
     results = json.loads(path.read_text())
     results["selection"][0] |= {"lowest_loss_step": 2, "there": 0.25, "best": 0.5}
     path.write_text(json.dumps(results))
-    said = " ".join(archlang("runs", "show", "runs/a").out.split())
-    assert "at its lowest valid loss (step 2) accuracy is 25.0%, not 50.0%" in said
+    output = " ".join(archlang("runs", "show", "runs/a").out.split())
+    assert "at its lowest valid loss (step 2) accuracy is 25.0%, not 50.0%" in output
 
 
-def test_a_run_is_removed_when_it_is_said_and_nothing_else_is(archlang: Command, folder: Path) -> None:
+def test_a_run_with_losses_that_are_not_finite_can_be_shown(archlang: Command, folder: Path) -> None:
+    run = folder / "runs" / "a"
+    results = json.loads((run / "results.json").read_text())
+    results["splits"]["test"] |= {"loss": None, "metrics": {"accuracy": None}}
+    results["selection"][0]["there"] = None
+    (run / "results.json").write_text(json.dumps(results))
+    lines = [json.loads(line) | {"loss": None} for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for command in (("runs", "show"), ("runs", "list"), ("runs", "compare"), ("report", "--no-page")):
+        result = archlang(*command, "runs/a")
+        assert (result.code, result.err) == (0, ""), command
+    assert "test: 40 items" in archlang("runs", "show", "runs/a").out
+
+
+def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
     assert archlang("runs", "rm", "runs/a", "--yes").code == 0
     assert not (folder / "runs" / "a").exists()
-    (folder / "kept").mkdir()
-    said = archlang("runs", "rm", "kept", "--yes")
-    assert said.code == 1
-    assert "is not a run folder" in said.err
-    assert (folder / "kept").exists()
+    (folder / "other").mkdir()
+    result = archlang("runs", "rm", "other", "--yes")
+    assert result.code == 1
+    assert "is not a run folder" in result.err
+    assert (folder / "other").exists()
 
 
-def test_a_run_goes_on_from_its_folder_alone_and_ends_as_if_it_had_not_stopped(archlang: Command, folder: Path) -> None:
-    whole = (folder / "runs" / "a" / "metrics.jsonl").read_bytes()
+def test_a_run_resumes_from_its_folder_alone_with_the_same_results(archlang: Command, folder: Path) -> None:
+    metrics = (folder / "runs" / "a" / "metrics.jsonl").read_bytes()
     results = (folder / "runs" / "a" / "results.json").read_bytes()
     shutil.rmtree(folder / "runs" / "a" / "checkpoints" / "step-00000004")
     (folder / "runs" / "a" / "results.json").unlink()
     (folder / "tiny.arch").unlink()
     shutil.move("runs/a", "moved")
     assert archlang("train", "--resume", "moved", "--device", "cpu").code == 0
-    assert (folder / "moved" / "metrics.jsonl").read_bytes() == whole
+    assert (folder / "moved" / "metrics.jsonl").read_bytes() == metrics
     assert (folder / "moved" / "results.json").read_bytes() == results
 
 
 @pytest.mark.parametrize("arguments", [(), ("tiny.arch", "--resume", "runs/a"), ("--resume", "runs/a", "--seed", "3")])
-def test_a_program_or_a_run_is_named_and_not_both(archlang: Command, folder: Path, arguments: tuple[str, ...]) -> None:
+def test_train_takes_either_a_program_or_a_run(archlang: Command, folder: Path, arguments: tuple[str, ...]) -> None:
     assert archlang("train", *arguments).code == 2

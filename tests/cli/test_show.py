@@ -52,7 +52,7 @@ def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path
     [
         (("model.arch", "--tree", "--torch"), 2, "different stages"),
         (("model.arch", "--model", "other"), 1, "unknown model `other`"),
-        (("model.arch", "--recipe", "other"), 1, "no recipe is called `other`"),
+        (("model.arch", "--recipe", "other"), 1, "unknown recipe `other`"),
         (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
         (("model.arch", "--set", "model.d"), 2, "path=value"),
         (("broken.arch", "--tree"), 1, "E0101"),
@@ -84,7 +84,7 @@ def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, fol
     for name in ("inline", "speed"):
         said = archlang("show", "model.arch", "--without", name)
         assert said.code == 2
-        assert f"no optional pass is called `{name}`" in said.err
+        assert f"unknown optional pass `{name}`" in said.err
 
 
 @pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch"])

@@ -1,4 +1,4 @@
-"""`archlang table` and `archlang tune` as a user types them."""
+"""`archlang table` and `archlang tune` on the command line."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def table(archlang: Command, *arguments: str) -> Any:
     return archlang("table", "tiny.arch", "--device", "cpu", "--workers", "1", *arguments)
 
 
-def test_a_table_runs_what_is_not_done_and_prints_it_beside_the_claim(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--seeds", "2", "--write", "table.md", "--compare", "Tiny,Tinier, by half")
-    assert (said.code, said.err) == (0, "")
+def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--seeds", "2", "--write", "table.md", "--compare", "Tiny,Tinier, by half")
+    assert (result.code, result.err) == (0, "")
     for expected in ("Tiny", "absent", "paper 100.0 ± 2.0", "p = "):
-        assert expected in said.out
+        assert expected in result.out
     assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
     again = table(archlang, "--seeds", "2", "--json")
     assert "4 of 4 runs are done" in again.err
@@ -62,65 +62,63 @@ def test_a_table_runs_what_is_not_done_and_prints_it_beside_the_claim(archlang: 
     assert cells[0]["from"] == "nobody"
 
 
-def test_without_running_it_shows_what_is_missing(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--no-run", "--only", "Tiny", "--format", "csv")
-    lines = said.out.splitlines()
+def test_no_run_shows_missing_runs(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--no-run", "--only", "Tiny", "--format", "csv")
+    lines = result.out.splitlines()
     assert len(lines) == 3
     assert lines[1].startswith("Tiny,Longer,tiny,")
     assert not (folder / "runs").exists()
 
 
-def test_a_dry_run_says_what_would_run_and_how_long_and_leaves_nothing(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--dry-run", "--seeds", "3")
-    assert "6 runs to train and 0 done" in said.out
-    assert "Tinier, by half, Longer, seed 3, about" in said.out
+def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--dry-run", "--seeds", "3")
+    assert "6 runs to train and 0 done" in result.out
+    assert "Tinier, by half, Longer, seed 3, about" in result.out
     assert not (folder / "runs").exists()
 
 
-def test_a_budget_that_is_spent_stops_and_the_rest_is_taken_up_later(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--budget", "0s")
-    assert "rerun the command to resume" in said.out
-    assert "not run" in said.out
+def test_a_spent_budget_stops_the_table_and_a_rerun_resumes(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--budget", "0s")
+    assert "rerun the command to resume" in result.out
+    assert "not run" in result.out
     assert table(archlang, "--json").code == 0
 
 
-def test_a_point_that_fails_is_told_and_ends_with_1(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--set", "train.select=nothing.accuracy")
-    assert said.code == 1
-    assert "failed: Tiny, Longer, seed 1: " in said.out
+def test_a_failed_point_is_reported_and_exits_with_1(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--set", "train.select=nothing.accuracy")
+    assert result.code == 1
+    assert "failed: Tiny, Longer, seed 1: " in result.out
 
 
-def test_seeds_train_together_and_what_cannot_is_told_in_a_line_beside_the_table(
-    archlang: Command, folder: Path
-) -> None:
+def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folder: Path) -> None:
     tiny = PROGRAM[: PROGRAM.index("table small")]
     packed = "recipe packed" + tiny.partition("recipe tiny")[2].replace("batch = 8", "batch = 8, batch_of = tokens")
     rows = PROGRAM[PROGRAM.index("table small") :].replace("tiny at model.d = 4", "packed")
     (folder / "tiny.arch").write_text(tiny + packed + rows)
-    said = table(archlang, "--seeds", "2", "--together", "--json")
-    assert said.code == 0
-    assert [cell["seeds"] for cell in json.loads(said.out)["cells"]] == [2, 2, 2, 2, 0, 0]
-    warning, *done = sorted(said.err.splitlines(), key=lambda line: not line.startswith("warning"))
+    result = table(archlang, "--seeds", "2", "--together", "--json")
+    assert result.code == 0
+    assert [cell["seeds"] for cell in json.loads(result.out)["cells"]] == [2, 2, 2, 2, 0, 0]
+    warning, *done = sorted(result.err.splitlines(), key=lambda line: not line.startswith("warning"))
     assert warning == (
         "warning: Tinier, by half, Longer, seed 1: `tiny` cannot train together: a batch is a number of tokens, so "
         "the seeds have batches of different sizes; its seeds train one after another"
     )
     assert [line.partition(", Longer, ")[2][:6] for line in done] == ["seed 1", "seed 2"] * 2
     again = table(archlang, "--seeds", "2", "--json")
-    assert (again.out, "4 of 4 runs are done" in again.err) == (said.out, True)
+    assert (again.out, "4 of 4 runs are done" in again.err) == (result.out, True)
     for run in (folder / "runs" / "tables" / "small").iterdir():
         assert archlang("eval", str(run), "--device", "cpu").code == 0
 
 
-def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Command, folder: Path) -> None:
-    said = table(archlang, "--dry-run", "--seeds", "3", "--together")
-    assert "together they would be 2 models" in said.out
+def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--dry-run", "--seeds", "3", "--together")
+    assert "together they would be 2 models" in result.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["--only", "Nobody"], "no row is called Nobody"),
+        (["--only", "Nobody"], "unknown row Nobody"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "not a number of seeds"),
@@ -128,38 +126,38 @@ def test_a_dry_run_says_how_many_models_seeds_would_be_together(archlang: Comman
         (["--format", "word"], "is not one of"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_runs(
-    archlang: Command, folder: Path, arguments: list[str], said: str
+def test_a_wrong_option_is_an_error_before_anything_runs(
+    archlang: Command, folder: Path, arguments: list[str], message: str
 ) -> None:
-    answer = table(archlang, *arguments)
-    assert answer.code == 2
-    assert said in " ".join(answer.err.replace("│", " ").split())
+    result = table(archlang, *arguments)
+    assert result.code == 2
+    assert message in " ".join(result.err.replace("│", " ").split())
     assert not (folder / "runs").exists()
 
 
-def test_an_engine_that_is_not_there_is_named(archlang: Command, folder: Path) -> None:
-    answer = table(archlang, "--engine", "cluster")
-    assert answer.code == 1
-    assert "`local`, `ray`" in answer.err
+def test_an_unknown_engine_is_an_error(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--engine", "cluster")
+    assert result.code == 1
+    assert "`local`, `ray`" in result.err
 
 
-def test_tune_tries_places_and_prints_the_best_as_a_recipe_that_checks(archlang: Command, folder: Path) -> None:
+def test_tune_prints_the_best_trial_as_a_valid_recipe(archlang: Command, folder: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed")
-    said = archlang("tune", "tiny.arch", "--trials", "2", "--device", "cpu", "--workers", "1", "--json")
-    assert said.code == 0, said.err
-    found = json.loads(said.out)
-    assert len(found["trials"]) == 2
-    assert found["trials"][0]["accuracy"] >= found["trials"][1]["accuracy"]
+    result = archlang("tune", "tiny.arch", "--trials", "2", "--device", "cpu", "--workers", "1", "--json")
+    assert result.code == 0, result.err
+    tuned = json.loads(result.out)
+    assert len(tuned["trials"]) == 2
+    assert tuned["trials"][0]["accuracy"] >= tuned["trials"][1]["accuracy"]
     model = PROGRAM[: PROGRAM.index("recipe tiny")]
-    (folder / "best.arch").write_text(model + found["best"])
+    (folder / "best.arch").write_text(model + tuned["best"])
     assert archlang("check", "best.arch").code == 0
-    shown = archlang("tune", "tiny.arch", "--trials", "0", "--device", "cpu")
-    assert "recipe tiny {" in shown.out
+    printed = archlang("tune", "tiny.arch", "--trials", "0", "--device", "cpu")
+    assert "recipe tiny {" in printed.out
 
 
-def test_tuning_nothing_says_what_to_write(archlang: Command, folder: Path) -> None:
+def test_tune_without_a_search_is_an_error(archlang: Command, folder: Path) -> None:
     program = folder / "tiny.arch"
     program.write_text(PROGRAM.replace("    search train.lr in 1e-3..1e-1 log, model.d in [4, 8]\n", ""))
-    said = archlang("tune", "tiny.arch")
-    assert said.code == 1
-    assert "E0614" in said.err
+    result = archlang("tune", "tiny.arch")
+    assert result.code == 1
+    assert "E0614" in result.err

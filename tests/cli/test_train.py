@@ -1,4 +1,4 @@
-"""`archlang train` as a user types it: what is printed, what is kept, and how it ends."""
+"""`archlang train` on the command line: output, run folder and exit code."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_training_ends_with_accuracies_by_split_and_the_claim(archlang: Command, folder: Path) -> None:
-    said = archlang("train", "tiny.arch", "--device", "cpu")
-    assert (said.code, said.err) == (0, "")
+    result = archlang("train", "tiny.arch", "--device", "cpu")
+    assert (result.code, result.err) == (0, "")
     for words in ("step 4/4", "test", "length 5", "length 3 (trained)", "Claimed", "nobody"):
-        assert words in said.out
+        assert words in result.out
     (run,) = (folder / "runs" / "tiny").iterdir()
-    assert f"the run is in runs/tiny/{run.name}" in said.out
+    assert f"the run is in runs/tiny/{run.name}" in result.out
     names = {path.name for path in run.iterdir()}
     assert {"recipe.arch", "run.json", "versions.json", "data.json", "metrics.jsonl", "timings.jsonl"} <= names
     assert {"results.json", "checkpoints", "tensorboard"} <= names
     assert (run / "recipe.arch").read_text() == PROGRAM
 
 
-def test_runs_of_one_second_have_folders_of_their_own(archlang: Command, folder: Path) -> None:
+def test_runs_of_the_same_second_have_their_own_folders(archlang: Command, folder: Path) -> None:
     for _ in range(3):
         assert archlang("train", "tiny.arch", "--device", "cpu", "--steps", "1").code == 0
     assert len(list((folder / "runs" / "tiny").iterdir())) == 3
@@ -63,53 +63,51 @@ def test_settings_of_the_command_line_go_into_the_run(archlang: Command, folder:
     assert run["precision"] == "bf16"
 
 
-def test_json_is_all_that_is_printed_when_asked_for(archlang: Command, folder: Path) -> None:
-    said = archlang("train", "tiny.arch", "--json", "--device", "cpu")
-    found = json.loads(said.out)
-    assert (said.code, said.err, found["stopped"], found["step"]) == (0, "", False, 4)
+def test_json_is_the_only_output(archlang: Command, folder: Path) -> None:
+    result = archlang("train", "tiny.arch", "--json", "--device", "cpu")
+    found = json.loads(result.out)
+    assert (result.code, result.err, found["stopped"], found["step"]) == (0, "", False, 4)
     kept = json.loads((folder / found["folder"] / "results.json").read_text())
     assert found["splits"] == kept["splits"]
 
 
-def test_the_same_command_goes_on(archlang: Command, folder: Path) -> None:
+def test_rerunning_the_command_resumes(archlang: Command, folder: Path) -> None:
     command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
     archlang(*command)
-    said = archlang(*command)
-    assert said.code == 0
-    assert "resuming at step 4" in said.out
+    result = archlang(*command)
+    assert result.code == 0
+    assert "resuming at step 4" in result.out
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_damaged_checkpoint_is_told_of_in_a_line(archlang: Command, folder: Path) -> None:
+def test_a_damaged_checkpoint_causes_one_line_of_warning(archlang: Command, folder: Path) -> None:
     command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
     archlang(*command)
     (folder / "run" / "checkpoints" / "step-00000004" / "state.pt").write_bytes(b"")
-    said = archlang(*command)
-    assert said.code == 0
-    assert "resuming at step 3" in said.out
-    assert said.err.startswith("warning: ")
-    assert "step-00000004 is damaged" in said.err
-    assert ".py" not in said.err
+    result = archlang(*command)
+    assert result.code == 0
+    assert "resuming at step 3" in result.out
+    assert result.err.startswith("warning: ")
+    assert "step-00000004 is damaged" in result.err
+    assert ".py" not in result.err
 
 
-def test_a_run_that_is_stopped_says_how_to_go_on(
-    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from archlang.train import loop
 
     monkeypatch.setattr(loop.Loop, "run", lambda self, stop: [loop.Trained(2, stopped=True)])
-    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
-    assert said.code == 0
-    assert "stopped at step 2; resume with `--resume run`" in said.err
-    assert "Measured" not in said.out
-    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
-    assert json.loads(said.out) == {"folder": "run", "step": 2, "stopped": True}
+    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    assert result.code == 0
+    assert "stopped at step 2; resume with `--resume run`" in result.err
+    assert "Measured" not in result.out
+    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
+    assert json.loads(result.out) == {"folder": "run", "step": 2, "stopped": True}
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("tiny.arch", "other"), "no recipe is called `other`"),
+        (("tiny.arch", "other"), "unknown recipe `other`"),
         (("tiny.arch", "--set", "model.width=4"), "unknown path `model.width` in this recipe"),
         (("tiny.arch", "--set", "model.d=wide"), "E0313"),
         (("tiny.arch", "--device", "cuda:99"), "no device `cuda:99`"),
@@ -125,14 +123,14 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_mistake_ends_with_1_and_nothing_is_written(
+def test_an_error_exits_with_1_and_writes_nothing(
     arguments: tuple[str, ...], words: str, archlang: Command, folder: Path
 ) -> None:
-    said = archlang("train", *arguments)
-    assert said.code == 1
-    assert words in said.err.replace("\n", " ")
-    assert "Traceback" not in said.out + said.err
-    assert "internal error" not in said.err
+    result = archlang("train", *arguments)
+    assert result.code == 1
+    assert words in result.err.replace("\n", " ")
+    assert "Traceback" not in result.out + result.err
+    assert "internal error" not in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
     assert (folder / "tiny.arch").read_text() == PROGRAM
 
@@ -154,19 +152,17 @@ def test_a_mistake_ends_with_1_and_nothing_is_written(
     ],
     ids=" ".join,
 )
-def test_a_command_line_that_means_nothing_ends_with_2(
-    arguments: tuple[str, ...], archlang: Command, folder: Path
-) -> None:
-    said = archlang("train", *arguments)
-    assert said.code == 2
-    assert "Traceback" not in said.err
+def test_a_usage_error_exits_with_2(arguments: tuple[str, ...], archlang: Command, folder: Path) -> None:
+    result = archlang("train", *arguments)
+    assert result.code == 2
+    assert "Traceback" not in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
-def test_another_recipes_folder_is_left_as_it_is(archlang: Command, folder: Path) -> None:
+def test_the_folder_of_another_run_is_unchanged(archlang: Command, folder: Path) -> None:
     archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
     before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
-    said = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--seed", "2")
-    assert said.code == 1
-    assert "run holds another run: its seed is `1`, not `2`" in said.err
+    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--seed", "2")
+    assert result.code == 1
+    assert "run holds another run: its seed is `1`, not `2`" in result.err
     assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}

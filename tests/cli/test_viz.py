@@ -22,7 +22,7 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_without_a_file_it_prints_a_tree_with_types() -> None:
+def test_without_out_it_prints_a_tree_with_types() -> None:
     text = run("viz", GUTLB)
     assert "repeat ≤ 4" in text
     assert "halting c by global_halt" in text
@@ -36,7 +36,7 @@ def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) ->
     assert "h = embed[d](x)" in out.read_text()
 
 
-def test_the_page_is_small_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
+def test_the_page_is_small_and_needs_no_network(tmp_path: Path) -> None:
     out = tmp_path / "gutlb.html"
     run("viz", GUTLB, "-o", str(out))
     text = out.read_text()
@@ -44,7 +44,7 @@ def test_the_page_is_small_and_asks_the_network_for_nothing(tmp_path: Path) -> N
     assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
 
 
-def test_what_a_program_says_is_text_and_never_markup(tmp_path: Path) -> None:
+def test_markup_in_a_program_is_text(tmp_path: Path) -> None:
     file = tmp_path / "evil.arch"
     file.write_text(
         "model evil(x: tokens[n]) -> logits[n, vocab] {\n"
@@ -57,7 +57,7 @@ def test_what_a_program_says_is_text_and_never_markup(tmp_path: Path) -> None:
         assert "<img" not in out.read_text()
 
 
-def test_an_unknown_kind_of_picture_is_refused() -> None:
+def test_an_unknown_suffix_is_an_error() -> None:
     done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
     assert done.exit_code == 2
     assert ".svg" in done.output
@@ -86,7 +86,7 @@ def test_png(tmp_path: Path) -> None:
 
 
 def test_a_summary_grows_with_the_batch() -> None:
-    (one,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
-    (four,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
-    assert four["flops"] == 4 * one["flops"]
-    assert one["unique"] == 125_446
+    (single,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
+    (batch,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
+    assert batch["flops"] == 4 * single["flops"]
+    assert single["unique"] == 125_446

@@ -1,4 +1,4 @@
-"""Every code has a page; its program has the mistake and no other, with the exact words kept here."""
+"""Every code has a page, whose program has this mistake only; the exact messages are in `bad`."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,8 @@ from archlang.diagnostics.render import plain
 from archlang.plan.check import check
 
 PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("*.md"))
-WORDS = Path(__file__).parent / "bad"
-# Mistakes of a command line or of a whole file, which no program text has.
+BAD = Path(__file__).parent / "bad"
+# Mistakes of a command line or of large programs.
 WITHOUT_PROGRAM = {"E0226", "E0227", "E0228", "E0421", "E0603", "E0608", "E0612", "E0614", "W0203"}
 
 
@@ -30,36 +30,36 @@ def in_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path, program
 def test_the_failing_program_of_a_page_has_exactly_that_mistake(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_programs = programs(page)
+    examples = programs(page)
     if page.stem.startswith("E07"):
-        return  # what a block does is no mistake of a program: tests/contracts/test_pages.py
-    if page.stem in WITHOUT_PROGRAM or (page.stem.startswith("E01") and not found_programs):
-        assert not found_programs
+        return  # reported by `archlang test`: see tests/contracts/test_pages.py
+    if page.stem in WITHOUT_PROGRAM or (page.stem.startswith("E01") and not examples):
+        assert not examples
         return
-    found = check(in_file(tmp_path, monkeypatch, page, found_programs[0]))
-    assert {diagnostic.code for diagnostic in found} == {page.stem}
-    shown = plain(found).replace(str(Path(archlang.__file__).parent), "<library>")
-    words = WORDS / f"{page.stem}.txt"
-    if not words.exists():
-        words.write_text(shown, encoding="utf-8")
-        pytest.fail(f"{words} was not there; read it, and keep it if the words are right")
-    assert shown == words.read_text(encoding="utf-8")
+    diagnostics = check(in_file(tmp_path, monkeypatch, page, examples[0]))
+    assert {diagnostic.code for diagnostic in diagnostics} == {page.stem}
+    shown = plain(diagnostics).replace(str(Path(archlang.__file__).parent), "<library>")
+    expected_file = BAD / f"{page.stem}.txt"
+    if not expected_file.exists():
+        expected_file.write_text(shown, encoding="utf-8")
+        pytest.fail(f"{expected_file} was missing and is written now: check it, then run the test again")
+    assert shown == expected_file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_mended_program_of_a_page_has_no_mistake(
+def test_the_corrected_program_of_a_page_has_no_mistake(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for program in programs(page)[1:]:
         assert check(in_file(tmp_path, monkeypatch, page, program)) == ()
 
 
-def test_every_code_that_the_compiler_can_give_has_a_page() -> None:
+def test_every_code_of_the_compiler_has_a_page() -> None:
     source = Path(archlang.__file__).parent
-    given = {
+    codes = {
         code
         for file in source.rglob("mistakes.py")
         for code in re.findall(r'"([EW]\d{4})"', file.read_text(encoding="utf-8"))
     }
-    assert given == {page.stem for page in PAGES}
-    assert len(given) >= 40
+    assert codes == {page.stem for page in PAGES}
+    assert len(codes) >= 40

@@ -1,4 +1,4 @@
-"""A digest is taken once, and anew as soon as the file may have changed."""
+"""A digest is computed once, and again when the file may have changed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 from archlang.data import digest_cache, digests
 from archlang.data.compression import Stored
 from archlang.data.digest_cache import digest_of
-from archlang.data.digests import Digest, Rule
+from archlang.data.digests import Digest, DigestRule
 from archlang.data.mistakes import DataError
 
 LARGE = b"x" * (1 << 20)
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[Rule]:
-    """Every digest that was taken."""
-    found: list[Rule] = []
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
+    """Records every computed digest."""
+    found: list[DigestRule] = []
 
-    def counted(rule: Rule, *rest: object) -> Digest:
+    def counted(rule: DigestRule, *rest: object) -> Digest:
         found.append(rule)
         return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
 
@@ -30,18 +30,18 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Rule]:
     return found
 
 
-def test_a_large_file_is_read_once_for_each_rule(tmp_path: Path, taken: list[Rule]) -> None:
+def test_a_large_file_is_read_once_per_kind_of_digest(tmp_path: Path, taken: list[DigestRule]) -> None:
     place = tmp_path / "large"
     place.write_bytes(LARGE)
     for _ in range(2):
         assert digest_of(Stored(place)).value == hashlib.sha256(LARGE).hexdigest()
-        digest_of(Stored(place), Rule.GITBLOB)
-    assert taken == [Rule.SHA256, Rule.GITBLOB]
+        digest_of(Stored(place), DigestRule.GITBLOB)
+    assert taken == [DigestRule.SHA256, DigestRule.GITBLOB]
     digest_of(Stored(place), anew=True)
-    assert taken[2:] == [Rule.SHA256]
+    assert taken[2:] == [DigestRule.SHA256]
 
 
-def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: Path, taken: list[Rule]) -> None:
+def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: Path, taken: list[DigestRule]) -> None:
     place = tmp_path / "large"
     place.write_bytes(LARGE)
     before = place.stat()
@@ -51,7 +51,7 @@ def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: 
     assert digest_of(Stored(place)) != first
 
 
-def test_a_note_that_is_nonsense_is_no_note(tmp_path: Path, taken: list[Rule]) -> None:
+def test_a_malformed_cache_entry_is_ignored(tmp_path: Path, taken: list[DigestRule]) -> None:
     place = tmp_path / "large"
     place.write_bytes(LARGE)
     first = digest_of(Stored(place))
@@ -61,6 +61,6 @@ def test_a_note_that_is_nonsense_is_no_note(tmp_path: Path, taken: list[Rule]) -
     assert len(taken) == 2
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_the_error_names_an_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="gone cannot be read"):
         digest_of(Stored(tmp_path / "gone"))

@@ -1,4 +1,4 @@
-"""The registry of codes, which is made of their pages."""
+"""The codes are those of the pages."""
 
 from __future__ import annotations
 

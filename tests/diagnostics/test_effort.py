@@ -1,4 +1,4 @@
-"""Work is counted where it is limited, and only there."""
+"""Work is counted only inside a limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from archlang.diagnostics.effort import TooMuchWork, limited, spend
 
 
-def test_so_many_steps_may_be_spent_and_no_more() -> None:
+def test_exceeding_the_limit_raises() -> None:
     with limited(3) as budget:
         spend(2)
         spend()
@@ -23,7 +23,7 @@ def test_outside_of_a_limit_nothing_is_counted() -> None:
     spend(10**9)
 
 
-def test_an_inner_limit_takes_nothing_from_the_outer_one() -> None:
+def test_an_inner_limit_does_not_count_in_the_outer_one() -> None:
     with limited(1) as outer:
         with limited(5):
             spend(5)

@@ -1,4 +1,4 @@
-"""Mistakes as machines read them."""
+"""Diagnostics as JSON and SARIF."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_json_has_every_fact() -> None:
     assert json.loads(to_json([WARNING]))[0]["severity"] == "warning"
 
 
-def test_text_that_is_no_text_becomes_json_nevertheless() -> None:
+def test_lone_surrogates_become_json() -> None:
     source = Source("\udcff", "\udcff\0")
     for form in (to_json, to_sarif):
         text = form([Diagnostic("E0101", "\udcff", Span(source, 0, 1))])
@@ -62,12 +62,12 @@ def run(*mistakes: Diagnostic) -> dict[str, Any]:  # Any: JSON
     log = json.loads(to_sarif(mistakes))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-2.1.0.json")
-    (found,) = log["runs"]
-    assert isinstance(found, dict)
-    return found
+    (run_,) = log["runs"]
+    assert isinstance(run_, dict)
+    return run_
 
 
-def test_sarif_has_what_the_format_asks_for() -> None:
+def test_sarif_has_the_required_fields() -> None:
     found = run(MISTAKE, WARNING, MISTAKE)
     rules = found["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["E0103", "W0201"]
@@ -100,5 +100,5 @@ def test_paths_become_uris() -> None:
     assert unquote(absolute).endswith("/ä.arch")
 
 
-def test_a_log_without_mistakes_is_a_log() -> None:
+def test_sarif_without_mistakes_is_valid() -> None:
     assert run()["results"] == []

@@ -1,4 +1,4 @@
-"""The name that a misspelt one was probably meant to be."""
+"""Suggestions, lists and counts in messages."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from archlang.diagnostics.names import did_you_mean, plural
         ("name", [], None),
     ],
 )
-def test_the_nearest_name_is_meant(name: str, possible: list[str], meant: str | None) -> None:
+def test_the_most_similar_name_is_suggested(name: str, possible: list[str], meant: str | None) -> None:
     assert did_you_mean(name, possible) == meant
 
 
-def test_the_answer_does_not_depend_on_the_order() -> None:
+def test_the_suggestion_does_not_depend_on_the_order() -> None:
     assert did_you_mean("gat", ["gate", "gats"]) == did_you_mean("gat", ["gats", "gate"])
 
 

@@ -1,4 +1,4 @@
-"""Mistakes as people read them."""
+"""Diagnostics as text for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shown(text: str, *marks: tuple[int, int, str], path: str = "x.arch") -> list
     return plain([Diagnostic("E0101", "wrong", Span(source, start, end), label, labels)]).splitlines()[1:-1]
 
 
-def test_the_place_is_underlined_with_its_words() -> None:
+def test_the_span_is_underlined_with_its_label() -> None:
     source = Source("x.arch", "one\n  two three\n")
     mistake = Diagnostic("E0101", "two is wrong", Span(source, 6, 9), "here", remedy="write 2")
     assert plain([mistake]) == (
@@ -25,7 +25,7 @@ def test_the_place_is_underlined_with_its_words() -> None:
     )
 
 
-def test_warnings_say_so() -> None:
+def test_warnings_are_labelled() -> None:
     assert plain([Diagnostic("W0201", "odd", Span(Source("x", "a"), 0, 1))]).startswith("warning[W0201]: odd\n")
 
 
@@ -34,7 +34,7 @@ def test_several_mistakes_have_an_empty_line_between() -> None:
     assert plain([mistake, mistake]) == 2 * "error[E0101]: wrong\n --> x:1:1\n1 | a\n  | ^\n\n"
 
 
-def test_other_places_stand_in_the_order_of_the_lines() -> None:
+def test_other_spans_are_in_the_order_of_the_lines() -> None:
     assert shown("one\ntwo\nthree\n", (4, 7, "mistake"), (8, 13, "after"), (0, 3, "before")) == [
         " --> x.arch:2:1",
         "1 | one",
@@ -46,7 +46,7 @@ def test_other_places_stand_in_the_order_of_the_lines() -> None:
     ]
 
 
-def test_places_on_one_line_get_a_row_each() -> None:
+def test_spans_on_one_line_have_a_row_each() -> None:
     assert shown("one two", (0, 3, "a"), (4, 7, "b")) == [
         " --> x.arch:1:1",
         "1 | one two",
@@ -55,7 +55,7 @@ def test_places_on_one_line_get_a_row_each() -> None:
     ]
 
 
-def test_lines_between_are_left_out() -> None:
+def test_lines_between_spans_are_omitted() -> None:
     assert shown("a\nb\nc\nd\n", (6, 7, "here"), (0, 1, "there")) == [
         " --> x.arch:4:1",
         "1 | a",
@@ -66,14 +66,14 @@ def test_lines_between_are_left_out() -> None:
     ]
 
 
-def test_numbers_of_lines_are_aligned() -> None:
+def test_line_numbers_are_aligned() -> None:
     found = shown("x\n" * 12, (20, 21, "here"), (0, 1, "there"))
     assert found[0] == "  --> x.arch:11:1"
     assert found[1:3] == [" 1 | x", "   | - there"]
     assert found[4:] == ["11 | x", "   | ^ here"]
 
 
-def test_places_in_other_files_come_after() -> None:
+def test_spans_in_other_files_follow() -> None:
     here, there = Source("here.arch", "a"), Source("there.arch", "b b")
     mistake = Diagnostic("E0101", "wrong", Span(here, 0, 1), "", (Label(Span(there, 2, 3), "declared"),))
     assert plain([mistake]).splitlines()[1:-1] == [
@@ -86,7 +86,7 @@ def test_places_in_other_files_come_after() -> None:
     ]
 
 
-def test_a_place_over_several_lines_shows_where_it_begins_and_ends() -> None:
+def test_a_long_span_shows_its_first_and_last_line() -> None:
     assert shown("a = f(\n    b,\n    c)\n", (4, 21, "call")) == [
         " --> x.arch:1:5",
         "1 | a = f(",
@@ -105,12 +105,12 @@ def test_a_place_over_several_lines_shows_where_it_begins_and_ends() -> None:
     ]
 
 
-def test_a_place_without_width_is_marked() -> None:
+def test_an_empty_span_is_marked() -> None:
     assert shown("ab", (2, 2, "end")) == [" --> x.arch:1:3", "1 | ab", "  |   ^ end"]
     assert shown("ab\n", (3, 3, "end")) == [" --> x.arch:2:1", "2 | ", "  | ^ end"]
 
 
-def test_a_file_that_was_not_read_is_only_named() -> None:
+def test_an_unread_file_is_shown_by_its_path() -> None:
     assert shown("", (0, 0, "")) == [" --> x.arch"]
 
 
@@ -120,7 +120,7 @@ def test_tabs_and_wide_characters_keep_the_columns() -> None:
     assert shown("e\u0301x", (2, 3, "x"))[2] == "  |  ^ x"
 
 
-def test_long_lines_are_cut_around_the_place() -> None:
+def test_long_lines_are_cut_around_the_span() -> None:
     found = shown("a" * 500 + "BC" + "d" * 500, (500, 502, "here"))
     assert found[0] == " --> x.arch:1:501"
     assert len(found[1]) < 140
@@ -131,14 +131,14 @@ def test_long_lines_are_cut_around_the_place() -> None:
     assert len(found[2]) < 140
 
 
-def test_nothing_moves_the_cursor_of_a_terminal() -> None:
+def test_control_characters_are_replaced() -> None:
     source = Source("\x1b[2Jx", "a\x1b[31m\u202eb")
     text = plain([Diagnostic("E0101", "\x1b[31m\n", Span(source, 0, 1), "\r", (), "\x07")])
     assert text.count("\n") == 6
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-def test_colours_change_no_word() -> None:
+def test_colours_do_not_change_the_text() -> None:
     from rich.console import Console
 
     source = Source("x.arch", "one [bold]two[/]")

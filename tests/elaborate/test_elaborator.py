@@ -1,4 +1,4 @@
-"""Elaboration: sizes flow through blocks, loops and calls; instances are named after the source."""
+"""Sizes pass through blocks, loops and calls; instances are named after the source."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from archlang.types import Dim
 def built(tmp_path: Path, program: str, **statics: int) -> Graph:
     file = tmp_path / "program.arch"
     file.write_text(program)
-    found = compile_graph(file, statics={"vocab": 7, "classes": 3, **statics})
-    verify(found)
-    return found
+    graph = compile_graph(file, statics={"vocab": 7, "classes": 3, **statics})
+    verify(graph)
+    return graph
 
 
 def codes(program: str) -> list[str]:
@@ -24,32 +24,36 @@ def codes(program: str) -> list[str]:
 
 
 def test_call_sites_own_their_weights_and_let_shares_them(tmp_path: Path) -> None:
-    found = built(
+    graph = built(
         tmp_path,
         "model m[d = 8](x: tokens[n]) -> logits[classes] { let f = linear[d]\nh = embed[d](x)\n"
         "return linear[classes](last(linear[d](f(f(h))))) }",
     )
-    assert [path for path, one in found.instances.items() if one.block == "linear"] == ["f", "linear", "linear_2"]
+    assert [path for path, instance in graph.instances.items() if instance.block == "linear"] == [
+        "f",
+        "linear",
+        "linear_2",
+    ]
 
 
 def test_instances_of_a_stack_are_copies_and_those_of_a_repeat_are_not(tmp_path: Path) -> None:
-    found = built(
+    graph = built(
         tmp_path,
         "block layer(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
         "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
         "repeat 3 { h <- layer(h) }\nstack 2 { h <- layer(h) }\nreturn h |> last |> linear[classes] }",
     )
-    assert {"layer.norm", "stack.*.layer.norm"} <= set(found.instances)
+    assert {"layer.norm", "stack.*.layer.norm"} <= set(graph.instances)
 
 
-def test_a_size_that_only_the_result_has_is_what_the_body_makes(tmp_path: Path) -> None:
-    found = built(
+def test_the_body_determines_a_size_that_only_the_result_has(tmp_path: Path) -> None:
+    graph = built(
         tmp_path,
         "block pair(a: seq[n, d], b: seq[n, e]) -> seq[n, k] { return concat(a, b) }\n"
         "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
         "return pair(h, linear[5](h)) |> last |> linear[classes] }",
     )
-    assert found.instances["linear_2"].features["d"] == Dim.of(13)
+    assert graph.instances["linear_2"].features["d"] == Dim.of(13)
 
 
 def test_a_static_block_serves_every_row_of_a_table(tmp_path: Path) -> None:
@@ -59,10 +63,10 @@ def test_a_static_block_serves_every_row_of_a_table(tmp_path: Path) -> None:
         "h2 = layer[attention[heads = 2, causal = true]](h)\n"
         "return layer[norm](h2) |> last |> linear[classes] }"
     )
-    found = built(tmp_path, program)
-    assert found.instances["layer.mix"].block == "attention"
-    assert found.instances["layer.mix"].statics["causal"] is True
-    assert found.instances["layer_2.mix"].block == "norm"
+    graph = built(tmp_path, program)
+    assert graph.instances["layer.mix"].block == "attention"
+    assert graph.instances["layer.mix"].statics["causal"] is True
+    assert graph.instances["layer_2.mix"].block == "norm"
 
 
 def test_a_static_if_leaves_no_dead_branch(tmp_path: Path) -> None:
@@ -91,14 +95,14 @@ def test_every_point_of_vary_is_checked() -> None:
     assert codes(model + recipe) == ["E0304"]
 
 
-def test_a_mistake_inside_a_block_shows_the_call_that_led_there() -> None:
+def test_a_mistake_in_a_block_shows_the_call_that_leads_to_it() -> None:
     program = (
         "block layer[heads: int](h: seq[n, d]) -> seq[n, d] { return attention[heads](h) }\n"
         "model m[d = 9](x: tokens[n]) -> logits[classes] { return embed[d](x) |> layer[2] |> last |> linear[classes] }"
     )
-    (found,) = check_text(program)
-    assert found.code == "E0304"
-    assert any(label.text == "in this call" and label.span.text == "layer[2]" for label in found.labels)
+    (diagnostic,) = check_text(program)
+    assert diagnostic.code == "E0304"
+    assert any(label.text == "in this call" and label.span.text == "layer[2]" for label in diagnostic.labels)
 
 
 def test_both_places_of_a_size_mismatch_are_shown() -> None:
@@ -106,10 +110,10 @@ def test_both_places_of_a_size_mismatch_are_shown() -> None:
         "model m[d = 8](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"
         "return copy_gate(sigmoid(h), linear[4](h), h) |> last |> linear[classes] }"
     )
-    (found,) = check_text(program)
-    assert found.code == "E0401"
-    assert found.span.text == "linear[4](h)"
-    assert "sigmoid(h)" in [label.span.text for label in found.labels]
+    (diagnostic,) = check_text(program)
+    assert diagnostic.code == "E0401"
+    assert diagnostic.span.text == "linear[4](h)"
+    assert "sigmoid(h)" in [label.span.text for label in diagnostic.labels]
 
 
 def test_all_independent_errors_are_found_in_one_run() -> None:

@@ -148,16 +148,16 @@ def test_a_causal_model_may_do_language_modelling(body: str) -> None:
 
 
 @pytest.mark.parametrize(("body", "culprit"), LEAKING.values(), ids=LEAKING)
-def test_a_leak_is_refused_and_named(body: str, culprit: str) -> None:
-    (found,) = leaks(body)
-    assert found.code == "E0501"
-    assert culprit in found.message
+def test_a_leak_is_reported_with_its_culprit(body: str, culprit: str) -> None:
+    (diagnostic,) = leaks(body)
+    assert diagnostic.code == "E0501"
+    assert culprit in diagnostic.message
 
 
 def test_the_path_of_a_leak_names_every_block_on_it() -> None:
-    (found,) = leaks("a = h + attention[2](norm(h))\nb = feedforward[8](a)\nreturn linear[vocab](b)")
-    assert "x -> attention -> a -> feedforward -> linear -> result" in found.message
-    assert found.span.text == "attention[2](norm(h))"
+    (diagnostic,) = leaks("a = h + attention[2](norm(h))\nb = feedforward[8](a)\nreturn linear[vocab](b)")
+    assert "x -> attention -> a -> feedforward -> linear -> result" in diagnostic.message
+    assert diagnostic.span.text == "attention[2](norm(h))"
 
 
 def test_a_block_around_the_leak_does_not_hide_it() -> None:
@@ -165,9 +165,9 @@ def test_a_block_around_the_leak_does_not_hide_it() -> None:
         "block layer(h: seq[n, d]) -> seq[n, d] { return h + attention[2](h) }\n"
         "model m[d = 16](x: tokens[n]) -> logits[n, vocab] { return embed[d](x) |> layer |> linear[vocab] }\n" + RECIPE
     )
-    (found,) = check_text(program)
-    assert found.code == "E0501"
-    assert found.span.text == "attention[2](h)"
+    (diagnostic,) = check_text(program)
+    assert diagnostic.code == "E0501"
+    assert diagnostic.span.text == "attention[2](h)"
 
 
 def test_a_mirrored_value_of_another_length_is_not_mirrored_back() -> None:

@@ -1,4 +1,4 @@
-"""Claims about inlining."""
+"""Inlining."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.graph.inline import inline
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 
-def test_the_nodes_of_an_applied_block_move_out_and_its_result_takes_the_name(becomes: Becomes) -> None:
+def test_an_applied_block_is_replaced_by_its_nodes_and_its_result_takes_the_name(becomes: Becomes) -> None:
     becomes(
         inline,
         """
@@ -38,7 +38,7 @@ def test_the_nodes_of_an_applied_block_move_out_and_its_result_takes_the_name(be
     )
 
 
-def test_blocks_in_blocks_and_in_loops_dissolve(becomes: Becomes) -> None:
+def test_blocks_in_blocks_and_in_loops_are_inlined(becomes: Becomes) -> None:
     becomes(
         inline,
         """
@@ -72,7 +72,7 @@ def test_blocks_in_blocks_and_in_loops_dissolve(becomes: Becomes) -> None:
     )
 
 
-def test_a_block_that_gives_back_its_inputs_leaves_nothing(becomes: Becomes) -> None:
+def test_a_block_that_returns_its_inputs_leaves_no_node(becomes: Becomes) -> None:
     becomes(
         inline,
         """

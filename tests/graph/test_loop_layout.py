@@ -1,4 +1,4 @@
-"""Claims about where the captured values of a loop stand."""
+"""The positions of captured values among the inputs of a loop."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ from archlang.types import Type
         (Scan(carried=1, emits=True), LoopLayout(1, 1, 1, 2, 2)),
     ],
 )
-def test_captured_values_stand_behind_states_mixture_and_chunk(operation: Operation, expected: LoopLayout) -> None:
+def test_captured_values_follow_states_mixture_and_chunk(operation: Operation, expected: LoopLayout) -> None:
     assert loop_layout(Node("%1", operation, (), (Type("prob"), Type("prob")))) == expected

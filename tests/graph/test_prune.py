@@ -1,4 +1,4 @@
-"""Claims about dead code."""
+"""Pruning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archlang.graph.prune import prune, remove_dead
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 
-def test_unused_values_and_their_instances_go_but_those_held_by_others_stay(becomes: Becomes) -> None:
+def test_unused_values_and_their_instances_are_removed_but_not_those_in_statics(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -37,7 +37,7 @@ def test_unused_values_and_their_instances_go_but_those_held_by_others_stay(beco
     )
 
 
-def test_a_state_that_only_feeds_itself_goes_with_what_it_captures(becomes: Becomes) -> None:
+def test_a_state_that_only_feeds_itself_is_removed_with_its_captured_values(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -81,7 +81,7 @@ def test_a_state_that_only_feeds_itself_goes_with_what_it_captures(becomes: Beco
     )
 
 
-def test_a_halting_loop_keeps_the_state_it_halts_by_but_no_mixture_that_is_not_read(becomes: Becomes) -> None:
+def test_a_halting_loop_keeps_its_halting_state_but_not_an_unread_mixture(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -119,7 +119,7 @@ def test_a_halting_loop_keeps_the_state_it_halts_by_but_no_mixture_that_is_not_r
     )
 
 
-def test_a_scan_loses_what_it_emits_in_vain_and_what_it_carries_in_vain(becomes: Becomes) -> None:
+def test_a_scan_loses_unused_emissions_and_unused_states(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -159,7 +159,7 @@ def test_a_scan_loses_what_it_emits_in_vain_and_what_it_carries_in_vain(becomes:
     )
 
 
-def test_a_loop_none_of_whose_results_is_used_goes_even_if_it_halts(becomes: Becomes) -> None:
+def test_a_loop_without_used_results_is_removed_even_if_it_halts(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -182,7 +182,7 @@ def test_a_loop_none_of_whose_results_is_used_goes_even_if_it_halts(becomes: Bec
     )
 
 
-def test_a_loop_in_a_loop_is_freed_of_what_the_outer_one_does_not_need(becomes: Becomes) -> None:
+def test_an_inner_loop_loses_the_values_that_the_outer_loop_does_not_need(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -236,7 +236,7 @@ def test_a_loop_in_a_loop_is_freed_of_what_the_outer_one_does_not_need(becomes: 
     ],
     ids=["one", "two"],
 )
-def test_a_join_loses_the_maps_whose_products_nobody_reads(
+def test_a_join_loses_the_maps_whose_products_are_unused(
     becomes: Becomes, result: str, join: str, product: str
 ) -> None:
     block = 'feedforward[ff = 6] axes () "m:F"'
@@ -276,7 +276,7 @@ def test_a_join_loses_the_maps_whose_products_nobody_reads(
     )
 
 
-def test_a_loop_of_no_steps_goes_with_the_instances_in_it(becomes: Becomes) -> None:
+def test_a_loop_without_steps_is_removed_with_its_instances(becomes: Becomes) -> None:
     becomes(
         prune,
         """

@@ -1,4 +1,4 @@
-"""Claims about scopes."""
+"""Scopes of instances."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ def test_the_scope_of_a_path_ends_at_its_last_star() -> None:
     assert scope_of("stack.*.layer.stack.*.norm") == "stack.*.layer.stack.*"
 
 
-def test_a_body_sees_its_own_scope_and_those_around_it() -> None:
+def test_a_body_uses_its_own_scope_and_those_around_it() -> None:
     assert list(scopes_around("stack.*.layer.stack.*")) == ["stack.*.layer.stack.*", "stack.*", ""]
     assert list(scopes_around("")) == [""]

@@ -1,4 +1,4 @@
-"""Costs."""
+"""Parameters, FLOPs and activations of models."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def test_the_cost_of_every_block_is_known() -> None:
 def test_parameters_are_those_of_the_module(file: Path) -> None:
     for recipe in recipe_names(file):
         graph = plan_recipe(file, recipe).graph
-        found = summarize(graph, 16)
-        assert not found.unknown
-        assert not found.uncounted
-        assert found.unique == sum(one.numel() for one in build(graph).parameters())
+        summary = summarize(graph, 16)
+        assert not summary.unknown
+        assert not summary.uncounted
+        assert summary.unique == sum(weight.numel() for weight in build(graph).parameters())
 
 
 @pytest.mark.parametrize(("file", "model"), MODELS, ids=[model for _, model in MODELS])
 def test_parameters_of_every_model_of_the_library_are_those_of_the_module(file: Path, model: str) -> None:
     graph = compile_graph(file, model, {"vocab": 11, "words": 13, "classes": 3})
-    found = summarize(graph, 16)
-    assert not found.unknown
-    assert not found.uncounted
-    assert found.unique == sum(one.numel() for one in build(graph).parameters())
+    summary = summarize(graph, 16)
+    assert not summary.unknown
+    assert not summary.uncounted
+    assert summary.unique == sum(weight.numel() for weight in build(graph).parameters())
 
 
 PROGRAM = """
@@ -74,7 +74,7 @@ def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
     graph = compile_graph(file, None, {"vocab": 7})
-    # torch does not count its CPU kernel of attention, but counts the products that it stands for.
+    # torch does not count its CPU kernel of attention, but it counts the products of the plain form.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         build(graph)(torch.zeros(3, length, dtype=torch.int64))
     assert 3 * summarize(graph, length).flops == counter.get_total_flops()
@@ -83,9 +83,9 @@ def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
 def test_weights_of_a_repeat_count_once_and_those_of_a_stack_each_step(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    found = summarize(compile_graph(file, None, {"vocab": 7}), 4)
+    summary = summarize(compile_graph(file, None, {"vocab": 7}), 4)
     feeding = 16 * 24 + 24 + 24 * 16 + 16 + 16 * 8 + 8 + 8 * 16 + 16
-    assert found.executed - found.unique == 2 * feeding
+    assert summary.executed - summary.unique == 2 * feeding
 
 
 BODIES = {
@@ -103,7 +103,7 @@ BODIES = {
 def test_flops_of_a_sample_are_those_that_torch_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
-    # A compiler is given the plain forms, and so is the counter: it does not know all operations of the fast ones.
+    # The counter runs the plain forms: it does not know all operations of the fast ones.
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     file = tmp_path / "m.arch"
     file.write_text(f"model m[d = 8](x: seq[n, d]) -> seq[n, k] {{ {body}\n return h }}")
@@ -113,16 +113,16 @@ def test_flops_of_a_sample_are_those_that_torch_counts(
     assert summarize(graph, 10).flops == counter.get_total_flops()
 
 
-def test_flops_grow_with_the_depth_that_is_asked_for(tmp_path: Path) -> None:
+def test_flops_grow_with_the_depth(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
     graph = compile_graph(file, None, {"vocab": 7})
-    none, one, three, most = (summarize(graph, 5, depth).flops for depth in (0, 1, 3, None))
-    assert three - none == 3 * (one - none) > 0
-    assert three == most
+    no_steps, one_step, three_steps, all_steps = (summarize(graph, 5, depth).flops for depth in (0, 1, 3, None))
+    assert three_steps - no_steps == 3 * (one_step - no_steps) > 0
+    assert three_steps == all_steps
 
 
-def test_activations_are_the_values_that_blocks_and_arithmetic_give(tmp_path: Path) -> None:
+def test_activations_are_the_results_of_blocks_and_arithmetic(tmp_path: Path) -> None:
     file = tmp_path / "m.arch"
     file.write_text(
         "model m[d = 8](x: tokens[n]) -> logits[classes] {\n"
@@ -137,28 +137,28 @@ def test_activations_are_the_values_that_blocks_and_arithmetic_give(tmp_path: Pa
 def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activations(name: str, length: int) -> None:
     graph = plan_recipe(ROOT / "recipes" / f"{name}.arch").graph
     module = build(graph)
-    weights = {one.untyped_storage().data_ptr() for one in module.parameters()}
-    kept: dict[int, torch.Tensor] = {}  # by storage, which stays alive so that its place is not taken again
+    weights = {weight.untyped_storage().data_ptr() for weight in module.parameters()}
+    saved_tensors: dict[int, torch.Tensor] = {}  # by storage; kept alive so that its address is not reused
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.untyped_storage().data_ptr() not in weights:
-            kept[tensor.untyped_storage().data_ptr()] = tensor
+            saved_tensors[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # A batch in which the copies of weights that `join` makes, once a pass, do not count for much.
+        # In this batch, the copies of weights that `join` makes once per pass matter little.
         result = module(torch.zeros(8, length, dtype=torch.int64))
     assert result.requires_grad
-    saved = sum(one.untyped_storage().nbytes() for one in kept.values()) / 4 / 8
+    saved = sum(tensor.untyped_storage().nbytes() for tensor in saved_tensors.values()) / 4 / 8
     summary = summarize(graph, length)
     assert 1.5 < saved / summary.values < 3.5
     assert not summary.unmeasured
     assert 0.6 < saved / summary.activations < 1.25  # less where a loop halts before its limit
 
 
-def test_the_costs_of_nodes_are_those_of_the_whole(tmp_path: Path) -> None:
+def test_the_costs_of_nodes_add_up_to_those_of_the_model(tmp_path: Path) -> None:
     file = tmp_path / "small.arch"
     file.write_text(PROGRAM)
-    found = summarize(compile_graph(file, None, {"vocab": 7}), 5)
+    summary = summarize(compile_graph(file, None, {"vocab": 7}), 5)
     loops = {node.id for node in compile_graph(file, None, {"vocab": 7}).region.walk() if node.regions}
-    assert sum(cost.flops for id, cost in found.nodes.items() if id not in loops) == found.flops
+    assert sum(cost.flops for id, cost in summary.nodes.items() if id not in loops) == summary.flops

@@ -1,4 +1,4 @@
-"""Claims about the text form of graphs."""
+"""The text form of graphs."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ return %2
 
 
 @pytest.mark.parametrize("text", [LOOPS, APPLY])
-def test_a_text_prints_as_it_was_read(text: str) -> None:
+def test_a_parsed_text_prints_as_itself(text: str) -> None:
     printed = print_graph(parse_graph(text))
     assert "".join(line.partition("  # ")[0] + "\n" for line in printed.splitlines()) == text
 
 
 @pytest.mark.parametrize("text", [LOOPS, APPLY])
-def test_a_printed_graph_reads_as_itself(text: str) -> None:
+def test_a_printed_graph_parses_as_itself(text: str) -> None:
     graph = parse_graph(text)
     assert parse_graph(print_graph(graph)) == graph
 
@@ -86,15 +86,15 @@ STATICS: st.SearchStrategy[StaticValue] = st.recursive(
 
 
 @given(statics=st.dictionaries(NAMES, STATICS, max_size=3), size=SIZES)
-def test_every_static_and_size_reads_back_as_itself(statics: dict[str, StaticValue], size: Dim) -> None:
+def test_every_static_and_size_parses_as_itself(statics: dict[str, StaticValue], size: Dim) -> None:
     instance = Instance("f", "f", "m:F", statics, {"d": size}, reads=("full",), axes=(("n", ""),), lengths=("n",))
     kind = Type("map", (size, size))
     region = Region((Input("%1", kind),), (Node("%2", Call("f"), ("%1",), (kind,)),), ("%2",))
     graph = Graph("g", region, {"f": instance})
-    read = parse_graph(print_graph(graph))
-    assert read == graph
+    parsed = parse_graph(print_graph(graph))
+    assert parsed == graph
     # 1 == True == 1.0, so kinds are compared too.
-    assert repr(read.instances["f"].statics) == repr(statics)
+    assert repr(parsed.instances["f"].statics) == repr(statics)
 
 
 def test_a_value_is_printed_with_its_place_in_the_program() -> None:
@@ -110,7 +110,7 @@ def test_a_value_of_a_parsed_graph_points_into_the_text() -> None:
     assert (node.span.line, node.span.text[:17]) == (4, "%2: vec[3] = appl")
 
 
-def test_a_broken_text_is_refused_with_its_line() -> None:
+def test_a_syntax_error_is_raised_with_its_line() -> None:
     with pytest.raises(ValueError, match="line 3"):
         parse_graph("graph g\n\ninput %1 x vec[3]\nreturn %1\n")
 
@@ -126,6 +126,6 @@ def test_a_broken_text_is_refused_with_its_line() -> None:
         ("repeat[count = true](%1)", "repeat has count = True"),
     ],
 )
-def test_an_operation_with_other_facts_than_its_own_is_refused(text: str, complaint: str) -> None:
+def test_an_unknown_operation_or_fact_raises(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse_graph(f"graph g\ninput %1: vec[3]\n%2: vec[3] = {text}\nreturn %2\n")

@@ -1,4 +1,4 @@
-"""Claims about the verifier: it accepts sound graphs and says what is wrong with others."""
+"""The verifier accepts sound graphs, and names the broken rule of others."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_a_sound_graph_passes() -> None:
         ("%k: number = number[value = 2]()", "%k: vec[1] = number[value = 2]()", "is no number"),
     ],
 )
-def test_a_broken_graph_is_refused_with_what_is_wrong(was: str, becomes: str, complaint: str) -> None:
+def test_a_broken_graph_raises_with_its_broken_rule(was: str, becomes: str, complaint: str) -> None:
     assert was in SOUND
     with pytest.raises(MalformedGraph) as error:
         verify(parse_graph(SOUND.replace(was, becomes)))
     assert complaint in str(error.value)
 
 
-def test_two_stacks_of_one_place_have_one_number_of_steps() -> None:
+def test_two_stacks_at_one_path_have_the_same_number_of_steps() -> None:
     text = """
     graph g
     input %1: vec[2]
@@ -135,7 +135,7 @@ return %6
         ("(%1, %4, %5)", "(%1, %4, %2)", "is given a seq[n, 4] as two"),
     ],
 )
-def test_products_are_of_what_a_call_reads(was: str, becomes: str, complaint: str) -> None:
+def test_products_belong_to_the_arguments_of_their_call(was: str, becomes: str, complaint: str) -> None:
     verify(parse_graph(JOINED))
     assert was in JOINED
     with pytest.raises(MalformedGraph) as error:

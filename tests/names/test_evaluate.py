@@ -1,4 +1,4 @@
-"""Statics are evaluated by the kind that is asked for."""
+"""Static expressions are evaluated for a kind."""
 
 import pytest
 
@@ -30,34 +30,34 @@ HOLDS = [
 
 
 @pytest.mark.parametrize("where", HOLDS)
-def test_a_condition_that_holds_is_silent_and_its_negation_is_not(where: str) -> None:
+def test_a_violated_condition_is_reported_and_its_negation_is_not(where: str) -> None:
     assert codes(where) == []
     assert codes(f"not ({where})") == ["E0304"]
 
 
-def test_a_symbol_may_be_called_like_another_static() -> None:
+def test_a_symbol_can_have_the_name_of_another_static() -> None:
     assert codes("mode in [none, width]", "[mode = width]") == []
 
 
-def test_a_word_that_is_not_among_the_possible_ones_is_named_with_the_nearest() -> None:
-    (found,) = check_text(HEAD + TAIL.format("where mode in [none, relative, absolute]") + USE.format("[relativ]"))
-    assert found.code == "E0304"
-    assert "`relative`" in found.remedy
+def test_an_unknown_symbol_is_reported_with_the_nearest_one() -> None:
+    (diagnostic,) = check_text(HEAD + TAIL.format("where mode in [none, relative, absolute]") + USE.format("[relativ]"))
+    assert diagnostic.code == "E0304"
+    assert "`relative`" in diagnostic.remedy
 
 
 @pytest.mark.parametrize(
     ("expression", "code"), [("1 / 0", "E0307"), ("2 % 0", "E0307"), ("9_999_999_999 * 9_999_999_999", "E0307")]
 )
-def test_what_cannot_be_computed_is_said(expression: str, code: str) -> None:
+def test_invalid_static_expressions_are_reported(expression: str, code: str) -> None:
     assert codes("width > 0", f"[width = {expression}]") == [code]
 
 
-def test_a_whole_number_may_stand_for_a_float_and_not_the_other_way_round() -> None:
+def test_a_float_static_accepts_an_integer_but_not_vice_versa() -> None:
     assert codes("width > 0", "[rate = 1]") == []
     assert codes("width > 0", "[width = 1.5]") == ["E0303"]
 
 
-def test_a_condition_on_a_size_that_is_not_known_yet_is_left_open() -> None:
+def test_a_condition_on_an_unknown_size_is_undecided() -> None:
     program = (
         'extern block half(h: seq[n, d]) -> seq[n, d] where d % 2 == 0 reads h pointwise python "mine:H"\n'
         "block use(h: seq[n, d]) -> seq[n, d] { return half(h) }"
@@ -70,9 +70,9 @@ TABLE = (
 )
 
 
-@pytest.mark.parametrize("given", ["8", "d = 8", "d = 8, scaling = none"])
-def test_a_static_that_an_instance_was_given_is_known_by_its_name(given: str) -> None:
-    assert check_text(TABLE.format(given, 8)) == ()
-    (found,) = check_text(TABLE.format(given, 9))
-    assert found.code == "E0304"
-    assert found.message == "`unembed` requires `d == table.d`, but d = 9, table.d = 8"
+@pytest.mark.parametrize("statics", ["8", "d = 8", "d = 8, scaling = none"])
+def test_a_static_of_an_instance_is_an_attribute(statics: str) -> None:
+    assert check_text(TABLE.format(statics, 8)) == ()
+    (diagnostic,) = check_text(TABLE.format(statics, 9))
+    assert diagnostic.code == "E0304"
+    assert diagnostic.message == "`unembed` requires `d == table.d`, but d = 9, table.d = 8"

@@ -1,4 +1,4 @@
-"""Files that use one another."""
+"""Names are resolved across files."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def codes(path: Path) -> list[str]:
     return [diagnostic.code for diagnostic in check(path)]
 
 
-def test_a_neighbour_is_used_under_its_own_names_or_an_alias(tmp_path: Path) -> None:
+def test_a_used_file_has_its_own_names_or_an_alias(tmp_path: Path) -> None:
     (tmp_path / "mine.arch").write_text(LAYER)
     plain = tmp_path / "plain.arch"
     plain.write_text('use "./mine.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
@@ -36,17 +36,17 @@ def test_a_circle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Path("a.arch").write_text('use "./b.arch"\n' + LAYER)
     Path("b.arch").write_text('use "./c.arch"\n')
     Path("c.arch").write_text('use "./a.arch"\n')
-    found = [d for d in check("a.arch") if d.code == "E0209"]
-    assert "a.arch -> b.arch -> c.arch -> a.arch" in found[0].message
+    diagnostics = [d for d in check("a.arch") if d.code == "E0209"]
+    assert "a.arch -> b.arch -> c.arch -> a.arch" in diagnostics[0].message
 
 
 def test_a_mistake_in_a_used_file_is_shown_there(tmp_path: Path) -> None:
     (tmp_path / "mine.arch").write_text("block layer(h: seq[n, d]) -> seq[n, d] { return nothing(h) }\n")
     file = tmp_path / "user.arch"
     file.write_text('use "./mine.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
-    (found,) = check(file)
-    assert found.code == "E0202"
-    assert found.span.source.path.endswith("mine.arch")
+    (diagnostic,) = check(file)
+    assert diagnostic.code == "E0202"
+    assert diagnostic.span.source.path.endswith("mine.arch")
 
 
 def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
@@ -56,27 +56,25 @@ def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
         "block b(h: seq[n, d]) -> seq[n, d] { return c(h) }\n"
         "block c(h: seq[n, d]) -> seq[n, d] { return a(h) }\n"
     )
-    (found,) = check(file)
-    assert found.code == "E0210"
-    assert "a -> b -> c -> a" in found.message
-    assert len(found.labels) == 2
+    (diagnostic,) = check(file)
+    assert diagnostic.code == "E0210"
+    assert "a -> b -> c -> a" in diagnostic.message
+    assert len(diagnostic.labels) == 2
 
 
-def test_a_value_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
+def test_a_value_with_the_name_of_a_block_makes_no_circle(tmp_path: Path) -> None:
     file = tmp_path / "names.arch"
     file.write_text("block memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }")
     assert codes(file) == []
 
 
-def test_a_size_called_like_a_block_is_no_circle(tmp_path: Path) -> None:
+def test_a_size_with_the_name_of_a_block_makes_no_circle(tmp_path: Path) -> None:
     file = tmp_path / "sizes.arch"
     file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
     assert codes(file) == []
 
 
-def test_a_module_of_the_library_is_read_once_for_all_files_that_use_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def noted(path: str) -> Source:
@@ -91,7 +89,7 @@ def test_a_module_of_the_library_is_read_once_for_all_files_that_use_it(
     assert sorted(Path(path).name for path in seen) == ["another.arch", "data_router.arch", "one.arch"]
 
 
-def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it(
+def test_a_mistake_in_a_library_file_is_reported_for_every_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "broken.arch"
@@ -102,7 +100,7 @@ def test_a_mistake_in_a_module_of_the_library_is_told_to_every_file_that_uses_it
         assert codes(tmp_path / name) == codes(broken) != []
 
 
-def test_a_link_that_leads_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
+def test_a_circular_link_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "loop.arch").symlink_to(tmp_path / "loop.arch")
     assert codes(tmp_path / "loop.arch") == ["E0108"]
 

@@ -13,7 +13,7 @@ import pytest
 import archlang
 from archlang.pages.html import render
 from archlang.pages.inspection.answers import Answer
-from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.inspection.page import inspection_page
 from archlang.pages.reports.text_table import TextTable
@@ -23,7 +23,7 @@ GUTLB = Path(archlang.__file__).parent / "recipes" / "gutlb.arch"
 
 
 def test_markup_in_an_inspection_is_text() -> None:
-    frame = Frame(EVIL, (EVIL,), (EVIL,), np.zeros((1, 1, 1)))
+    frame = HeatmapFrame(EVIL, (EVIL,), (EVIL,), np.zeros((1, 1, 1)))
     panel = Heatmap(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL, EVIL), (frame, frame), source=EVIL)
     page = inspection_page(Inspection(EVIL, EVIL, {EVIL: (EVIL,)}, (Answer(EVIL, EVIL, 0.5, EVIL),), (panel,), 1.0))
     assert "<img" not in page

@@ -1,4 +1,4 @@
-"""Claims about common values."""
+"""Values that are computed twice become one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.passes.common_subexpressions import share_common
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 
-def test_equal_arithmetic_and_equal_calls_of_pure_blocks_are_one(becomes: Becomes) -> None:
+def test_equal_arithmetic_and_equal_calls_of_pure_blocks_are_computed_once(becomes: Becomes) -> None:
     becomes(
         share_common,
         """
@@ -56,7 +56,7 @@ def test_equal_arithmetic_and_equal_calls_of_pure_blocks_are_one(becomes: Become
     )
 
 
-def test_a_body_shares_within_itself_but_not_with_what_is_outside(becomes: Becomes) -> None:
+def test_a_body_shares_values_within_itself_but_not_with_its_surroundings(becomes: Becomes) -> None:
     becomes(
         share_common,
         """
@@ -93,7 +93,7 @@ def test_a_body_shares_within_itself_but_not_with_what_is_outside(becomes: Becom
     )
 
 
-def test_a_block_that_draws_no_numbers_reads_a_value_once(becomes: Becomes) -> None:
+def test_a_deterministic_instance_reads_a_value_once(becomes: Becomes) -> None:
     instances = """
         instance @norm: norm axes () "archlang.blocks.norm:Norm"
         instance @norm_2: norm axes () "archlang.blocks.norm:Norm"

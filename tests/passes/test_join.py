@@ -1,4 +1,4 @@
-"""Claims about linear maps that become one product."""
+"""Linear maps of one value become one product."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def answers(module: Architecture, fields: list[Tensor], lengths: Tensor | None) 
     named = None if lengths is None else dict.fromkeys(module.program.fields, lengths)
     logits = module(*fields, lengths=named)
     (logits.square().sum() + module.ponder).backward()
-    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in module.parameters()]
+    gradients = [torch.zeros_like(weight) if weight.grad is None else weight.grad for weight in module.parameters()]
     return [logits, module.ponder, *gradients]
 
 
@@ -111,7 +111,7 @@ def test_maps_of_one_value_in_a_loop_are_one_product_and_others_stay(becomes: Be
     )
 
 
-def test_keys_and_values_of_what_does_not_change_are_computed_before_the_loop(becomes: Becomes) -> None:
+def test_keys_and_values_of_an_invariant_are_computed_before_the_loop(becomes: Becomes) -> None:
     becomes(
         optimize,
         f"""
@@ -157,18 +157,18 @@ def test_keys_and_values_of_what_does_not_change_are_computed_before_the_loop(be
     ],
     ids=["a stack", "no loop"],
 )
-def test_weights_that_are_used_once_are_left_alone(body: str) -> None:
+def test_weights_that_are_used_once_stay_apart(body: str) -> None:
     graph = parse_graph(f"graph g\ninstance @a: {ATTENTION}\ninput %1: seq[n, 4]\n{body}\nreturn %4")
     assert join_maps(graph) == graph
 
 
 @pytest.mark.parametrize("attention", ["2, position = absolute", "2, head_dim = 4, position = absolute"])
-def test_attention_that_adds_places_first_is_left_alone(tmp_path: Path, attention: str) -> None:
+def test_attention_with_absolute_positions_stays_apart(tmp_path: Path, attention: str) -> None:
     graph = load(tmp_path, f"repeat 2 {{ h <- attention[{attention}](h) }}").program.graph
     assert not any(isinstance(node.operation, Join) for node in graph.region.walk())
 
 
-def test_maps_whose_width_is_not_known_are_left_alone(tmp_path: Path) -> None:
+def test_maps_of_unknown_width_stay_apart(tmp_path: Path) -> None:
     path = tmp_path / "m.arch"
     path.write_text("model m(h: seq[n, k]) -> logits[n, k] { repeat 2 { h <- h + attention[1](h) }\n return h }")
     graph = compile_graph(path, "m")
@@ -179,28 +179,33 @@ def test_maps_whose_width_is_not_known_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_says_what_it_said_with_each_map_by_itself(tmp_path: Path, name: str) -> None:
+def test_a_program_computes_the_same_with_joined_and_separate_maps(tmp_path: Path, name: str) -> None:
     text = PROGRAMS[name]
     x, lengths = torch.randint(0, 11, (3, 7)), torch.tensor([7, 4, 2])
-    one, other = load(tmp_path, text), load(tmp_path, text, ("join",))
-    joined = any(isinstance(node.operation, Join) for node in one.program.graph.region.walk())
-    assert joined == (name not in ("a stack in a loop", "the same twice"))
-    assert not any(isinstance(node.operation, Join) for node in other.program.graph.region.walk())
-    for given in (None, lengths):
-        torch.testing.assert_close(answers(one, [x], given), answers(other, [x], given), atol=1e-10, rtol=1e-10)
+    joined_model, separate_model = load(tmp_path, text), load(tmp_path, text, ("join",))
+    has_join = any(isinstance(node.operation, Join) for node in joined_model.program.graph.region.walk())
+    assert has_join == (name not in ("a stack in a loop", "the same twice"))
+    assert not any(isinstance(node.operation, Join) for node in separate_model.program.graph.region.walk())
+    for batch_lengths in (None, lengths):
+        torch.testing.assert_close(
+            answers(joined_model, [x], batch_lengths),
+            answers(separate_model, [x], batch_lengths),
+            atol=1e-10,
+            rtol=1e-10,
+        )
 
 
 @pytest.mark.parametrize(("file", "model"), SHIPPED, ids=[f"{file.stem}-{model}" for file, model in SHIPPED])
-def test_a_shipped_model_says_what_it_said_with_each_map_by_itself(file: Path, model: str) -> None:
+def test_a_library_model_computes_the_same_with_joined_and_separate_maps(file: Path, model: str) -> None:
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    graph = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
     modules = []
     for without in ((), ("join",)):
         torch.manual_seed(0)
-        modules.append(build(found, without=without).double())
-    fields = [field(value.type, 9) for value in found.region.inputs]
+        modules.append(build(graph, without=without).double())
+    fields = [field(value.type, 9) for value in graph.region.inputs]
     lengths = torch.tensor([9, 5, 9, 3])
     torch.testing.assert_close(
         answers(modules[0], fields, lengths), answers(modules[1], fields, lengths), atol=1e-10, rtol=1e-10
@@ -209,33 +214,35 @@ def test_a_shipped_model_says_what_it_said_with_each_map_by_itself(file: Path, m
 
 def test_weights_of_a_model_without_the_pass_fit_one_with_it_and_back(tmp_path: Path) -> None:
     text, x = PROGRAMS["nearest"], torch.randint(0, 11, (3, 7))
-    one, other = load(tmp_path, text).eval(), load(tmp_path, text, ("join",)).eval()
-    for giver, taker in ((other, one), (one, other)):
+    joined_model, separate_model = load(tmp_path, text).eval(), load(tmp_path, text, ("join",)).eval()
+    for source, target in ((separate_model, joined_model), (joined_model, separate_model)):
         with torch.no_grad():
-            for weight in giver.parameters():
+            for weight in source.parameters():
                 weight.add_(torch.randn_like(weight))
-        # The product of the last pass must not outlive it.
-        assert not torch.allclose(one(x), other(x))
-        assert list(giver.state_dict()) == list(taker.state_dict())
-        taker.load_state_dict(giver.state_dict())
-        torch.testing.assert_close(one(x), other(x), atol=1e-10, rtol=1e-10)
+        # The module must not cache the product of the last forward pass.
+        assert not torch.allclose(joined_model(x), separate_model(x))
+        assert list(source.state_dict()) == list(target.state_dict())
+        target.load_state_dict(source.state_dict())
+        torch.testing.assert_close(joined_model(x), separate_model(x), atol=1e-10, rtol=1e-10)
 
 
-def test_a_second_derivative_is_that_of_each_map_by_itself(tmp_path: Path) -> None:
-    x, found = torch.randint(0, 11, (3, 7)), []
+def test_a_second_derivative_is_that_of_separate_maps(tmp_path: Path) -> None:
+    x, gradients = torch.randint(0, 11, (3, 7)), []
     for without in ((), ("join",)):
         module = load(tmp_path, PROGRAMS["distances"], without)
         weights = list(module.parameters())
         first = torch.autograd.grad(module(x).square().sum(), weights, create_graph=True)
-        found.append(torch.autograd.grad(torch.stack([one.square().sum() for one in first]).sum(), weights))
-    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+        gradients.append(
+            torch.autograd.grad(torch.stack([gradient.square().sum() for gradient in first]).sum(), weights)
+        )
+    torch.testing.assert_close(*gradients, atol=1e-10, rtol=1e-10)
 
 
-def test_in_low_precision_products_are_as_low(tmp_path: Path) -> None:
-    x, found = torch.randint(0, 11, (3, 7)), []
+def test_products_have_the_precision_of_the_module(tmp_path: Path) -> None:
+    x, results = torch.randint(0, 11, (3, 7)), []
     for without in ((), ("join",)):
         module = load(tmp_path, PROGRAMS["nearest"], without).float().eval()
         with torch.autocast("cpu", torch.bfloat16):
-            found.append(module(x))
-    assert found[0].dtype == found[1].dtype
-    torch.testing.assert_close(*found, atol=0.1, rtol=0.1)
+            results.append(module(x))
+    assert results[0].dtype == results[1].dtype
+    torch.testing.assert_close(*results, atol=0.1, rtol=0.1)

@@ -1,4 +1,4 @@
-"""Claims about what leaves a loop."""
+"""Values that are the same in every step leave loops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = {
 }
 
 
-def test_what_is_the_same_in_each_step_is_computed_before_the_loop(becomes: Becomes) -> None:
+def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
     becomes(
         hoist_invariants,
         """
@@ -77,7 +77,7 @@ def test_what_is_the_same_in_each_step_is_computed_before_the_loop(becomes: Beco
         'instance @drop: own axes () caveats (random) "mine:Own"',
     ],
 )
-def test_what_may_draw_numbers_stays_in_each_step(instance: str) -> None:
+def test_random_blocks_stay_in_the_loop(instance: str) -> None:
     from archlang.graph.text import parse_graph
 
     graph = parse_graph(
@@ -99,7 +99,7 @@ def test_what_may_draw_numbers_stays_in_each_step(instance: str) -> None:
     assert hoist_invariants(graph) == graph
 
 
-def test_steps_of_a_stack_have_weights_of_their_own_and_keep_them(tmp_path: Path) -> None:
+def test_a_stack_keeps_the_values_of_its_steps(tmp_path: Path) -> None:
     text = "k = linear[d](h)\n stack 2 { h <- norm(h + attention[heads = 2](h, norm(k))) }"
     module = load(tmp_path, text)
     assert {name for name, _ in module.named_parameters() if "norm" in name} == {
@@ -117,9 +117,9 @@ def load(tmp_path: Path, text: str, without: tuple[str, ...] = ()) -> Architectu
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
-def test_results_and_gradients_are_those_of_the_loop_as_it_was(tmp_path: Path, text: str) -> None:
+def test_results_and_gradients_are_those_of_the_original_loop(tmp_path: Path, text: str) -> None:
     x, lengths = torch.randint(0, 11, (3, 7)), torch.tensor([7, 4, 2])
-    found, calls = [], []
+    results, calls = [], []
     for without in ((), ("invariants",)):
         module = load(tmp_path, text, without)
         counted = [0]
@@ -127,8 +127,8 @@ def test_results_and_gradients_are_those_of_the_loop_as_it_was(tmp_path: Path, t
         norm.register_forward_hook(lambda *_, counted=counted: counted.__setitem__(0, counted[0] + 1))
         logits = module(x, lengths=lengths)
         logits.square().sum().backward()
-        found.append([logits, *(parameter.grad for parameter in module.parameters())])
+        results.append([logits, *(parameter.grad for parameter in module.parameters())])
         calls.append(counted[0])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=1e-10)
     assert calls[0] <= calls[1]

@@ -1,4 +1,4 @@
-"""Claims about the passes together."""
+"""The passes together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archlang.passes import optimize
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 
-def test_what_two_applied_blocks_both_compute_is_computed_once(becomes: Becomes) -> None:
+def test_a_value_of_two_applied_blocks_is_computed_once(becomes: Becomes) -> None:
     becomes(
         optimize,
         """
@@ -46,6 +46,6 @@ def test_what_two_applied_blocks_both_compute_is_computed_once(becomes: Becomes)
     )
 
 
-def test_an_unsound_graph_is_refused() -> None:
+def test_an_unsound_graph_raises() -> None:
     with pytest.raises(MalformedGraph):
         optimize(parse_graph("graph g input %1: vec[4] return %2"))

@@ -1,4 +1,4 @@
-"""Checkpoints are whole or not there, and damage is noticed."""
+"""A checkpoint is complete or absent, and damage is detected."""
 
 import math
 import resource
@@ -21,9 +21,9 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 
 
 def layer(fill: float) -> nn.Linear:
-    made = nn.Linear(3, 3)
-    nn.init.constant_(made.weight, fill)
-    return made
+    linear = nn.Linear(3, 3)
+    nn.init.constant_(linear.weight, fill)
+    return linear
 
 
 def state(step: int) -> CheckpointState:
@@ -39,21 +39,21 @@ def save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None
 
 
 def damage(checkpoints: Checkpoints, step: int, name: str = "weights.safetensors") -> None:
-    place = checkpoints.folder / f"step-{step:08d}" / name
-    whole = place.read_bytes()
-    place.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    path = checkpoints.folder / f"step-{step:08d}" / name
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
-def test_what_was_saved_is_read_back(checkpoints: Checkpoints) -> None:
+def test_a_saved_checkpoint_is_read_back(checkpoints: Checkpoints) -> None:
     save(checkpoints, 5)
-    saved = checkpoints.latest()
-    assert saved is not None
-    assert (saved.step, saved.state.epoch) == (5, 5)
-    assert saved.state.optimizer["tensor"].equal(torch.ones(2))
-    assert [(line.loss, line.metrics) for line in saved.state.history] == [(None, {"accuracy": 0.5})]
-    into = layer(0)
-    saved.load_into(into)
-    assert (into.weight == 5).all()
+    checkpoint = checkpoints.latest()
+    assert checkpoint is not None
+    assert (checkpoint.step, checkpoint.state.epoch) == (5, 5)
+    assert checkpoint.state.optimizer["tensor"].equal(torch.ones(2))
+    assert [(line.loss, line.metrics) for line in checkpoint.state.history] == [(None, {"accuracy": 0.5})]
+    module = layer(0)
+    checkpoint.load_into(module)
+    assert (module.weight == 5).all()
 
 
 def test_the_last_two_and_the_best_are_kept(checkpoints: Checkpoints) -> None:
@@ -61,7 +61,7 @@ def test_the_last_two_and_the_best_are_kept(checkpoints: Checkpoints) -> None:
     assert checkpoints.steps() == [2, 4, 5]
 
 
-def test_no_folder_means_no_checkpoint(checkpoints: Checkpoints) -> None:
+def test_without_a_folder_there_is_no_checkpoint(checkpoints: Checkpoints) -> None:
     assert checkpoints.latest() is None
 
 
@@ -72,13 +72,13 @@ def test_folders_of_other_names_are_not_checkpoints(checkpoints: Checkpoints) ->
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "state.pt", "manifest.json"])
-def test_damage_is_noticed_and_the_one_before_is_used(checkpoints: Checkpoints, name: str) -> None:
+def test_damage_is_detected_and_the_previous_checkpoint_is_used(checkpoints: Checkpoints, name: str) -> None:
     save(checkpoints, 1, 2)
     damage(checkpoints, 2, name)
     with pytest.warns(CheckpointWarning, match=r"step-00000002 is damaged"):
-        saved = checkpoints.latest()
-    assert saved is not None
-    assert saved.step == 1
+        checkpoint = checkpoints.latest()
+    assert checkpoint is not None
+    assert checkpoint.step == 1
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "state.pt", "manifest.json"])
@@ -89,7 +89,7 @@ def test_a_missing_part_is_damage(checkpoints: Checkpoints, name: str) -> None:
         checkpoints.read(1)
 
 
-def test_what_lies_ahead_is_forgotten_with_what_was_left_unfinished(checkpoints: Checkpoints) -> None:
+def test_later_and_unfinished_checkpoints_are_removed(checkpoints: Checkpoints) -> None:
     save(checkpoints, 1, 2)
     (checkpoints.folder / ".step-00000003.1234").mkdir()
     checkpoints.remove_after(1)
@@ -98,7 +98,7 @@ def test_what_lies_ahead_is_forgotten_with_what_was_left_unfinished(checkpoints:
 
 @contextmanager
 def files_no_larger_than(size: int) -> Iterator[None]:
-    """What a disk without room does to whoever writes to it."""
+    """Makes writes of larger files fail, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -108,7 +108,7 @@ def files_no_larger_than(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("room", [0, 100, 1000])
-def test_a_disk_without_room_leaves_the_checkpoints_of_before(checkpoints: Checkpoints, room: int) -> None:
+def test_a_full_disk_leaves_the_existing_checkpoints(checkpoints: Checkpoints, room: int) -> None:
     save(checkpoints, 1, 2)
     with files_no_larger_than(room), pytest.raises(RunError, match="step-00000003 cannot be written: File too large"):
         save(checkpoints, 3)

@@ -1,4 +1,4 @@
-"""A run folder says everything about its run, and belongs to one run alone."""
+"""A run folder describes its run completely, and belongs to one run alone."""
 
 import errno
 import json
@@ -42,7 +42,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_folder_says_what_the_run_is(point: Plan, tmp_path: Path) -> None:
+def test_the_folder_describes_the_run(point: Plan, tmp_path: Path) -> None:
     begin(tmp_path / "a" / "b" / "run", point).close()
     folder = tmp_path / "a" / "b" / "run"
     assert (folder / "recipe.arch").read_text() == point.source.text
@@ -56,7 +56,7 @@ def test_the_folder_says_what_the_run_is(point: Plan, tmp_path: Path) -> None:
     assert json.loads((folder / "data.json").read_text()) == DATA_JSON
 
 
-def test_the_same_run_is_taken_up(point: Plan, tmp_path: Path) -> None:
+def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> None:
     begin(tmp_path / "run", point).close()
     before = contents(tmp_path / "run")
     again = Record(tmp_path / "run")
@@ -72,7 +72,7 @@ def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, t
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ("recipe tiny", "recipe other", "its recipe is `tiny`, not `other`"),
         ("lr = 1e-2", "lr = 1e-3", "its `train.lr` differs"),
@@ -82,15 +82,15 @@ def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, t
         ("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]", "means another model"),
     ],
 )
-def test_another_run_is_refused_and_nothing_is_changed(
-    old: str, new: str, words: str, program: Path, tmp_path: Path
+def test_a_folder_of_another_run_is_an_error_and_unchanged(
+    old: str, new: str, message: str, program: Path, tmp_path: Path
 ) -> None:
     begin(tmp_path / "run", plan_recipe(program)).close()
     before = contents(tmp_path / "run")
     program.write_text(program.read_text().replace(old, new))
-    with pytest.raises(RunError, match="holds another run") as refused:
+    with pytest.raises(RunError, match="holds another run") as error:
         begin(tmp_path / "run", plan_recipe(program))
-    assert words in str(refused.value)
+    assert message in str(error.value)
     assert contents(tmp_path / "run") == before
 
 
@@ -104,7 +104,7 @@ def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])
-def test_a_folder_whose_description_is_damaged_is_left_as_it_is(text: str, point: Plan, tmp_path: Path) -> None:
+def test_a_folder_with_a_damaged_description_is_unchanged(text: str, point: Plan, tmp_path: Path) -> None:
     begin(tmp_path / "run", point).close()
     (tmp_path / "run" / "run.json").write_text(text)
     before = contents(tmp_path / "run")
@@ -113,7 +113,7 @@ def test_a_folder_whose_description_is_damaged_is_left_as_it_is(text: str, point
     assert contents(tmp_path / "run") == before
 
 
-def test_a_folder_with_something_else_is_left_as_it_is(point: Plan, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_unchanged(point: Plan, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(RunError, match="holds other files"):
@@ -121,7 +121,7 @@ def test_a_folder_with_something_else_is_left_as_it_is(point: Plan, tmp_path: Pa
     assert contents(tmp_path / "mine") == {"thesis.tex": b"x"}
 
 
-def test_a_file_is_no_place_for_a_run(point: Plan, tmp_path: Path) -> None:
+def test_a_file_cannot_be_a_run_folder(point: Plan, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunError, match="is a file"):
         begin(tmp_path / "file", point)
@@ -129,7 +129,7 @@ def test_a_file_is_no_place_for_a_run(point: Plan, tmp_path: Path) -> None:
         begin(tmp_path / "file" / "run", point)
 
 
-def test_a_run_that_was_killed_before_it_had_begun_begins_again(point: Plan, tmp_path: Path) -> None:
+def test_a_folder_that_a_killed_process_left_half_written_is_reused(point: Plan, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "recipe.arch").write_text("half")
     (tmp_path / "run" / ".graph.txt.part").write_text("ha")
@@ -137,7 +137,7 @@ def test_a_run_that_was_killed_before_it_had_begun_begins_again(point: Plan, tmp
     assert (tmp_path / "run" / "recipe.arch").read_text() == point.source.text
 
 
-def test_a_folder_that_cannot_be_filled_is_not_begun(
+def test_a_folder_that_cannot_be_written_completely_is_removed(
     point: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = Record.write
@@ -170,7 +170,7 @@ def test_two_processes_cannot_train_in_one_folder(point: Plan, tmp_path: Path) -
     begin(tmp_path / "run", point).close()
 
 
-def test_files_that_the_program_uses_come_along(program: Path, tmp_path: Path) -> None:
+def test_files_that_the_program_uses_are_copied(program: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "mine.arch").write_text("block twice(h: seq[n, d]) -> seq[n, d] {\n    return h + h\n}\n")
     text = program.read_text().replace("norm(h)", "twice(h)")
@@ -179,7 +179,7 @@ def test_files_that_the_program_uses_come_along(program: Path, tmp_path: Path) -
     assert plan_recipe(tmp_path / "run" / "recipe.arch").graph == plan_recipe(program).graph
 
 
-def test_lines_after_a_checkpoint_are_taken_back(point: Plan, tmp_path: Path) -> None:
+def test_lines_after_a_checkpoint_are_truncated(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
     record.append("metrics.jsonl", step(1))
     sizes = record.sizes()
@@ -191,7 +191,7 @@ def test_lines_after_a_checkpoint_are_taken_back(point: Plan, tmp_path: Path) ->
     assert (tmp_path / "run" / "timings.jsonl").read_text() == ""
 
 
-def test_lost_lines_are_told_of_and_not_made_up(point: Plan, tmp_path: Path) -> None:
+def test_lost_lines_cause_a_warning(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
     record.append("metrics.jsonl", step(1))
     with pytest.warns(RecordWarning, match="has lost lines"):
@@ -208,7 +208,7 @@ def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: P
     record.close()
 
 
-def test_a_run_goes_on_without_curves(tmp_path: Path) -> None:
+def test_a_run_continues_without_curves(tmp_path: Path) -> None:
     (tmp_path / "curves").write_text("in the way")
     curves = Curves(tmp_path / "curves")
     with pytest.warns(CurvesWarning, match="no further curves"):

@@ -1,4 +1,4 @@
-"""Services that are told of a run: each in its own words, and none of them can end it."""
+"""Each tracker gets the run through its own functions, and its errors do not end the run."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from archlang.record.mistakes import RunError
 from archlang.record.trackers import TrackerWarning
 from archlang.runs import training
 
-Said = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
+Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Said]:
-    """Puts a service in place that writes down what it is told."""
+def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Calls]:
+    """Installs a fake tracker that records its calls."""
 
-    def install(name: str) -> Said:
-        said: Said = []
+    def install(name: str) -> Calls:
+        calls: Calls = []
         module = ModuleType(name)
 
-        def told(word: str) -> Callable[..., None]:
-            return lambda *args, **kwargs: said.append((word, args, kwargs))
+        def recording(function: str) -> Callable[..., None]:
+            return lambda *args, **kwargs: calls.append((function, args, kwargs))
 
-        for word in (
+        for function in (
             "init",
             "log",
             "finish",
@@ -40,10 +40,10 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Said]:
             "log_metrics",
             "end_run",
         ):
-            setattr(module, word, told(word))
+            setattr(module, function, recording(function))
         module.search_runs = lambda **kwargs: [SimpleNamespace(info=SimpleNamespace(run_id="known"))]  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
-        return said
+        return calls
 
     return install
 
@@ -53,54 +53,48 @@ def train(program: Path, folder: Path, *track: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_a_service_is_told_of_settings_curves_and_the_end(
-    name: str, service: Callable[[str], Said], program: Path, tmp_path: Path
+def test_a_tracker_gets_settings_curves_and_the_end(
+    name: str, service: Callable[[str], Calls], program: Path, tmp_path: Path
 ) -> None:
-    said = service(name)
+    calls = service(name)
     train(program, tmp_path / "run", name)
-    words = [word for word, _, _ in said]
-    assert (words[0], words[-1]) == ("init", "finish")
-    assert said[0][2]["config"]["model.d"] == "8"
-    logged = [(args[0], kwargs["step"]) for word, args, kwargs in said if word == "log"]
+    functions = [function for function, _, _ in calls]
+    assert (functions[0], functions[-1]) == ("init", "finish")
+    assert calls[0][2]["config"]["model.d"] == "8"
+    logged = [(args[0], kwargs["step"]) for function, args, kwargs in calls if function == "log"]
     assert [step for values, step in logged if "train/loss" in values] == [1, 2, 3, 4]
     assert any("valid/accuracy" in values for values, _ in logged)
 
 
-def test_mlflow_goes_on_with_the_run_of_the_folder(
-    service: Callable[[str], Said], program: Path, tmp_path: Path
-) -> None:
-    said = service("mlflow")
+def test_mlflow_resumes_the_run_of_the_folder(service: Callable[[str], Calls], program: Path, tmp_path: Path) -> None:
+    calls = service("mlflow")
     train(program, tmp_path / "run", "mlflow")
-    begun = {word: kwargs for word, _, kwargs in said}
-    assert begun["start_run"]["run_id"] == "known"
-    assert [kwargs["step"] for word, args, kwargs in said if word == "log_metrics" and "train/loss" in args[0]] == [
-        1,
-        2,
-        3,
-        4,
-    ]
-    assert said[-1][0] == "end_run"
+    last_calls = {function: kwargs for function, _, kwargs in calls}
+    assert last_calls["start_run"]["run_id"] == "known"
+    logged = [(args[0], kwargs["step"]) for function, args, kwargs in calls if function == "log_metrics"]
+    assert [step for values, step in logged if "train/loss" in values] == [1, 2, 3, 4]
+    assert calls[-1][0] == "end_run"
 
 
-def test_a_service_that_fails_ends_with_a_warning_and_the_run_goes_on(
-    service: Callable[[str], Said], program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_tracker_that_fails_causes_one_warning_and_the_run_continues(
+    service: Callable[[str], Calls], program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service("wandb")
 
-    def lost(*args: object, **kwargs: object) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
         raise ConnectionError("no net")
 
-    monkeypatch.setattr(sys.modules["wandb"], "log", lost)
-    with pytest.warns(TrackerWarning, match="no net") as said:
+    monkeypatch.setattr(sys.modules["wandb"], "log", fail)
+    with pytest.warns(TrackerWarning, match="no net") as warnings:
         train(program, tmp_path / "run", "wandb")
-    assert len(said) == 1
+    assert len(warnings) == 1
     assert (tmp_path / "run" / "results.json").exists()
 
 
-@pytest.mark.parametrize(("name", "said"), [("wandbee", "the trackers are"), ("wandb", r"archlang\[wandb\]")])
-def test_a_service_that_is_not_there_is_named(
-    name: str, said: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "message"), [("wandbee", "the trackers are"), ("wandb", r"archlang\[wandb\]")])
+def test_a_missing_tracker_is_named(
+    name: str, message: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(RunError, match=said):
+    with pytest.raises(RunError, match=message):
         train(program, tmp_path / "run", name)

@@ -1,4 +1,4 @@
-"""A claim is set beside the measurement that it is about, or beside nothing."""
+"""A claim is compared with the measurement that it is about, or with none."""
 
 from pathlib import Path
 
@@ -37,12 +37,12 @@ SCORE = Score(
 def test_a_claim_finds_its_measurement(claim: str, measured: float | None, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (found,) = compare(plan_recipe(program), [SCORE], "length")
-    assert found.measured == measured
-    assert found.result().measured == measured
+    (comparison,) = compare(plan_recipe(program), [SCORE], "length")
+    assert comparison.measured == measured
+    assert comparison.result().measured == measured
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    whole, part = compare(plan_recipe(program), [SCORE], "length")
-    assert (whole.metric, part.metric) == ("test.accuracy", "test.accuracy[5]")
-    assert whole.result().deviation == 0.02
+    of_split, of_group = compare(plan_recipe(program), [SCORE], "length")
+    assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
+    assert of_split.result().deviation == 0.02

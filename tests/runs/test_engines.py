@@ -1,4 +1,4 @@
-"""Points of a table on real processes: each is made once, a crash loses one, and any engine takes up what is left."""
+"""Engines run each point once in real processes, a crash loses one point, and any engine resumes the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from archlang.runs.engines import Engine, make_engine
 from archlang.runs.points import Point, run_point
 from archlang.runs.table import TableRuns
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="what is tested are processes as Unix has them")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes")
 
 
 def installed(name: str) -> pytest.MarkDecorator:
@@ -32,22 +32,23 @@ def archlang(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "archlang", *map(str, arguments)]
 
 
-def made(engine: Engine, runs: TableRuns) -> None:
-    assert {done.error for done in engine.run(runs.points(), lambda: False)} == {""}
+def run_all(engine: Engine, runs: TableRuns) -> None:
+    assert {result.error for result in engine.run(runs.points(), lambda: False)} == {""}
 
 
-def agree(found: TableRuns, whole: TableRuns) -> None:
-    """Two tables that are done have the same curves and the same numbers."""
-    assert found.points() == whole.points() == ()
-    for one, other in ((found.run_folder(plan), whole.run_folder(plan)) for plan in whole.plan.plans):
-        assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
-    assert found.cell_results() == whole.cell_results()
+def assert_equal(runs: TableRuns, expected: TableRuns) -> None:
+    """Two finished tables have the same curves and the same values."""
+    assert runs.points() == expected.points() == ()
+    for plan in expected.plan.plans:
+        curve, expected_curve = (table.run_folder(plan) / "metrics.jsonl" for table in (runs, expected))
+        assert curve.read_bytes() == expected_curve.read_bytes()
+    assert runs.cell_results() == expected.cell_results()
 
 
 def wait_for(path: Path) -> None:
     limit = time.monotonic() + 60
     while not path.exists():
-        assert time.monotonic() < limit, f"{path} never came"
+        assert time.monotonic() < limit, f"{path} does not appear"
         time.sleep(0.05)
 
 
@@ -57,7 +58,7 @@ def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
     return TableRuns(table, tmp_path / "runs", device="cpu").points()
 
 
-def test_a_process_that_dies_loses_its_own_point_only(program: Path, points: tuple[Point, ...]) -> None:
+def test_a_process_that_dies_fails_only_its_own_point(program: Path, points: tuple[Point, ...]) -> None:
     endless = plan_recipe(program, sets={"train.steps": "10000000"})
     dying = replace(points[0], plan=endless, name="dying")
 
@@ -68,40 +69,38 @@ def test_a_process_that_dies_loses_its_own_point_only(program: Path, points: tup
 
     killer = threading.Thread(target=kill)
     killer.start()
-    ended = {done.point.name: done for done in make_engine("local", 1).run([dying, *points[1:]], lambda: False)}
+    results = {result.point.name: result for result in make_engine("local", 1).run([dying, *points[1:]], lambda: False)}
     killer.join()
-    assert "SIGKILL" in ended["dying"].error
-    assert [ended[point.name].error for point in points[1:]] == ["", ""]
+    assert "SIGKILL" in results["dying"].error
+    assert [results[point.name].error for point in points[1:]] == ["", ""]
     assert all((point.folder / "results.json").exists() for point in points[1:])
 
 
-def test_asked_to_stop_each_run_writes_a_checkpoint_and_no_more_are_begun(
+def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
     program: Path, points: tuple[Point, ...]
 ) -> None:
     endless = plan_recipe(program, sets={"train.steps": "10000000"})
     first, second = (replace(point, plan=replace(endless, seed=point.plan.seed)) for point in points[:2])
-    begun = first.folder / "metrics.jsonl"
-    ended = list(make_engine("local", 1).run([first, second], begun.exists))
-    assert [(done.point.name, done.stopped) for done in ended] == [(first.name, True)]
+    curve = first.folder / "metrics.jsonl"
+    results = list(make_engine("local", 1).run([first, second], curve.exists))
+    assert [(result.point.name, result.stopped) for result in results] == [(first.name, True)]
     assert list((first.folder / "checkpoints").iterdir())
     assert not second.folder.exists()
 
 
-def test_a_run_has_the_same_curve_in_a_process_of_the_engine_as_alone(
-    points: tuple[Point, ...], tmp_path: Path
-) -> None:
-    (done,) = make_engine("local", 1).run(points[:1], lambda: False)
-    assert done.error == ""
-    alone = replace(points[0], folder=tmp_path / "alone")
-    run_point(alone)
-    assert (done.point.folder / "metrics.jsonl").read_bytes() == (alone.folder / "metrics.jsonl").read_bytes()
+def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point, ...], tmp_path: Path) -> None:
+    (result,) = make_engine("local", 1).run(points[:1], lambda: False)
+    assert result.error == ""
+    solo = replace(points[0], folder=tmp_path / "alone")
+    run_point(solo)
+    assert (result.point.folder / "metrics.jsonl").read_bytes() == (solo.folder / "metrics.jsonl").read_bytes()
 
 
 @installed("ray")
-def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp_path: Path) -> None:
+def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) -> None:
     out = tmp_path / "killed"
-    asked = ("--seeds", "2", "--set", "train.steps=1200", "--set", "train.every=50", "--workers", "2")
-    command = archlang("table", program, *asked, "--out", out, "--device", "cpu")
+    options = ("--seeds", "2", "--set", "train.steps=1200", "--set", "train.every=50", "--workers", "2")
+    command = archlang("table", program, *options, "--out", out, "--device", "cpu")
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     limit = time.monotonic() + 60
     while not list(out.glob("*/checkpoints/*/manifest.json")):
@@ -109,27 +108,27 @@ def test_a_table_that_is_killed_is_taken_up_by_another_engine(program: Path, tmp
         time.sleep(0.05)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    time.sleep(2)  # those that it had started notice that it is gone
+    time.sleep(2)  # its child processes end
     table = plan_table(program, sets={"train.steps": "1200", "train.every": "50"}, seeds=[1, 2])
-    killed, whole = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
+    killed, expected = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
     assert killed.points()
-    made(make_engine("ray", 2), killed)
-    made(make_engine("local", 2), whole)
-    agree(killed, whole)
+    run_all(make_engine("ray", 2), killed)
+    run_all(make_engine("local", 2), expected)
+    assert_equal(killed, expected)
 
 
 @installed("submitit")
-def test_jobs_of_slurm_make_the_same_table(program: Path, tmp_path: Path) -> None:
+def test_slurm_jobs_produce_the_same_table(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
-    jobs, whole = (TableRuns(table, tmp_path / folder, device="cpu") for folder in ("jobs", "whole"))
-    made(make_engine("slurm", options={"cluster": "local"}), jobs)
-    for point in whole.points():
+    jobs, expected = (TableRuns(table, tmp_path / folder, device="cpu") for folder in ("jobs", "whole"))
+    run_all(make_engine("slurm", options={"cluster": "local"}), jobs)
+    for point in expected.points():
         run_point(point)
-    agree(jobs, whole)
+    assert_equal(jobs, expected)
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "said"),
+    ("name", "options", "message"),
     [
         ("loca", {}, "`local`, `ray`"),
         ("local", {"partition": "gpu"}, "partition"),
@@ -138,10 +137,10 @@ def test_jobs_of_slurm_make_the_same_table(program: Path, tmp_path: Path) -> Non
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
     ],
 )
-def test_an_engine_or_option_that_is_not_there_is_named(
-    points: tuple[Point, ...], name: str, options: dict[str, str], said: str
+def test_an_unknown_engine_or_option_is_named(
+    points: tuple[Point, ...], name: str, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(RunError, match=said):
+    with pytest.raises(RunError, match=message):
         list(make_engine(name, 1, options).run(points[:1], lambda: False))
 
 

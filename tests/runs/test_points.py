@@ -1,4 +1,4 @@
-"""Points that one process trains together, and what is told of each of them."""
+"""Points whose seeds train together, and the result of each run."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from archlang.runs.table import TableRuns
 
 @pytest.fixture
 def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
-    found: list[Point] = []
+    points: list[Point] = []
     for width in ("4", "8"):
         table = plan_table(program, sets={"train.steps": "3", "model.d": width}, seeds=[1, 2, 3])
-        found += TableRuns(table, tmp_path / "runs", device="cpu").points()
-    return tuple(found)
+        points += TableRuns(table, tmp_path / "runs", device="cpu").points()
+    return tuple(points)
 
 
-def test_points_that_differ_by_their_seeds_alone_are_one(points: tuple[Point, ...]) -> None:
+def test_points_that_differ_in_their_seeds_alone_are_grouped(points: tuple[Point, ...]) -> None:
     first, second = group_seeds(points)
     assert (first, *first.other_seeds) == (replace(points[0], other_seeds=points[1:3]), *points[1:3])
     assert (second, *second.other_seeds) == (replace(points[3], other_seeds=points[4:]), *points[4:])
     assert group_seeds(points[2:4]) == points[2:4]
 
 
-def test_of_a_process_that_died_each_seed_is_told_to_have_failed(points: tuple[Point, ...]) -> None:
+def test_a_process_that_died_fails_every_seed(points: tuple[Point, ...]) -> None:
     point, _ = group_seeds(points)
-    each = list(PointResult(point, 0.0, error="it died", warnings=("a warning",)).per_run())
-    assert [(one.point.name, one.error) for one in each] == [(one.name, "it died") for one in points[:3]]
-    assert [one.warnings for one in each] == [("a warning",), (), ()]
+    results = list(PointResult(point, 0.0, error="it died", warnings=("a warning",)).per_run())
+    assert [(result.point.name, result.error) for result in results] == [(run.name, "it died") for run in points[:3]]
+    assert [result.warnings for result in results] == [("a warning",), (), ()]
 
 
-def test_when_the_time_has_come_each_seed_is_told_to_have_stopped(points: tuple[Point, ...]) -> None:
+def test_a_deadline_stops_every_seed(points: tuple[Point, ...]) -> None:
     past = time.time() - 1
-    point, _ = group_seeds(replace(one, deadline=past) for one in points)
-    assert [one.stopped for one in run_point(point).per_run()] == [True] * 3
-    assert not any(one.folder.exists() for one in points)
+    point, _ = group_seeds(replace(run, deadline=past) for run in points)
+    assert [result.stopped for result in run_point(point).per_run()] == [True] * 3
+    assert not any(run.folder.exists() for run in points)

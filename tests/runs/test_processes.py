@@ -1,4 +1,4 @@
-"""Whatever happens to the process, the run goes on from where it was: real processes, real signals."""
+"""A run whose process ends in any way resumes exactly: real processes, real signals."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
 
-# Imports torch once, and then becomes an `archlang` of its own for each line that it reads.
-MOTHER = """
+# Imports torch once, and then forks an `archlang` process for each line of its input.
+FORK_SERVER = """
 import json, os, sys
 import archlang.runs.training, archlang.runs.progress, torch.utils.tensorboard
 from archlang.cli.main import main
@@ -49,20 +49,20 @@ class Archlang:
 
     def __init__(self, log: Path) -> None:
         self.log = log
-        self._mother = subprocess.Popen(
-            [sys.executable, "-c", MOTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", FORK_SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._read()
 
     def _read(self) -> str:
-        assert self._mother.stdout is not None
-        return self._mother.stdout.readline().strip()
+        assert self._server.stdout is not None
+        return self._server.stdout.readline().strip()
 
     def start(self, *arguments: str) -> int:
-        """Starts a command and gives its process."""
-        assert self._mother.stdin is not None
-        self._mother.stdin.write(json.dumps([arguments, str(self.log)]) + "\n")
-        self._mother.stdin.flush()
+        """Starts a command and returns the id of its process."""
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps([arguments, str(self.log)]) + "\n")
+        self._server.stdin.flush()
         return int(self._read())
 
     def end(self) -> int:
@@ -74,14 +74,14 @@ class Archlang:
         return self.end()
 
     def close(self) -> None:
-        self._mother.communicate(timeout=60)
+        self._server.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
 def archlang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archlang]:
-    made = Archlang(tmp_path_factory.mktemp("log") / "log")
-    yield made
-    made.close()
+    commands = Archlang(tmp_path_factory.mktemp("log") / "log")
+    yield commands
+    commands.close()
 
 
 def command(program: Path, folder: Path, *more: str) -> list[str]:
@@ -91,7 +91,7 @@ def command(program: Path, folder: Path, *more: str) -> list[str]:
 def wait_for(file: Path, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not (file.exists() and file.stat().st_size):
-        assert time.monotonic() < end, f"{file} does not come"
+        assert time.monotonic() < end, f"{file} does not appear"
         time.sleep(0.005)
 
 
@@ -105,29 +105,29 @@ LONG = ("--steps", "600", "--set", "train.every=60")
 
 
 @pytest.fixture(scope="module")
-def undisturbed(archlang: Archlang, tmp_path_factory: pytest.TempPathFactory, tiny: str) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("undisturbed")
+def uninterrupted(archlang: Archlang, tmp_path_factory: pytest.TempPathFactory, tiny: str) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("uninterrupted")
     (folder / "tiny.arch").write_text(tiny)
     assert archlang.run(*command(folder / "tiny.arch", folder / "run", *LONG)) == 0
     return record(folder / "run")
 
 
 def test_ten_kills_at_random_moments_change_nothing(
-    archlang: Archlang, undisturbed: dict[str, bytes], program: Path, tmp_path: Path
+    archlang: Archlang, uninterrupted: dict[str, bytes], program: Path, tmp_path: Path
 ) -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     for _ in range(10):
         process = archlang.start(*command(program, tmp_path / "run", *LONG))
-        time.sleep(chance.uniform(0.05, 0.6))
+        time.sleep(generator.uniform(0.05, 0.6))
         os.kill(process, signal.SIGKILL)
         assert archlang.end() in (0, -signal.SIGKILL)
     assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
-    assert record(tmp_path / "run") == undisturbed
+    assert record(tmp_path / "run") == uninterrupted
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_with_0_and_a_checkpoint(
-    number: signal.Signals, archlang: Archlang, undisturbed: dict[str, bytes], program: Path, tmp_path: Path
+def test_a_signal_exits_with_0_and_a_checkpoint(
+    number: signal.Signals, archlang: Archlang, uninterrupted: dict[str, bytes], program: Path, tmp_path: Path
 ) -> None:
     process = archlang.start(*command(program, tmp_path / "run", *LONG))
     wait_for(tmp_path / "run" / "metrics.jsonl")
@@ -136,10 +136,10 @@ def test_a_signal_ends_with_0_and_a_checkpoint(
     assert "stopped at step" in archlang.log.read_text()
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
     assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
-    assert record(tmp_path / "run") == undisturbed
+    assert record(tmp_path / "run") == uninterrupted
 
 
-def test_a_folder_in_use_is_refused(archlang: Archlang, program: Path, tmp_path: Path) -> None:
+def test_a_folder_in_use_is_an_error(archlang: Archlang, program: Path, tmp_path: Path) -> None:
     import fcntl
 
     (tmp_path / "run").mkdir()

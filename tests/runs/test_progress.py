@@ -1,4 +1,4 @@
-"""What a run shows can be read on a terminal and in a log."""
+"""Progress and results are readable on a terminal and in a log."""
 
 import io
 import time
@@ -13,9 +13,9 @@ from archlang.runs.progress import ProgressDisplay, claim_table, result_table, s
 from archlang.train.score import Score
 
 
-def printed(thing: object) -> str:
+def printed(renderable: object) -> str:
     console = Console(file=io.StringIO(), width=100)
-    console.print(thing)
+    console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -24,18 +24,18 @@ def console(terminal: bool) -> Console:
     return Console(file=io.StringIO(), width=120, force_terminal=terminal)
 
 
-def said(by: Console) -> str:
-    assert isinstance(by.file, io.StringIO)
-    return by.file.getvalue()
+def output(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
 SCORE = Score(
     "test", 40, 0.5, {"accuracy": 0.75, "last_accuracy": float("nan")},
-    {"length": {3: {"accuracy": 1.0}, 5: {"accuracy": 0.5}}, "depth": {one: {"accuracy": 0.1} for one in range(99)}},
+    {"length": {3: {"accuracy": 1.0}, 5: {"accuracy": 0.5}}, "depth": {n: {"accuracy": 0.1} for n in range(99)}},
 )  # fmt: skip
 
 
-def test_a_log_gets_the_last_line_and_seldom_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     log = console(terminal=False)
@@ -47,7 +47,7 @@ def test_a_log_gets_the_last_line_and_seldom_others(monkeypatch: pytest.MonkeyPa
                 display.step(step, 100, 0.25, 4.0, 1.5)
             if step == 50:
                 display.scored(step, SCORE)
-    lines = said(log).splitlines()
+    lines = output(log).splitlines()
     assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
     assert lines[-1] == "step 100/100  loss 0.2500  test.accuracy 75.0%  4.0 steps/s  depth 1.5  0 s left"
 
@@ -57,11 +57,11 @@ def test_a_terminal_gets_a_bar() -> None:
     display = ProgressDisplay(terminal, "tiny")
     with display.showing(10, 4):
         display.step(7, 10, 0.25, 4.0, None)
-    assert "7/10" in said(terminal)
-    assert "loss 0.2500" in said(terminal)
+    assert "7/10" in output(terminal)
+    assert "loss 0.2500" in output(terminal)
 
 
-def test_results_mark_what_was_trained_on_and_leave_out_long_breakdowns() -> None:
+def test_results_mark_trained_values_and_omit_long_breakdowns() -> None:
     table = printed(result_table([SCORE], "length", ("accuracy", "last_accuracy"), {"length": [1, 2, 3]}))
     assert "length 3 (trained)" in table
     assert "length 5 " in table
@@ -70,7 +70,7 @@ def test_results_mark_what_was_trained_on_and_leave_out_long_breakdowns() -> Non
     assert "nan" not in table
 
 
-def test_claims_stand_beside_what_was_measured() -> None:
+def test_claims_are_beside_their_measurements() -> None:
     claim = PublishedResult("test.accuracy", 5, 1.0, 0.02, {"task.order": "forward"}, "NDR, Table 1")
     table = printed(claim_table([Comparison(claim, 0.5), Comparison(claim, None)]))
     assert "test.accuracy[5]" in table
@@ -80,7 +80,7 @@ def test_claims_stand_beside_what_was_measured() -> None:
     assert "NDR, Table 1" in table
 
 
-def test_a_terminal_shows_how_many_answers_are_written_and_forgets_it() -> None:
+def test_a_terminal_shows_the_number_of_generated_answers_and_clears_it() -> None:
     terminal = console(terminal=True)
     with showing_evaluation(terminal) as watcher:
         assert watcher is not None
@@ -88,25 +88,25 @@ def test_a_terminal_shows_how_many_answers_are_written_and_forgets_it() -> None:
             for done in (30, 60):
                 watcher.written(split, done, 60)
                 time.sleep(0.25)  # a bar is drawn every tenth of a second
-    assert "evaluating every split" in said(terminal)
-    assert "generating answers of iid" in said(terminal)
-    assert "generating answers of test" in said(terminal)
-    assert "30/60" in said(terminal)
-    assert "60/60" not in said(terminal)
+    assert "evaluating every split" in output(terminal)
+    assert "generating answers of iid" in output(terminal)
+    assert "generating answers of test" in output(terminal)
+    assert "30/60" in output(terminal)
+    assert "60/60" not in output(terminal)
 
 
-def test_a_log_is_told_nothing_of_measuring() -> None:
+def test_a_log_gets_nothing_about_evaluation() -> None:
     log = console(terminal=False)
     with showing_evaluation(log) as watcher:
         assert watcher is None
     with showing_evaluation(None) as watcher:
         assert watcher is None
-    assert said(log) == ""
+    assert output(log) == ""
 
 
-def test_a_table_says_how_many_answers_were_written() -> None:
-    some = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
-    every = replace(some, split="iid", written=40)
-    text = printed(result_table([some, every], "length", ("exact_match",), {}))
+def test_a_table_gives_the_number_of_generated_answers() -> None:
+    sampled = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
+    complete = replace(sampled, split="iid", written=40)
+    text = printed(result_table([sampled, complete], "length", ("exact_match",), {}))
     assert "answers that the model generated: 7 of test" in " ".join(text.split())
     assert "40 of iid" not in text

@@ -1,4 +1,4 @@
-"""What a column reads out of a run's results."""
+"""The runs of a table, and the value of each cell."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ RESULTS = Results(
         (TableColumn("", "test.perplexity"), None),
     ],
 )
-def test_a_column_reads_its_metric_its_group_or_where_groups_meet(column: TableColumn, value: float | None) -> None:
+def test_a_column_reads_a_metric_a_group_or_a_joint_group(column: TableColumn, value: float | None) -> None:
     assert column_value(RESULTS, column) == value
 
 
-def test_folders_are_named_after_what_is_run_and_by_nothing_else(program: Path) -> None:
+def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     plan = plan_recipe(program)
     assert folder_name(plan, "32") == folder_name(plan_recipe(program), "32")
     others = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
-    assert len({folder_name(plan, "32"), folder_name(plan, "bf16"), *(folder_name(one, "32") for one in others)}) == 4
+    names = {folder_name(plan, "32"), folder_name(plan, "bf16"), *(folder_name(other, "32") for other in others)}
+    assert len(names) == 4
 
 
-def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated_and_have_values(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
     first, second = runs.points()
-    done = run_point(first)
-    assert (done.error, done.stopped) == ("", False)
+    result = run_point(first)
+    assert (result.error, result.stopped) == ("", False)
     assert is_done(first.folder)
     assert runs.points() == (second,)
     cell = runs.cell_results()[0]
@@ -67,7 +68,7 @@ def test_what_is_done_is_not_run_again_and_is_measured(program: Path, tmp_path: 
     assert cell.missing == (2,)
 
 
-def test_a_point_beyond_its_deadline_stops_with_a_checkpoint_and_goes_on_later(program: Path, tmp_path: Path) -> None:
+def test_a_point_after_its_deadline_does_not_begin(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "100000"})
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
     (point,) = runs.points(deadline=0.0)
@@ -75,7 +76,7 @@ def test_a_point_beyond_its_deadline_stops_with_a_checkpoint_and_goes_on_later(p
     assert not point.folder.exists()
 
 
-def test_what_goes_wrong_in_a_point_is_told_and_not_raised(program: Path, tmp_path: Path) -> None:
+def test_an_error_in_a_point_is_returned(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.select": "nothing.accuracy"})
     (point,) = TableRuns(table, tmp_path / "runs", device="cpu").points()
     assert "nothing" in run_point(point).error

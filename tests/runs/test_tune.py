@@ -1,4 +1,4 @@
-"""A study: it finds the better place, goes on after its process has died, and tries nothing twice at once."""
+"""A study ranks its trials, resumes after its process has died, and repeats no running trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ tune = pytest.importorskip("archlang.runs.tune")
 pytest.importorskip("optuna", reason="optuna is not installed")
 
 
-class Here:
+class InProcess:
     """An engine without processes."""
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
@@ -37,34 +37,34 @@ def search(program: Path) -> SearchPlan:
 
 def test_every_trial_is_a_run_and_the_best_comes_first(search: SearchPlan, tmp_path: Path) -> None:
     tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
-    told = [trial for trial, _ in tuning.run(4, Here(), lambda: False)]
-    assert len(told) == 4
+    trials = [trial for trial, _ in tuning.run(4, InProcess(), lambda: False)]
+    assert len(trials) == 4
     values = [trial.value for trial in tuning.trials()]
     assert values == sorted(values, reverse=True)
-    assert {trial.value for trial in told} == set(values)
-    assert all((trial.folder / "results.json").exists() for trial in told)
+    assert {trial.value for trial in trials} == set(values)
+    assert all((trial.folder / "results.json").exists() for trial in trials)
 
 
-def test_a_study_goes_on_and_tries_again_what_was_running(search: SearchPlan, tmp_path: Path) -> None:
+def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: Path) -> None:
     tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
-    for _ in tuning.run(2, Here(), lambda: False):
+    for _ in tuning.run(2, InProcess(), lambda: False):
         pass
-    asked = next(tuning._points(1))  # a trial whose process dies
-    again = tune.Tuning(search, tmp_path / "study", device="cpu")
-    ((_, done),) = again.run(1, Here(), lambda: False)
-    assert done.point.folder == asked.folder
-    assert len(again.trials()) == 3
+    running = next(tuning._points(1))  # a trial whose process dies
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu")
+    ((_, result),) = reopened.run(1, InProcess(), lambda: False)
+    assert result.point.folder == running.folder
+    assert len(reopened.trials()) == 3
 
 
-def test_a_trial_that_fails_is_told_and_not_ranked(program: Path, search: SearchPlan, tmp_path: Path) -> None:
+def test_a_failed_trial_is_reported_and_not_ranked(program: Path, search: SearchPlan, tmp_path: Path) -> None:
     tuning = tune.Tuning(search, tmp_path / "study", device="cuda:77")
-    ((trial, done),) = tuning.run(1, Here(), lambda: False)
+    ((trial, result),) = tuning.run(1, InProcess(), lambda: False)
     assert trial.value is None
-    assert "cuda:77" in done.error
+    assert "cuda:77" in result.error
     assert tuning.trials() == []
 
 
-def test_without_optuna_it_says_how_to_install_it(
+def test_without_optuna_the_error_names_the_extra(
     search: SearchPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys

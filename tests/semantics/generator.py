@@ -1,4 +1,4 @@
-"""Random well-typed programs: a seed gives the text of blocks and of a model `m` that nest every construct."""
+"""Random well-typed programs: blocks and a model `m` that nest every construct, from a seed."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ NUMBER = Kind("number")
 
 @dataclass(frozen=True)
 class Value:
-    """A name, or an expression, of a kind. A `free` one may be read in full by a causal model: it has seen no token of
-    the chunk at hand, or none at all."""
+    """A name or an expression, of a kind. A causal model may read a `free` value in full: it depends on no token of the
+    current chunk, or on none at all."""
 
     text: str
     kind: Kind
@@ -56,17 +56,17 @@ class Value:
 
 @dataclass(frozen=True)
 class Instance:
-    """A name that `let` gives to an instance: what it takes and what it gives, with the lengths of its argument."""
+    """An instance that `let` names, with the type of its argument and the width of its result."""
 
     name: str
     takes: tuple[str, str]  # "seq" or "data", and the width
     width: str
-    free: bool  # whether it reads position by position, or causally
+    free: bool  # whether it reads pointwise or causally
 
 
 @dataclass(frozen=True)
 class BlockSignature:
-    """A composed block of the program. Its first input is seq[n, d]; `memory` says that it takes a second one."""
+    """A composed block of the program. Its first input is seq[n, d]; `memory` says that it has a second input."""
 
     name: str
     memory: bool
@@ -77,7 +77,7 @@ class BlockSignature:
 
 @dataclass
 class Chance(random.Random):
-    """A random number generator with the questions that a writer of programs asks."""
+    """A random number generator that draws events."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -88,7 +88,7 @@ class Chance(random.Random):
 
 @dataclass
 class Names:
-    """Fresh names of one definition, some of them nasty."""
+    """Fresh names of one definition; some are in NASTY."""
 
     chance: Chance
     taken: set[str] = field(default_factory=set)
@@ -107,8 +107,8 @@ class Names:
 
 @dataclass(frozen=True)
 class Style:
-    """What a program is made of: whether it shall be causal, and the blocks that it may apply. A `bold` one reads in
-    full what may have seen the future, so that the checker has something to refuse."""
+    """The style of a program: whether it is causal, and the blocks that it may apply. A `bold` program reads values in
+    full that may have seen the future, so that the checker rejects some programs."""
 
     causal: bool
     bold: bool = False
@@ -118,7 +118,7 @@ class Style:
 
 
 class Writer:
-    """Writes the statements of one body. `movable` are the states that the body may move, `values` what it sees."""
+    """Writes the statements of one body. `movable` are the states that the body may update, `values` those in scope."""
 
     def __init__(
         self,
@@ -148,11 +148,11 @@ class Writer:
         return [value for value in self.values.values() if value.kind == kind]
 
     def lengths(self) -> list[str]:
-        """The lengths of the sequences in sight."""
+        """The lengths of the sequences in scope."""
         return sorted({value.kind.length for value in self.values.values() if value.kind.name in ("seq", "tokens")})
 
     def leaf(self, kind: Kind) -> Value:
-        """A value of a kind, as short as possible."""
+        """A short expression of a kind."""
         chance = self.chance
         if kind == NUMBER:
             return self.number(0)
@@ -174,7 +174,7 @@ class Writer:
         return Value(f"learned[{kind.length}, {kind.width}{init}]()", kind, free=True)
 
     def data(self, kind: Kind, depth: int = 2) -> Value:
-        """A sequence or a vector."""
+        """An expression for a sequence or a vector."""
         if depth <= 0 or self.chance.happens(0.2):
             return self.leaf(kind)
         options: list[Callable[[Kind, int], Value]] = [self.arithmetic, self.pointwise, self.linear, self.with_number]
@@ -213,8 +213,8 @@ class Writer:
         statics = [static for static in ("times", "rate") if static in self.style.statics]
         text = self.chance.choice((*LITERALS, *named, *named, *statics))
         if depth and self.chance.happens(0.4):
-            other = self.chance.choice((*LITERALS, *named, *statics))
-            text = f"({text} {self.chance.choice('+-*')} {other})"
+            operand = self.chance.choice((*LITERALS, *named, *statics))
+            text = f"({text} {self.chance.choice('+-*')} {operand})"
         return Value(text, NUMBER, free=True)
 
     def pointwise(self, kind: Kind, depth: int) -> Value:
@@ -259,8 +259,8 @@ class Writer:
         return self.chance.choice(("flag", "not flag", "times > 1", "times == 2 and flag", "rate < 1"))
 
     def attended(self, kind: Kind, depth: int) -> Value:
-        """Attention to the same sequence or another one; in a causal program later keys are hidden, or were never
-        there."""
+        """Attention to the same sequence or to another. A causal program masks later keys, or attends to a value
+        without them."""
         if kind.width not in ("d", "2 * d"):
             return self.linear(kind, depth)
         chance, causal = self.chance, self.style.causal
@@ -305,7 +305,7 @@ class Writer:
         return Value(f"{block}[{kind.width}]({source.text})", kind, source.free)
 
     def start(self, width: str, depth: int) -> Value:
-        """A vector to begin with."""
+        """A vector for an initial state."""
         kind = Kind("vec", width=width)
         if not self.style.causal:
             return self.data(kind, depth)
@@ -335,7 +335,7 @@ class Writer:
         return Value(f"reverse({value.text})", kind)
 
     def pointed(self, kind: Kind, depth: int) -> Value:
-        """What pointers over a memory bring, or what is related to it."""
+        """The data that pointers read from a memory, or a relational read of it."""
         if not self.chance.happens(0.4):
             return self.leaf(kind)
         chance, causal = self.chance, self.style.causal
@@ -364,7 +364,7 @@ class Writer:
         return Value(f"{self.chance.choice(('first', 'last', 'mean', 'sum'))}({source.text})", kind, source.free)
 
     def composed(self, kind: Kind, depth: int) -> Value:
-        """A call of a block of the program."""
+        """A call of a composed block of the program."""
         fitting = [
             block
             for block in self.style.blocks
@@ -375,7 +375,7 @@ class Writer:
         block = self.chance.choice(fitting)
         length = kind.length if kind.name == "seq" else self.chance.choice(self.lengths())
         value = self.data(Kind("seq", length, kind.width), depth)
-        statics = {one.partition(" ")[0]: one for one in block.statics if self.chance.happens(0.3)}
+        statics = {static.partition(" ")[0]: static for static in block.statics if self.chance.happens(0.3)}
         chosen = f"[{', '.join(statics.values())}]" if statics else ""
         memory = f", {self.memory(depth).text}" if block.memory else ""
         return Value(f"{block.name}{chosen}({value.text}{memory})", kind)
@@ -383,9 +383,11 @@ class Writer:
     def shared(self, kind: Kind, depth: int) -> Value:
         """A call of an instance that `let` names."""
         fitting = [
-            one
-            for one in self.instances
-            if one.width == kind.width and one.takes[0] in ("data", kind.name) and (one.free or not self.style.causal)
+            instance
+            for instance in self.instances
+            if instance.width == kind.width
+            and instance.takes[0] in ("data", kind.name)
+            and (instance.free or not self.style.causal)
         ]
         if not fitting:
             return self.pointwise(kind, depth)
@@ -449,7 +451,7 @@ class Writer:
                 self.write(f"let {name} = {block}[1{', causal = true' if causal else ''}]")
                 self.instances.append(Instance(name, ("seq", width), width, free=causal))
             case 2 if any(not (block.memory or block.pooled) for block in self.style.blocks):
-                composed = chance.choice([one for one in self.style.blocks if not (one.memory or one.pooled)])
+                composed = chance.choice([block for block in self.style.blocks if not (block.memory or block.pooled)])
                 self.write(f"let {name} = {composed.name}")
                 self.instances.append(Instance(name, ("seq", width), width, free=composed.causal))
             case _:
@@ -480,7 +482,7 @@ class Writer:
         self.bind(name, Value(name, Kind("address", kind.length)))
 
     def halved(self) -> None:
-        """Chunks with a name."""
+        """Binds chunks to a name."""
         kind = Kind("seq", self.chance.choice(self.lengths()), "d")
         value, name = self.data(kind, 1), self.names.fresh("cut")
         self.write(f"{name} = chunks[{self.size()}]({_bare(value.text)})")
@@ -497,7 +499,7 @@ class Writer:
         return Writer(self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1)
 
     def states(self, numbers: bool) -> list[str]:
-        """Some of the names that a loop may move."""
+        """Some of the names that a loop may update."""
         kinds = ("seq", "vec", "address", *(("number",) if numbers else ()))
         possible = sorted(name for name in self.movable | self.own if self.values[name].kind.name in kinds)
         chosen = self.chance.sample(possible, min(len(possible), self.chance.choice((1, 1, 2, 3))))
@@ -505,7 +507,7 @@ class Writer:
         return [*chosen, *memories[:1]] if self.chance.happens(0.4) else chosen
 
     def move(self, name: str) -> None:
-        """A state's next value."""
+        """The next value of a state."""
         before = self.values[name]
         if before.kind == NUMBER:
             value = Value(f"{name} {self.chance.choice(('+ 1', '* 0.5', '- 0.5', '/ 2'))}", NUMBER, free=True)
@@ -522,11 +524,11 @@ class Writer:
         self.values[name] = Value(name, before.kind, before.free and (value.free or self.dares()))
 
     def dares(self) -> bool:
-        """Whether a value is to be taken for free without a reason."""
+        """Whether to treat a value as free without a reason."""
         return self.style.bold and self.chance.happens(0.6)
 
     def body(self, inner: Writer, states: Sequence[str]) -> None:
-        """Statements, then a move of each state that none of them has moved."""
+        """Writes statements, then an update of each state that none of them updates."""
         for name in self.chance.sample(states, len(states)):
             inner.statements(self.chance.choice((0, 1, 1, 2)))
             inner.move(name)
@@ -557,7 +559,7 @@ class Writer:
         return None
 
     def halting(self) -> None:
-        """A halting loop; some of its states have other lengths, or none."""
+        """A halting loop; some of its states have other lengths, or no positions."""
         chance = self.chance
         states = self.states(numbers=False)
         halted = [name for name in states if self.values[name].kind.name == "seq"]
@@ -588,7 +590,9 @@ class Writer:
         else:
             statics = [chance.choice(("0.5", "0.8", "0.95", "1.0"))]
             statics += [
-                one for one in ("transition = true", "length_cap = false", "ponder = equation") if chance.happens(0.3)
+                static
+                for static in ("transition = true", "length_cap = false", "ponder = equation")
+                if chance.happens(0.3)
             ]
             if block == "global_halt" and (self.style.causal or chance.happens(0.3)):
                 statics.append("causal = true")
@@ -629,7 +633,7 @@ class Writer:
             self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
 
     def over(self) -> tuple[Kind, str]:
-        """What a scan walks over: its kind as a sequence, and the text of the chunks."""
+        """The chunks of a scan: their kind as a sequence, and their text."""
         named = [value for value in self.values.values() if value.kind.name == "chunks"]
         if named and self.chance.happens(0.5):
             value = self.chance.choice(named)
@@ -640,7 +644,7 @@ class Writer:
         return kind, f"chunks[{self.size()}]({_bare(self.data(kind, 1).text)})"
 
     def total(self, kind: Kind) -> Value:
-        """A value of a kind that uses many of those in sight."""
+        """A value of a kind that uses many values in scope."""
         named = self.named(kind)
         chosen = self.chance.sample(named, min(len(named), 4))
         parts = [*(value.text for value in chosen), self.data(kind).text]
@@ -657,7 +661,7 @@ class Writer:
 
 
 def _bare(text: str) -> str:
-    """An expression without the brackets around it, if it is all in one pair."""
+    """Removes the parentheses around a whole expression."""
     if not text.startswith("("):
         return text
     depth = 0
@@ -669,7 +673,7 @@ def _bare(text: str) -> str:
 
 
 def program(seed: int) -> str:
-    """The text of a program whose model is `m`."""
+    """Returns the text of a program whose model is `m`."""
     chance = Chance(seed)
     causal, bold = chance.happens(0.7), chance.happens(0.5)
     blocks: list[BlockSignature] = []

@@ -1,4 +1,4 @@
-"""Where archlang keeps what it can make again."""
+"""The folder of caches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.Mo
     assert cache_folder() == tmp_path
 
 
-def test_without_it_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_folder_is_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ARCHLANG_CACHE")
     assert cache_folder().name in ("archlang", "Cache")
     assert cache_folder().is_absolute()
 
 
-def test_a_user_without_a_home_is_told_as_a_missing_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_home_folder_raises_os_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless(*_: object, **__: object) -> Path:
         raise RuntimeError("no home")
 

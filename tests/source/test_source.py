@@ -1,4 +1,4 @@
-"""Places in a text."""
+"""Lines, columns and spans of a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_lines_and_columns_count_from_one(offset: int, position: tuple[int, int]
     assert SOURCE.position(offset) == position
 
 
-def test_a_line_comes_without_its_end() -> None:
+def test_a_line_has_no_line_end() -> None:
     assert [SOURCE.line(number) for number in range(1, 5)] == ["one", "two", "", "four"]
     assert Source("x.arch", "").line(1) == ""
 
@@ -28,7 +28,7 @@ def test_a_lone_carriage_return_ends_a_line() -> None:
     assert source.position(5) == (2, 2)
 
 
-def test_a_span_knows_its_text_and_place() -> None:
+def test_a_span_has_a_text_and_a_place() -> None:
     span = Span(SOURCE, 4, 7)
     assert (span.text, span.line, span.column, str(span)) == ("two", 2, 1, "x.arch:2:1")
 

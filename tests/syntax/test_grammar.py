@@ -1,4 +1,4 @@
-"""The grammar and the tables made from it."""
+"""The grammar and its cached tables."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def parses() -> bool:
-    program, found = parse_tolerantly(Source("x.arch", "use a"))
-    return len(program.items) == 1 and found == ()
+    program, diagnostics = parse_tolerantly(Source("x.arch", "use a"))
+    return len(program.items) == 1 and diagnostics == ()
 
 
 def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
@@ -50,7 +50,7 @@ def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
     assert "conflict" not in caplog.text.lower()
 
 
-def test_every_rule_has_its_method() -> None:
+def test_every_rule_has_a_builder() -> None:
     from archlang.syntax.builders import TreeBuilder
 
     names = {rule.alias or rule.origin.name for rule in lark.Lark(TEXT, **module._OPTIONS).rules}
@@ -95,7 +95,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_tables_are_made_again(folder: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_damaged_tables_are_generated_again(folder: Path, damage: Callable[[bytes], bytes]) -> None:
     assert parses()
     (cache_file,) = (folder / "grammar").iterdir()
     cache_file.write_bytes(damage(cache_file.read_bytes()))
@@ -104,13 +104,13 @@ def test_damaged_tables_are_made_again(folder: Path, damage: Callable[[bytes], b
     assert module._load(cache_file) is not None
 
 
-def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parser_works_without_a_writable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "file" / "below"))
     assert parses()
 
 
-def test_nothing_is_left_behind_when_the_disk_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_temporary_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left")
 

@@ -1,4 +1,4 @@
-"""The exact words of mistakes in the text itself."""
+"""The exact texts of syntax diagnostics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly
 
 
-def told(text: str) -> str:
+def report(text: str) -> str:
     return plain(parse_tolerantly(Source("x.arch", text))[1])
 
 
 def in_block(statement: str) -> str:
-    return told(f"block b(h: s) -> s {{\n    {statement}\n}}")
+    return report(f"block b(h: s) -> s {{\n    {statement}\n}}")
 
 
 def lines(*parts: str) -> str:
@@ -77,7 +77,7 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "comparisons do not chain"),
     ],
 )
-def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> None:
+def test_the_help_suggests_the_likeliest_repair(text: str, message: str, remedy: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", text))[1]
     assert mistake.code == "E0101"
     assert mistake.message.startswith(message)
@@ -99,7 +99,7 @@ def test_the_likeliest_repair_is_named(text: str, message: str, remedy: str) -> 
         ("\ufeff", "the invisible character U+FEFF", "delete it, or move it into a string or a comment"),
     ],
 )
-def test_unknown_characters_are_named(character: str, shown: str, remedy: str) -> None:
+def test_unknown_characters_are_shown(character: str, shown: str, remedy: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {character}\n}}"))[1]
     assert (mistake.code, mistake.message) == ("E0102", f"{shown} is not allowed outside strings and comments")
     assert mistake.remedy == remedy
@@ -115,7 +115,7 @@ def test_a_bracket_is_not_closed() -> None:
         "  |     ------ `)` is missing before this",
         "  help: add `)`",
     )
-    assert told("block b(h: s) -> s {\n    return h\n") == lines(
+    assert report("block b(h: s) -> s {\n    return h\n") == lines(
         "error[E0103]: `{` is never closed",
         " --> x.arch:1:20",
         "1 | block b(h: s) -> s {",
@@ -126,7 +126,7 @@ def test_a_bracket_is_not_closed() -> None:
     )
 
 
-def test_a_bracket_has_no_partner() -> None:
+def test_a_bracket_is_unmatched() -> None:
     assert in_block("return f(h))") == lines(
         "error[E0104]: `)` has no opening bracket",
         " --> x.arch:2:16",
@@ -144,8 +144,8 @@ def test_a_bracket_has_no_partner() -> None:
     )
 
 
-def test_a_text_has_no_closing_quote() -> None:
-    assert told('use "./mine.arch as mine') == lines(
+def test_a_string_has_no_closing_quote() -> None:
+    assert report('use "./mine.arch as mine') == lines(
         "error[E0105]: this string has no closing quote on its line",
         " --> x.arch:1:5",
         '1 | use "./mine.arch as mine',
@@ -198,12 +198,12 @@ def test_numbers_have_bounds(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["9223372036854775807", "0.0", "0e99", "1e308", "0" * 1_000])
-def test_numbers_within_bounds_are_read(number: str) -> None:
+def test_numbers_within_bounds_are_accepted(number: str) -> None:
     assert parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1] == ()
 
 
 def test_the_text_ends_too_early() -> None:
-    assert told("block b(h: s)") == lines(
+    assert report("block b(h: s)") == lines(
         "error[E0111]: expected `->`, found the end of the text",
         " --> x.arch:1:14",
         "1 | block b(h: s)",
@@ -213,13 +213,13 @@ def test_the_text_ends_too_early() -> None:
 
 
 @pytest.mark.parametrize("text", ["3x", "0x10", "1e", "1_", "1__0", "1.5.2"])
-def test_what_is_neither_number_nor_name(text: str) -> None:
+def test_malformed_numbers(text: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {text} }}"))[1]
     assert mistake.code in ("E0112", "E0102")
     if mistake.code == "E0112":
         assert mistake.message == f"`{text}` is neither a number nor a name"
 
 
-def test_a_program_that_is_too_large_is_not_read() -> None:
+def test_too_large_programs_are_not_read() -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", "[" * 10_000_000))[1]
     assert (mistake.code, mistake.message) == ("E0110", "`x.arch` is larger than 1_000_000 bytes")

@@ -1,4 +1,4 @@
-"""From text to tree: what each construct becomes, with its place."""
+"""The node and the span of each construct."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def shape(node: Expression) -> str:
         ("----a", "(- (- (- (- a))))"),
     ],
 )
-def test_operators_bind_as_the_language_says(text: str, expected: str) -> None:
+def test_operators_have_precedence_and_associativity(text: str, expected: str) -> None:
     assert shape(expression(text)) == expected
 
 
@@ -143,14 +143,14 @@ def test_a_call_without_parentheses_is_a_configured_block() -> None:
 def test_lists_may_be_empty_or_end_with_a_comma() -> None:
     assert expression("[]") == expression("[  ]")
     assert expression("[1, 2]") == expression("[1, 2,]")
-    found = expression('["a b", xpos, true, [1..3]]')
-    assert isinstance(found, ListOf)
-    assert isinstance(found.items[0], String)
-    assert found.items[0].value == "a b"
+    node = expression('["a b", xpos, true, [1..3]]')
+    assert isinstance(node, ListOf)
+    assert isinstance(node.items[0], String)
+    assert node.items[0].value == "a b"
 
 
 def test_every_statement_becomes_its_node() -> None:
-    found = statements(
+    nodes = statements(
         """
         let f = layer[2]
         a = f(h)
@@ -163,8 +163,8 @@ def test_every_statement_becomes_its_node() -> None:
         """
     )
     kinds = [Let, Assign, Repeat, Stack, Halting, Scan, Scan, If]
-    assert [type(statement) for statement in found] == kinds
-    halting, scan, branch = found[4], found[5], found[7]
+    assert [type(statement) for statement in nodes] == kinds
+    halting, scan, branch = nodes[4], nodes[5], nodes[7]
     assert isinstance(halting, Halting)
     assert (halting.state, halting.mixture, unparse(halting.by)) == ("h", "s", "token_halt[0.9]")
     assert isinstance(scan, Scan)
@@ -230,10 +230,10 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "evenly",
         "into",
     ]
-    found = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
-    assert [statement.name for statement in found if isinstance(statement, Assign)] == soft
-    found = statements(" ".join(f"{word} <- {word}" for word in soft))
-    assert [statement.name for statement in found if isinstance(statement, Update)] == soft
+    nodes = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
+    assert [statement.name for statement in nodes if isinstance(statement, Assign)] == soft
+    nodes = statements(" ".join(f"{word} <- {word}" for word in soft))
+    assert [statement.name for statement in nodes if isinstance(statement, Update)] == soft
 
 
 def test_signatures_have_kinds_defaults_and_constraints() -> None:
@@ -244,7 +244,7 @@ def test_signatures_have_kinds_defaults_and_constraints() -> None:
     signature = block.signature
     kinds = [(static.name, static.kind, static.default and unparse(static.default)) for static in signature.statics]
     assert kinds == [("heads", "int", None), ("ff", None, "4"), ("a", "block", "c")]
-    assert [(one.name, unparse(one.type), one.default) for one in signature.inputs] == [
+    assert [(parameter.name, unparse(parameter.type), parameter.default) for parameter in signature.inputs] == [
         ("x", "s[n]", None),
         ("y", "s", "x"),
     ]
@@ -253,7 +253,7 @@ def test_signatures_have_kinds_defaults_and_constraints() -> None:
     assert [unparse(condition) for condition in signature.where] == ["a", "b < c"]
 
 
-def test_clauses_of_an_extern_block_come_in_any_order() -> None:
+def test_clauses_of_an_extern_block_have_any_order() -> None:
     first, second = (
         program(f'extern block b(x: s[n]) -> s[n] {clauses} python "m:C"').items[0]
         for clauses in (
@@ -276,24 +276,24 @@ def test_costs_maps_and_records_have_conditions_of_their_own() -> None:
     ).items
     assert isinstance(block, Extern)
     assert [unparse(size) for size in block.sizes] == ["w = 2 * d", "v = w when a else d"]
-    assert [(one.quantity, unparse(one.value), one.test is not None) for one in block.costs] == [
+    assert [(cost.quantity, unparse(cost.value), cost.test is not None) for cost in block.costs] == [
         ("parameters", "w", True), ("parameters", "v", False), ("flops", "n when a else w", False),
     ]  # fmt: skip
-    maps = [([(name.name, name.input) for name in one.names], unparse(one.width), one.test) for one in block.maps]
+    maps = [([(name.name, name.input) for name in map_.names], unparse(map_.width), map_.test) for map_ in block.maps]
     assert [names for names, _, _ in maps] == [[("key", "x"), ("value", "x")], [("query", "x")]]
     assert [(width, test is not None) for _, width, test in maps] == [("w", True), ("v when a else d", False)]
-    assert [(one.kind, one.input, one.test is not None) for one in block.records] == [
+    assert [(record.kind, record.input, record.test is not None) for record in block.records] == [
         ("attention", None, False), ("gate", "x", True),
     ]  # fmt: skip
 
 
-def test_extern_tasks_give_sizes_and_may_be_causal() -> None:
+def test_extern_tasks_set_sizes_and_can_be_causal() -> None:
     (task,) = program(
         'extern task t(x: tokens[n]) -> logits[n, v] gives vocab = 21, classes = 8 causal python "m:C"'
     ).items
     assert isinstance(task, Extern)
     assert task.causal
-    assert [(given.name, unparse(given.value)) for given in task.gives] == [("vocab", "21"), ("classes", "8")]
+    assert [(size.name, unparse(size.value)) for size in task.gives] == [("vocab", "21"), ("classes", "8")]
 
 
 def test_variadic_inputs_and_conditional_types() -> None:
@@ -319,11 +319,11 @@ def test_recipes_have_claims_with_all_their_parts() -> None:
     assert [unparse(variation) for variation in vary.variations] == ["x in 1..2", "y in [1]"]
 
 
-def test_both_signs_of_a_deviation_mean_the_same() -> None:
+def test_both_spellings_of_a_deviation_are_equal() -> None:
     assert program('recipe r { claim a = 1 ± 2 from "X" }') == program('recipe r { claim a = 1 +- 2 from "X" }')
 
 
-def test_use_names_a_module_or_a_file() -> None:
+def test_use_names_a_library_file_or_a_path() -> None:
     module, file = program('use archlang.models.panm use "./mine.arch" as mine').items
     assert isinstance(module, Use)
     assert (module.path, module.is_file, module.alias) == ("archlang.models.panm", False, None)
@@ -340,25 +340,25 @@ def test_documentation_is_the_block_of_marked_lines_before_an_item() -> None:
     assert item.trailing == "# beside"
 
 
-def test_documentation_may_stand_apart_from_its_item() -> None:
+def test_an_empty_line_can_follow_documentation() -> None:
     (item,) = program("## The file.\n\nuse a").items
     assert (item.documentation, item.apart, item.leading) == (("The file.",), True, ())
 
 
-def test_comments_belong_to_the_statement_they_stand_at() -> None:
-    found = statements("# one\n\n# two\na = f(x, # inside\n y) # beside\n\n# three\nb = a\n# last\n")
-    assert found[0].leading == ("# one", "", "# two", "# inside")
-    assert found[0].trailing == "# beside"
-    assert (found[1].leading, found[1].blank) == (("# three",), True)
+def test_comments_belong_to_the_adjacent_statement() -> None:
+    nodes = statements("# one\n\n# two\na = f(x, # inside\n y) # beside\n\n# three\nb = a\n# last\n")
+    assert nodes[0].leading == ("# one", "", "# two", "# inside")
+    assert nodes[0].trailing == "# beside"
+    assert (nodes[1].leading, nodes[1].blank) == (("# three",), True)
     (item,) = program("block b(h: s) -> s { a = h\n\n# last\n}").items
     assert isinstance(item, Definition)
     assert item.body.closing == ("", "# last")
 
 
-def test_signs_of_a_comment_inside_quotes_are_text() -> None:
-    found = expression('"a # b"  # c')
-    assert isinstance(found, String)
-    assert found.value == "a # b"
+def test_comment_signs_inside_strings_are_text() -> None:
+    node = expression('"a # b"  # c')
+    assert isinstance(node, String)
+    assert node.value == "a # b"
 
 
 def test_comments_after_the_last_item_are_kept() -> None:
@@ -399,7 +399,7 @@ def test_spans_are_exact() -> None:
     assert product.left.span.text == "(h + g[2](h))"
 
 
-def test_every_node_lies_inside_the_one_above(everything: str) -> None:
+def test_every_node_is_inside_its_parent(everything: str) -> None:
     def check(node: Node) -> None:
         for below in walk(node):
             assert node.span.start <= below.span.start <= below.span.end <= node.span.end, (node, below)
@@ -416,14 +416,14 @@ def test_every_program_of_the_project_parses(program_file: Path) -> None:
 
 
 def test_settings_of_a_command_line_are_expressions() -> None:
-    setting, found = parse_setting("model.steps", "1..3")
-    assert found == ()
+    setting, diagnostics = parse_setting("model.steps", "1..3")
+    assert diagnostics == ()
     assert setting is not None
     assert (setting.path.parts, unparse(setting.value)) == (("model", "steps"), "1..3")
-    setting, found = parse_setting("model.steps", "1 2 3 )")
+    setting, diagnostics = parse_setting("model.steps", "1 2 3 )")
     assert setting is None
-    assert [mistake.code for mistake in found] == ["E0101"]
-    assert str(found[0].span) == "--set model.steps:1:3"
+    assert [mistake.code for mistake in diagnostics] == ["E0101"]
+    assert str(diagnostics[0].span) == "--set model.steps:1:3"
 
 
 def test_parse_raises_every_mistake_at_once() -> None:

@@ -1,4 +1,4 @@
-"""The one layout, and that it never changes what a program means."""
+"""The layout of the formatter, which does not change a program."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_everything_keeps_its_layout(everything: str) -> None:
     assert formatted(everything) == everything
 
 
-def test_everything_on_one_line_gets_its_layout_back(everything: str) -> None:
+def test_formatting_restores_the_layout_of_everything_on_one_line(everything: str) -> None:
     bare = re.sub(r" *#.*", "", everything)
     assert formatted(re.sub(r"\s+", " ", bare)) == re.sub(r"\n\n+(?!block|model|extern|recipe)", "\n", bare).lstrip(
         "\n"
     )
 
 
-def test_a_program_is_printed_as_it_was_when_it_is_printed_again(program_file: Path) -> None:
+def test_formatting_is_idempotent(program_file: Path) -> None:
     tree = parse(read(program_file))
     text = format_program(tree)
     again = program(text)
@@ -175,13 +175,13 @@ def test_statics_that_need_several_lines_get_one_each() -> None:
     )
 
 
-def test_items_are_parted_by_one_empty_line_but_uses_stay_together() -> None:
+def test_one_empty_line_separates_items_other_than_uses() -> None:
     assert formatted("use a use b\n\n\nuse c\nblock b() -> s {} recipe r {}") == (
         "use a\nuse b\n\nuse c\n\nblock b() -> s {}\n\nrecipe r {}\n"
     )
 
 
-def test_comments_beside_neighbouring_lines_stand_in_one_column() -> None:
+def test_comments_beside_adjacent_lines_are_aligned() -> None:
     assert body("a = b # one\nlong = c # two\n\nd = e # three") == (
         "a = b      # one\nlong = c   # two\n\nd = e   # three"
     )
@@ -248,9 +248,9 @@ names = st.sampled_from(WORDS)
 Tree = st.SearchStrategy[Any]  # Any: nodes of a kind
 
 
-def node(made: type, /, **parts: Any) -> Tree:  # Any: strategies, or values that are always the same
+def node(kind: type, /, **parts: Any) -> Tree:  # Any: strategies, or values that are always the same
     fixed = {key: part if isinstance(part, st.SearchStrategy) else st.just(part) for key, part in parts.items()}
-    return st.builds(made, span=st.just(NOWHERE), **fixed)
+    return st.builds(kind, span=st.just(NOWHERE), **fixed)
 
 
 def tuples(strategy: Tree, least: int = 0, most: int = 3) -> Tree:
@@ -411,7 +411,7 @@ thorough = settings(
 
 @thorough
 @given(programs)
-def test_what_is_printed_parses_to_the_same_tree(tree: Program) -> None:
+def test_printed_trees_parse_to_the_same_tree(tree: Program) -> None:
     assert program(format_program(tree)) == tree
 
 
@@ -426,7 +426,7 @@ def test_printing_again_changes_nothing_and_loses_no_comment(tree: Program) -> N
 
 @thorough
 @given(expressions)
-def test_an_expression_is_printed_on_one_line_that_means_the_same(tree: Any) -> None:  # Any: an expression
+def test_printed_expressions_parse_to_the_same_expression(tree: Any) -> None:  # Any: an expression
     text = unparse(tree)
     assert "\n" not in text
     (block,) = program(f"block b(h: s) -> s {{ return {text}\n}}").items

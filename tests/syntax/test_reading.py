@@ -1,4 +1,4 @@
-"""From a path to a text: whatever is wrong with the file is told."""
+"""Files are read, and unreadable files are reported."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from archlang.syntax.reading import LARGEST, read
 def mistake(path: str | Path) -> Diagnostic:
     with pytest.raises(ProgramError) as caught:
         read(path)
-    (found,) = caught.value.diagnostics
+    (diagnostic,) = caught.value.diagnostics
     for show in (plain, to_json, to_sarif):
-        assert show([found]).encode("utf-8")
-    return found
+        assert show([diagnostic]).encode("utf-8")
+    return diagnostic
 
 
-def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+def test_a_file_is_read_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "a.arch"
     file.write_bytes("use ä\r\n".encode())
     source = read(file)
@@ -36,14 +36,17 @@ def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path: Path) -> None:
 
 def test_a_missing_file(tmp_path: Path) -> None:
     file = tmp_path / "a.arch"
-    found = mistake(file)
-    assert (found.code, found.message) == ("E0108", f"the file `{file}` cannot be read: there is no such file")
-    assert found.span.source.path == str(file)
+    diagnostic = mistake(file)
+    assert (diagnostic.code, diagnostic.message) == (
+        "E0108",
+        f"the file `{file}` cannot be read: there is no such file",
+    )
+    assert diagnostic.span.source.path == str(file)
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    found = mistake(tmp_path)
-    assert (found.code, found.message) == ("E0108", f"the file `{tmp_path}` cannot be read: it is a folder")
+    diagnostic = mistake(tmp_path)
+    assert (diagnostic.code, diagnostic.message) == ("E0108", f"the file `{tmp_path}` cannot be read: it is a folder")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device on this platform")
@@ -69,17 +72,17 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\udcff", "x" * 5000, ""])
-def test_names_that_no_file_has(name: str) -> None:
+def test_invalid_file_names(name: str) -> None:
     assert mistake(name).code == "E0108"
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     file = tmp_path / "a.arch"
     file.write_bytes("use ä\nuse ".encode() + b"\xff\xfe")
-    found = mistake(file)
-    assert found.code == "E0109"
-    assert found.message == f"the file `{file}` is not UTF-8: byte 11 is invalid"
-    assert (found.span.line, found.span.column) == (2, 5)
+    diagnostic = mistake(file)
+    assert diagnostic.code == "E0109"
+    assert diagnostic.message == f"the file `{file}` is not UTF-8: byte 11 is invalid"
+    assert (diagnostic.span.line, diagnostic.span.column) == (2, 5)
 
 
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:

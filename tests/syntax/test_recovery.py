@@ -1,4 +1,4 @@
-"""One mistake does not hide another, and what is sound is kept."""
+"""Error recovery reports every mistake and parses the correct items."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from archlang.syntax.tree import Use
 GOOD = "\nblock good(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n"
 
 
-def found(text: str) -> tuple[Diagnostic, ...]:
+def diagnostics(text: str) -> tuple[Diagnostic, ...]:
     return parse_tolerantly(Source("x.arch", text))[1]
 
 
 def places(text: str) -> list[str]:
     """Code and line of every mistake."""
-    return [f"{mistake.code}:{mistake.span.line}" for mistake in found(text)]
+    return [f"{mistake.code}:{mistake.span.line}" for mistake in diagnostics(text)]
 
 
-def kept(text: str) -> list[str]:
+def correct_items(text: str) -> list[str]:
     program, _ = parse_tolerantly(Source("x.arch", text))
     return ["use" if isinstance(item, Use) else item.name for item in program.items]
 
@@ -32,24 +32,24 @@ def block(body: str) -> str:
     return f"block b(h: seq[n, d]) -> seq[n, d] {{\n{body}\n}}{GOOD}"
 
 
-def test_every_statement_with_a_mistake_is_told() -> None:
+def test_every_statement_with_a_mistake_is_reported() -> None:
     text = block("a = = h\nb = f(h h)\nc <- \nd = [1, 2 3]\nreturn return")
     assert places(text) == ["E0101:2", "E0101:3", "E0101:4", "E0101:5", "E0101:6"]
-    assert kept(text) == ["good"]
+    assert correct_items(text) == ["good"]
 
 
-def test_mistakes_in_loops_and_after_them_are_told() -> None:
+def test_mistakes_in_loops_and_after_them_are_reported() -> None:
     text = block("repeat 3 {\na = = h\nif c {\nb = )\n}\n}\nd = *")
     assert places(text) == ["E0101:3", "E0104:5", "E0101:8"]
 
 
-def test_mistakes_in_several_items_are_told() -> None:
+def test_mistakes_in_several_items_are_reported() -> None:
     text = block("a = = h") + block("a = h") + "recipe r {\n task 3\n model m\n vary x of 1..2\n}\n" + GOOD
     assert places(text) == ["E0101:2", "E0101:14", "E0101:16"]
-    assert kept(text) == ["good", "b", "good", "good"]
+    assert correct_items(text) == ["good", "b", "good", "good"]
 
 
-def test_a_body_is_read_although_its_header_has_a_mistake() -> None:
+def test_a_body_is_parsed_if_its_header_has_a_mistake() -> None:
     assert places("block b[d = ](h: s) -> s {\n a = = h\n repeat {\n c = )\n }\n}" + GOOD) == [
         "E0101:1",
         "E0101:2",
@@ -59,43 +59,43 @@ def test_a_body_is_read_although_its_header_has_a_mistake() -> None:
     assert places("recipe {\n task 3\n}" + GOOD) == ["E0101:1", "E0101:2"]
 
 
-def test_what_comes_before_and_after_a_broken_item_is_kept() -> None:
-    assert kept("use a\n" + GOOD + "block (h: s) -> s { }\nuse b" + GOOD) == ["use", "good", "use", "good"]
+def test_items_before_and_after_a_broken_item_are_parsed() -> None:
+    assert correct_items("use a\n" + GOOD + "block (h: s) -> s { }\nuse b" + GOOD) == ["use", "good", "use", "good"]
 
 
 def test_an_item_begins_where_its_word_begins_a_line() -> None:
-    assert kept("block b(h: s) -> s {\n a = f(\n\nuse x\n" + GOOD) == ["use", "good"]
+    assert correct_items("block b(h: s) -> s {\n a = f(\n\nuse x\n" + GOOD) == ["use", "good"]
 
 
-def test_a_semicolon_is_all_that_is_wrong_with_its_line() -> None:
-    assert [mistake.code for mistake in found(block("a = h; b = = a;"))] == ["E0102", "E0101"]
+def test_a_semicolon_is_the_only_mistake_of_its_line() -> None:
+    assert [mistake.code for mistake in diagnostics(block("a = h; b = = a;"))] == ["E0102", "E0101"]
 
 
-def test_a_missing_brace_is_sought_where_the_indentation_goes_wrong() -> None:
+def test_indentation_locates_a_missing_brace() -> None:
     text = "block b(h: s) -> s {\n    repeat 3 {\n        h <- f(h)\n    return h\n}" + GOOD
-    (mistake,) = found(text)
+    (mistake,) = diagnostics(text)
     assert (mistake.code, mistake.span.line) == ("E0103", 2)
     assert mistake.labels[0].span.line == 6
-    assert kept(text) == ["good"]
+    assert correct_items(text) == ["good"]
 
 
-def test_parts_of_a_recipe_that_is_not_indented_are_no_items() -> None:
+def test_unindented_parts_of_a_recipe_are_not_items() -> None:
     assert places("recipe r {\ntask t\nmodel 3\ntrain a\n}" + GOOD) == ["E0101:3"]
 
 
-def test_a_statement_in_parentheses_shows_that_they_are_not_closed() -> None:
+def test_a_statement_inside_parentheses_shows_that_they_are_unclosed() -> None:
     assert places(block("a = f(h\nlet b = g\nreturn a")) == ["E0103:2"]
     assert places(block("a = f[x = 1\nh <- g\nreturn a")) == ["E0103:2"]
 
 
-def test_reading_stops_at_one_error_more_than_is_shown() -> None:
+def test_parsing_stops_after_one_error_more_than_is_shown() -> None:
     text = GOOD + block("a = = h\n" * 1000)
-    assert len(found(text)) == MOST_ERRORS + 1
-    assert kept(text) == ["good"]
+    assert len(diagnostics(text)) == MOST_ERRORS + 1
+    assert correct_items(text) == ["good"]
 
 
-def test_mistakes_come_in_the_order_of_the_text() -> None:
-    starts = [mistake.span.start for mistake in found(block("a = 1e999\nb = = c\nd = 1e999\ne = f(x]\n"))]
+def test_mistakes_are_in_the_order_of_the_text() -> None:
+    starts = [mistake.span.start for mistake in diagnostics(block("a = 1e999\nb = = c\nd = 1e999\ne = f(x]\n"))]
     assert starts == sorted(starts)
     assert len(starts) == 4
 
@@ -114,5 +114,5 @@ def test_mistakes_come_in_the_order_of_the_text() -> None:
         ("{\nuse a\n}", [Unclosed(0, 2), Unmatched(8, None)]),
     ],
 )
-def test_brackets_are_matched_as_people_mean_them(text: str, problems: list[Unclosed | Unmatched]) -> None:
+def test_brackets_are_matched_as_intended(text: str, problems: list[Unclosed | Unmatched]) -> None:
     assert Outline.of(text).problems == problems

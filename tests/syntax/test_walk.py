@@ -14,13 +14,13 @@ def definition(text: str) -> Definition:
     return item
 
 
-def test_nodes_come_in_the_order_of_the_text() -> None:
+def test_nodes_are_in_the_order_of_the_text() -> None:
     block = definition("block b(h: seq[n, d]) -> seq[n, d] { a = f(h, g[s](h)) if s == w { return a } return h }")
     names = [node.text for node in walk(block.body) if isinstance(node, Name)]
     assert names == ["f", "h", "g", "s", "h", "s", "w", "a", "h"]
 
 
-def test_each_node_comes_once() -> None:
+def test_each_node_is_visited_once() -> None:
     block = definition(f"block b(h: s) -> s {{ return {'norm(' * 30}h{')' * 30} }}")
     nodes = [id(node) for node in walk(block)]
     assert len(nodes) == len(set(nodes))

@@ -1,4 +1,4 @@
-"""The words of a text are counted before it is parsed, and long ones are refused."""
+"""Limits on the number and the length of tokens."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def excess(text: str) -> Diagnostic | None:
         ("é ±", 2),
     ],
 )
-def test_words_are_names_numbers_texts_signs_and_comments(text: str, count: int) -> None:
+def test_tokens_are_names_numbers_strings_signs_and_comments(text: str, count: int) -> None:
     assert count_words(text) == count
 
 
-def test_a_file_may_have_the_limit_of_words_and_no_more() -> None:
+def test_a_file_can_have_the_limit_of_tokens_and_no_more() -> None:
     assert excess("a " * MOST_WORDS) is None
     mistake = excess("a " * MOST_WORDS + "last")
     assert mistake is not None
@@ -39,7 +39,7 @@ def test_a_file_may_have_the_limit_of_words_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [("", ""), ('"', '"'), ("a.", ""), ("1_", "")])
-def test_a_name_a_number_or_a_text_is_as_long_as_the_limit_and_no_longer(before: str, after: str) -> None:
+def test_names_numbers_and_strings_can_have_the_limit_of_characters_and_no_more(before: str, after: str) -> None:
     quotes = 2 if after else 0
     sign = "1" if before == "1_" else "x"
     word = before + sign * (LONGEST_WORD + quotes - len(before) - len(after)) + after
@@ -50,15 +50,15 @@ def test_a_name_a_number_or_a_text_is_as_long_as_the_limit_and_no_longer(before:
     assert (mistake.code, mistake.span.text) == ("E0114", longer)
 
 
-def test_a_comment_is_as_long_as_its_author_likes() -> None:
+def test_comments_have_any_length() -> None:
     assert excess(f'# "{"x" * 2 * LONGEST_WORD}"\n') is None
     assert excess(f'a = "#" # {"x" * 2 * LONGEST_WORD}') is None
 
 
-def test_a_text_with_too_many_words_is_not_parsed() -> None:
-    program, found = parse_tolerantly(Source("x.arch", "block b(h: s) -> s { return h }\n" * MOST_WORDS))
+def test_a_text_with_too_many_tokens_is_not_parsed() -> None:
+    program, diagnostics = parse_tolerantly(Source("x.arch", "block b(h: s) -> s { return h }\n" * MOST_WORDS))
     assert program.items == ()
-    assert [mistake.code for mistake in found] == ["E0113"]
+    assert [mistake.code for mistake in diagnostics] == ["E0113"]
 
 
 def test_a_setting_has_the_same_limits() -> None:
@@ -66,6 +66,6 @@ def test_a_setting_has_the_same_limits() -> None:
     assert [mistake.code for mistake in parse_setting("model.d", "1" * (LONGEST_WORD + 1))[1]] == ["E0114"]
 
 
-def test_a_zero_byte_in_quotes_belongs_to_no_text() -> None:
+def test_a_zero_byte_in_a_string_is_reported() -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", 'use "./a\0b.arch"'))[1]
     assert (mistake.code, mistake.span.start) == ("E0102", 8)

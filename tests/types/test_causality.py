@@ -1,4 +1,4 @@
-"""Horizons are upper bounds: they cover the sets of positions that they stand for, and join and compose as those do."""
+"""Horizons are upper bounds: they cover sets of positions, and join and compose like these sets."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ def test_a_join_covers_both_sides_and_nothing_smaller_does(depth: int) -> None:
     for left, right in product(horizons(depth), repeat=2):
         joined = left.join(right, depth)
         covers = [
-            one
-            for one in horizons(depth)
-            if all(meaning(left, p, depth) | meaning(right, p, depth) <= meaning(one, p, depth) for p in range(LENGTH))
+            horizon
+            for horizon in horizons(depth)
+            if all(
+                meaning(left, p, depth) | meaning(right, p, depth) <= meaning(horizon, p, depth) for p in range(LENGTH)
+            )
         ]
         assert joined in covers
         # Only causal and what is joined with a mirrored value may be larger than another cover.
-        smaller = [one for one in covers if one != joined and _is_below(one, joined, depth)]
+        smaller = [horizon for horizon in covers if horizon != joined and _is_below(horizon, joined, depth)]
         assert smaller == [] or Reach.MIRRORED in (left.reach, right.reach)
 
 
@@ -83,7 +85,7 @@ def read_positions(manner: Manner, position: int, depth: int) -> set[int]:
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("manner", Manner)
-def test_what_a_block_reads_depends_on_what_the_argument_does_there(manner: Manner, depth: int) -> None:
+def test_a_result_depends_on_the_argument_at_the_positions_that_the_block_reads(manner: Manner, depth: int) -> None:
     for horizon in horizons(depth):
         result = horizon.read(manner, depth)
         for position in range(LENGTH):
@@ -92,7 +94,7 @@ def test_what_a_block_reads_depends_on_what_the_argument_does_there(manner: Mann
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-def test_a_value_from_outside_may_be_read_at_any_of_its_positions(depth: int) -> None:
+def test_a_value_from_outside_a_scan_can_be_read_at_any_position(depth: int) -> None:
     for horizon in horizons(depth):
         for position in range(LENGTH):
             read = set[int]().union(*(meaning(horizon, q, depth) for q in window(depth, position)))
@@ -100,7 +102,7 @@ def test_a_value_from_outside_may_be_read_at_any_of_its_positions(depth: int) ->
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-def test_a_position_of_a_chunk_is_that_of_the_sequence(depth: int) -> None:
+def test_positions_of_a_chunk_are_positions_of_the_sequence(depth: int) -> None:
     for horizon in horizons(depth):
         for position in range(LENGTH):
             assert meaning(horizon, position, depth) <= meaning(horizon.cut(depth), position, depth + 1)
@@ -111,7 +113,7 @@ def test_a_position_of_a_chunk_is_that_of_the_sequence(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-def test_a_state_goes_on_to_the_next_chunk_and_out_of_the_last(depth: int) -> None:
+def test_a_state_continues_in_the_next_chunk_and_after_the_last(depth: int) -> None:
     size = SIZES[depth + 1]
     for inside in horizons(depth + 1):
         for position in range(LENGTH):
@@ -121,7 +123,7 @@ def test_a_state_goes_on_to_the_next_chunk_and_out_of_the_last(depth: int) -> No
                 assert moved <= meaning(inside.next_chunk(depth), position + size, depth + 1)
 
 
-def test_chunks_of_one_position_see_no_later_position() -> None:
+def test_chunks_of_one_position_are_causal() -> None:
     for horizon in (MIRRORED, within(1), Horizon(Reach.START, 1)):
         assert not horizon.joined(0, single_positions=True).sees_future
     assert within(1).joined(0, single_positions=False).sees_future

@@ -1,4 +1,4 @@
-"""Sizes are polynomials: equal when they mean the same."""
+"""Sizes are polynomials in a normal form."""
 
 import pytest
 from hypothesis import given
@@ -39,11 +39,11 @@ def test_substitution_evaluates(size: Dim, n: int, d: int, ff: int) -> None:
         (Dim.of("n") - Dim.of("n"), "0"),
     ],
 )
-def test_a_size_prints_as_one_would_write_it(size: Dim, text: str) -> None:
+def test_a_size_prints_in_the_syntax_of_programs(size: Dim, text: str) -> None:
     assert str(size) == text
 
 
-def test_a_lone_name_is_a_symbol_and_a_number_a_constant() -> None:
+def test_a_single_name_is_a_symbol_and_a_number_a_constant() -> None:
     assert Dim.of("n").symbol == "n"
     assert (Dim.of("n") + Dim.of(1)).symbol is None
     assert Dim.of(7).constant == 7

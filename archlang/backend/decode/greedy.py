@@ -27,9 +27,9 @@ LIMIT = 1_000
 class Decoded:
     """The answers that a model has written.
 
-    `tokens` [b t] are the answers without their ends, padded with the end, or with 0 if there is none. `lengths` [b] are
-    the numbers of their tokens. `choices` [b t] are the likeliest tokens of all steps, each of which the model read in
-    the next step; they include an end and the tokens after it. `logits` [b t vocab] are those of all steps."""
+    `tokens` [b t] are the answers without their ends, padded with the end, or with 0 if there is none. `lengths` [b]
+    are the numbers of their tokens. `choices` [b t] are the likeliest tokens of all steps, which the model read in
+    the next steps; they include an end and the tokens after it. `logits` [b t vocab] are those of all steps."""
 
     tokens: Int[Tensor, "b t"]
     lengths: Int[Tensor, " b"]

@@ -28,7 +28,8 @@ def _bodies(code: Code) -> Iterator[str]:
             calls = (
                 "called once for many chunks" if scans else "called for the first step by the head of the outer loop"
             )
-            yield f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}\n{_function(loop.split.head)}"
+            title = f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}"
+            yield f"{title}\n{_function(loop.split.head)}"
             yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"
         yield from _bodies(loop.body)
 

@@ -137,7 +137,7 @@ class Stack(_CountedLoop):
 
 
 class Group(nn.Module):
-    """A module that holds others. It looks attributes up among modules before weights, which is faster than in torch."""
+    """A module that holds others. Its attribute lookup tries modules before weights, which is faster than in torch."""
 
     def __getattr__(self, name: str) -> Any:  # Any: as in torch
         module = self.__dict__.get("_modules", {}).get(name)

@@ -14,8 +14,8 @@ from archlang.backend.lower.regions import PythonProgram
 def make_masks(
     program: PythonProgram, fields: Sequence[Shaped[Tensor, "b _n *_d"]], lengths: Mapping[str, Int[Tensor, " b"]]
 ) -> list[Bool[Tensor, "b _n"] | None]:
-    """Returns the masks that a program's code takes. Each comes from the first field of its length that is in `lengths`,
-    and is None if there is none: all positions are real."""
+    """Returns the masks that a program's code takes. Each comes from the first field of its length that is in
+    `lengths`, and is None if there is none: all positions are real."""
     names = program.fields
     masks: list[Bool[Tensor, "b _n"] | None] = []
     for candidates in program.masked:

@@ -136,7 +136,7 @@ def _hook(record: Recording, instance: Instance) -> Callable[..., None]:
 
 @torch.no_grad()
 def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Tensor:
-    """Computes A, [b h n m], from the arguments of a call. `options` has the masks; the method takes that of the keys."""
+    """Computes A, [b h n m], from the arguments of a call and the mask of its keys, which is in `options`."""
     masks = {f"mask_{name}" for name in instance.axes[-1]}
     weights: Tensor = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
     return weights

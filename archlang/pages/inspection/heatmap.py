@@ -15,7 +15,7 @@ _EMPTY = 255
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class HeatmapFrame:
     """One position of a panel's slider.
 
     Args:
@@ -48,7 +48,7 @@ class Heatmap:
     columns: str
     unit: str
     choices: tuple[str, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[HeatmapFrame, ...]
     low: float = 0.0
     high: float | None = None
     source: str = ""

@@ -15,7 +15,7 @@ from archlang.diagnostics import ArchlangError
 from archlang.pages.inspection.answers import Answer, answers_of
 from archlang.pages.inspection.heatmap import Heatmap
 from archlang.pages.inspection.inputs import field_words
-from archlang.pages.inspection.panels import Field, panels
+from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.plan.from_file import plan_recipe
 from archlang.runs.evaluation import OpenedRun
 from archlang.train.data import Batch
@@ -58,7 +58,7 @@ def inspect(run: OpenedRun, batch: Batch, title: str) -> Inspection:
     }
     graph = module.program.graph
     fields = [
-        Field(value.name, value.type.lengths[0], field_texts)
+        InspectedField(value.name, value.type.lengths[0], field_texts)
         for value, field_texts in zip(graph.region.inputs, texts.values(), strict=True)
         if value.type.lengths
     ]

@@ -9,7 +9,7 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.plotting import save_png, themed_figure
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _save_panel(panel: Heatmap, path: Path) -> None:
         save_png(figure, path)
 
 
-def _draw_map(axes: Axes, panel: Heatmap, frame: Frame) -> Any:  # Any: an image of matplotlib
+def _draw_map(axes: Axes, panel: Heatmap, frame: HeatmapFrame) -> Any:  # Any: an image of matplotlib
     image = axes.imshow(
         frame.values[0], cmap="Blues", vmin=panel.low, vmax=panel.highest, aspect="auto", interpolation="nearest"
     )

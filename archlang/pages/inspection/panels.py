@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from archlang.backend.runtime.recording import Moment, Turn
-from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.types import Dim
 
 
 @dataclass(frozen=True)
-class Field:
+class InspectedField:
     """A field of the input: its length in the program, and the text of each position."""
 
     name: str
@@ -30,7 +30,7 @@ _Series = Mapping[_SeriesKey, list[Moment]]
 
 
 def panels(
-    moments: Sequence[Moment], fields: Sequence[Field], source_lines: Mapping[str, str] | None = None
+    moments: Sequence[Moment], fields: Sequence[InspectedField], source_lines: Mapping[str, str] | None = None
 ) -> tuple[Heatmap, ...]:
     """Returns the panels of the first sample, ordered by kind and then by the time of their first moment.
 
@@ -40,7 +40,7 @@ def panels(
     for moment in moments:
         key = moment.kind, moment.path, tuple(turn.loop for turn in moment.turns)
         series.setdefault(key, []).append(moment)
-    drawer = _Drawer(fields)
+    drawer = _PanelDrawer(fields)
     lines = source_lines or {}
     return tuple(
         replace(panel, source=lines.get(path, ""))
@@ -52,10 +52,10 @@ def panels(
 
 
 @dataclass(frozen=True)
-class _Drawer:
+class _PanelDrawer:
     """Draws each kind of panel. All drawing methods take the path of a block, its moments, and all series."""
 
-    fields: Sequence[Field]
+    fields: Sequence[InspectedField]
 
     # Axes
 
@@ -87,7 +87,7 @@ class _Drawer:
             rows, row_labels = self.axis(moment.lengths[0] if moment.lengths else None, queries, moment.turns)
             columns, column_labels = self.axis(moment.lengths[1] if moment.lengths[1:] else None, keys, moment.turns)
             values = _with_maximum(_array(moment.values[0]))
-            frames.append(Frame(_turn_label(moment.turns), row_labels, column_labels, values))
+            frames.append(HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values))
         choices = ("max over heads", *(f"head {i}" for i in range(heads))) if heads > 1 else ("head 0",)
         yield Heatmap(
             f"Attention: {path}", "The weight of each key (column) for each query (row).",
@@ -126,7 +126,7 @@ class _Drawer:
             columns, column_labels = self.axis(moment.lengths[1], addresses, moment.turns)
             names = tuple(f"pointer {i}" for i in range(pointers))
             values = _with_maximum(weights)
-            frame = Frame(_turn_label(moment.turns), row_labels, column_labels, values)
+            frame = HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values)
             yield Heatmap(
                 f"Pointers: {path}", "The trajectory of each pointer: its weight for each address at each step.",
                 f"step, {rows}", f"address, {columns}", "weight",
@@ -135,7 +135,7 @@ class _Drawer:
 
     def memory(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         frames = tuple(
-            Frame(
+            HeatmapFrame(
                 f"after {_turn_label(moment.turns)}",
                 tuple(str(i) for i in range(moment.values.shape[1])),
                 tuple(str(i) for i in range(moment.values.shape[2])),
@@ -185,19 +185,19 @@ class _Drawer:
         for row, first, values in cells:
             grid[0, row, first : first + len(values)] = values
         all_labels = tuple(column_labels.get(i, str(i)) for i in range(width))
-        frame = Frame("", tuple(label or "once" for label in row_labels), all_labels, grid)
+        frame = HeatmapFrame("", tuple(label or "once" for label in row_labels), all_labels, grid)
         return Heatmap(title, caption, "depth", columns, unit, ("all",), (frame,), high=high)
 
 
 # In the order of the panels.
-_KINDS: Mapping[str, Callable[[_Drawer, str, list[Moment], _Series], Iterator[Heatmap]]] = {
-    "gate": _Drawer.gate,
-    "halting": _Drawer.halting,
-    "running": _Drawer.running,
-    "pointer": _Drawer.pointer,
-    "attention": _Drawer.attention,
-    "memory": _Drawer.memory,
-    "change": _Drawer.change,
+_KINDS: Mapping[str, Callable[[_PanelDrawer, str, list[Moment], _Series], Iterator[Heatmap]]] = {
+    "gate": _PanelDrawer.gate,
+    "halting": _PanelDrawer.halting,
+    "running": _PanelDrawer.running,
+    "pointer": _PanelDrawer.pointer,
+    "attention": _PanelDrawer.attention,
+    "memory": _PanelDrawer.memory,
+    "change": _PanelDrawer.change,
 }
 
 

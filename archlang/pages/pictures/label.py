@@ -23,7 +23,7 @@ class TextLine:
 
 
 @dataclass(frozen=True)
-class Label:
+class BoxLabel:
     """The text of a box and the size in pixels that it needs with its padding."""
 
     lines: tuple[TextLine, ...]
@@ -38,17 +38,17 @@ class Label:
         return len(self.lines) * LINE_HEIGHT + 2 * self.padding
 
     @staticmethod
-    def of(box: Box) -> Label:
+    def of(box: Box) -> BoxLabel:
         title = f"{box.title}  ⚭{box.badge}" if box.badge else box.title
         lines = [TextLine("title", title), *(TextLine("note", note) for note in box.notes)]
         if box.kind == "value":
-            return Label(tuple(lines), VALUE_PADDING)
+            return BoxLabel(tuple(lines), VALUE_PADDING)
         if box.source:
             truncated = box.source[: LONGEST_SOURCE - 1] + "…" if len(box.source) > LONGEST_SOURCE else box.source
             lines.append(TextLine("source", truncated))
-        return Label(tuple(lines), PADDING)
+        return BoxLabel(tuple(lines), PADDING)
 
 
 def label_text(box: Box) -> list[str]:
     """Returns the lines of a box without their kinds."""
-    return [line.text for line in Label.of(box).lines]
+    return [line.text for line in BoxLabel.of(box).lines]

@@ -36,13 +36,13 @@ _STATICS_PER_LINE = 2
 
 def draw(graph: Graph) -> Box:
     """Returns the picture of a graph, with the parameters and FLOPs of each box."""
-    drawer = _Drawer(graph)
+    drawer = _GraphDrawer(graph)
     kinds = {value.id: "input" for value in graph.region.inputs}
     boxes, edges = drawer.region(graph.region, kinds, {value.id: value.name for value in graph.region.inputs})
     return Box("model", "model", f"model {graph.name}", drawer.notes[""], boxes=boxes, edges=edges)
 
 
-class _Drawer:
+class _GraphDrawer:
     def __init__(self, graph: Graph) -> None:
         self.instances = graph.instances
         self.notes = cost_notes(graph)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from archlang.pages.pictures.box import Box, Edge
-from archlang.pages.pictures.label import PADDING, Label
+from archlang.pages.pictures.label import PADDING, BoxLabel
 from archlang.pages.pictures.ranks import Ranks, rank
 
 # In pixels. `picture.js` keeps the same gap between neighbours.
@@ -37,7 +37,7 @@ class PlacedBox:
     """A box with its size and its upper left corner, relative to that of its parent."""
 
     box: Box
-    label: Label
+    label: BoxLabel
     width: float
     height: float
     x: float = 0.0
@@ -71,7 +71,7 @@ class PlacedBox:
 
 def place_boxes(box: Box) -> PlacedBox:
     """Places a box at the origin and everything inside it."""
-    label = Label.of(box)
+    label = BoxLabel.of(box)
     if not box.boxes:
         return PlacedBox(box, label, label.width, label.height)
     return _Region(box, label).placed()
@@ -80,7 +80,7 @@ def place_boxes(box: Box) -> PlacedBox:
 class _Region:
     """The layout inside one box. Coordinates are relative to its upper left corner."""
 
-    def __init__(self, box: Box, label: Label) -> None:
+    def __init__(self, box: Box, label: BoxLabel) -> None:
         self.box = box
         self.label = label
         self.ranks = rank(box)

@@ -29,7 +29,7 @@ _LOGARITHMIC_RATIO = 8
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A named curve."""
 
     name: str
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of lines.
+    """A chart of curves.
 
     Args:
         shaded: The range of x that training has seen.
@@ -51,7 +51,7 @@ class Chart:
     title: str
     x: str
     y: str
-    lines: tuple[Line, ...]
+    curves: tuple[Curve, ...]
     shaded: tuple[float, float] | None = None
     percent: bool = False
     logarithmic: bool = False
@@ -63,22 +63,22 @@ def metric_title(metric: str) -> str:
 
 
 def metric_chart(
-    metric: str, group: str, lines: Sequence[Line], trained: tuple[float, float] | None, split: str = ""
+    metric: str, group: str, curves: Sequence[Curve], trained: tuple[float, float] | None, split: str = ""
 ) -> Chart:
     """Returns the chart of a metric by the values of a group, such as length.
 
     Args:
         trained: The range of values that training has seen.
-        split: The split that all lines are of; empty if each line is another split."""
+        split: The split of all curves; empty if each curve is another split."""
     name = metric_title(metric)
     title = f"{name} by {group}, {split}" if split else f"{name} by {group}"
     percent = metric not in LOWER_IS_BETTER
-    return Chart(title, group, name, with_points(lines), trained, percent=percent, marked=True)
+    return Chart(title, group, name, with_points(curves), trained, percent=percent, marked=True)
 
 
-def with_points(lines: Sequence[Line]) -> tuple[Line, ...]:
-    """Returns the lines that have points."""
-    return tuple(line for line in lines if line.x)
+def with_points(curves: Sequence[Curve]) -> tuple[Curve, ...]:
+    """Returns the curves that have points."""
+    return tuple(curve for curve in curves if curve.x)
 
 
 def chart_svg(chart: Chart) -> Markup:
@@ -97,20 +97,20 @@ def chart_svg(chart: Chart) -> Markup:
     # A page has several charts: their ids must differ.
     prefix = re.sub(r"\W+", "_", chart.title)
     svg = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
-    names = ", ".join(line.name for line in chart.lines)
+    names = ", ".join(curve.name for curve in chart.curves)
     description = f"{chart.title}: {chart.y} by {chart.x}; lines: {names}"
     return Markup('<svg role="img" aria-label="{}"').format(description) + Markup(svg.removeprefix("<svg"))
 
 
 def _draw(axes: Axes, chart: Chart) -> None:
-    for index, line in enumerate(chart.lines):
-        index = _SPLITS.index(line.name) if line.name in _SPLITS else index
+    for index, curve in enumerate(chart.curves):
+        index = _SPLITS.index(curve.name) if curve.name in _SPLITS else index
         axes.plot(
-            list(line.x), list(line.y), label=line.name, color=_COLOURS[index % len(_COLOURS)],
-            marker=_MARKERS[index % len(_MARKERS)] if chart.marked or len(line.x) < 2 else None,
-            markersize=4, linewidth=1.6, linestyle="--" if line.dashed else "-",
+            list(curve.x), list(curve.y), label=curve.name, color=_COLOURS[index % len(_COLOURS)],
+            marker=_MARKERS[index % len(_MARKERS)] if chart.marked or len(curve.x) < 2 else None,
+            markersize=4, linewidth=1.6, linestyle="--" if curve.dashed else "-",
         )  # fmt: skip
-    values = sorted({x for line in chart.lines for x in line.x})
+    values = sorted({x for curve in chart.curves for x in curve.x})
     logarithmic = chart.marked and len(values) > 1 and values[0] > 0 and values[-1] / values[0] >= _LOGARITHMIC_RATIO
     if chart.shaded is not None:
         low, high = chart.shaded
@@ -136,8 +136,8 @@ def _draw(axes: Axes, chart: Chart) -> None:
 
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_ylim(-0.03, 1.03)
-    if chart.logarithmic and any(y > 0 for line in chart.lines for y in line.y):
+    if chart.logarithmic and any(y > 0 for curve in chart.curves for y in curve.y):
         axes.set_yscale("log")
     axes.grid(alpha=0.25, linewidth=0.6)
-    if len(chart.lines) > 1 or chart.shaded is not None:
+    if len(chart.curves) > 1 or chart.shaded is not None:
         axes.legend(frameon=False)

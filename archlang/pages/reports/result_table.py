@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archlang.pages.reports.statistics import SOLVED, Summary, paired_test
-from archlang.pages.reports.verdict import Verdict, judge
+from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
+from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.table import TableColumn, TableRow
 from archlang.runs.table import CellResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
-
-VERDICT_SIGNS = {Verdict.REPRODUCED: "✓", Verdict.BELOW: "↓", Verdict.ABOVE: "↑", Verdict.NOT_RUN: ""}
 
 
 @dataclass(frozen=True)
@@ -19,14 +17,14 @@ class ResultCell:
     """A cell with the statistics of its seeds, None if no seed is done, and a verdict, None if there is no claim."""
 
     measured: CellResult
-    summary: Summary | None
-    verdict: Verdict | None
+    statistics: SeedStatistics | None
+    verdict: ClaimVerdict | None
 
     @staticmethod
     def of(measured: CellResult) -> ResultCell:
-        summary = Summary.of(tuple(measured.values.values()))
+        statistics = SeedStatistics.of(tuple(measured.values.values()))
         claim = measured.cell.claim
-        return ResultCell(measured, summary, None if claim is None else judge(claim, summary))
+        return ResultCell(measured, statistics, None if claim is None else judge(claim, statistics))
 
     @property
     def row(self) -> TableRow:
@@ -49,22 +47,22 @@ class ResultCell:
         """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none."""
         if self.row.recipe is None:
             return "absent"
-        if self.summary is None:
+        if self.statistics is None:
             return "not run" if self.measured.missing else "not measured"
-        if self.summary.deviation is None:
-            return f"{self.format(self.summary.mean)} (1 seed)"
-        return f"{self.format(self.summary.mean)} ± {self.format(self.summary.deviation)}"
+        if self.statistics.deviation is None:
+            return f"{self.format(self.statistics.mean)} (1 seed)"
+        return f"{self.format(self.statistics.mean)} ± {self.format(self.statistics.deviation)}"
 
     @property
     def details(self) -> str:
         """The median, the interval, and how many seeds solved the task; empty for fewer than two seeds."""
-        summary = self.summary
-        if summary is None or summary.interval is None:
+        statistics = self.statistics
+        if statistics is None or statistics.interval is None:
             return ""
-        low, high = summary.interval
-        solved = f", {summary.solved()}/{summary.seeds} solved" if self.is_fraction else f", {summary.seeds} seeds"
+        low, high = statistics.interval
+        seeds = f"{statistics.solved()}/{statistics.seeds} solved" if self.is_fraction else f"{statistics.seeds} seeds"
         missing = f", {len(self.measured.missing)} to run" if self.measured.missing else ""
-        return f"median {self.format(summary.median)}, [{self.format(low)}, {self.format(high)}]{solved}{missing}"
+        return f"median {self.format(statistics.median)}, [{self.format(low)}, {self.format(high)}], {seeds}{missing}"
 
     @property
     def claimed(self) -> str:
@@ -82,7 +80,7 @@ class ResultCell:
         if self.details:
             lines.append(self.details)
         if self.verdict is not None:
-            lines.append(f"paper {self.claimed}: {self.verdict.value} {VERDICT_SIGNS[self.verdict]}".rstrip())
+            lines.append(f"paper {self.claimed}: {self.verdict.value} {self.verdict.sign}".rstrip())
         return lines
 
 
@@ -150,7 +148,7 @@ class ResultTable:
             has_claims = any(cell.verdict is not None for cell in self.cells)
             claims = "; the claims are for the recipes without these settings" if has_claims else ""
             lines.append(f"Measured with {settings}{claims}.")
-        if any(cell.summary is not None and cell.summary.seeds > 1 for cell in self.cells):
+        if any(cell.statistics is not None and cell.statistics.seeds > 1 for cell in self.cells):
             lines.append(
                 "Mean ± standard deviation over seeds; then the median, the 95 % bootstrap interval of the mean, and "
                 f"how many seeds reached {SOLVED:.0%}."

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archlang.pages.html import render
-from archlang.pages.reports.charts import Chart, Line, chart_svg, metric_chart, metric_title, with_points
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
@@ -97,27 +97,22 @@ class RunReport:
         if depth.x:
             yield Chart("Depth in training", "step", "mean steps of halting loops", (depth,))
 
-    def _curve(self, split: str, metric: str, dashed: bool) -> Line:
+    def _curve(self, split: str, metric: str, dashed: bool) -> Curve:
         points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]
         return _curve(split, points, dashed)
 
     def _by_group(self, group: str, metric: str) -> Iterator[Chart]:
-        lines = []
+        curves = []
         for split, result in self.splits.items():
             values = result.groups.get(group, {})
-            lines.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
-        yield metric_chart(metric, group, lines, self._trained_range(group))
+            curves.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
+        yield metric_chart(metric, group, curves, self._trained_range(group))
 
     def _depth_by_group(self, group: str) -> Iterator[Chart]:
-        lines = []
-        for split, result in self.splits.items():
-            depths = {} if result.depth is None else result.depth.groups.get(group, {})
-            lines.append(_curve(split, sorted(depths.items())))
-        if depth_lines := with_points(lines):
-            title = f"Mean steps by {group}"
-            yield Chart(
-                title, group, "mean steps of halting loops", depth_lines, self._trained_range(group), marked=True
-            )
+        depths = {split: result.depth.groups.get(group, {}) for split, result in self.splits.items() if result.depth}
+        if curves := with_points([_curve(split, sorted(of_split.items())) for split, of_split in depths.items()]):
+            trained = self._trained_range(group)
+            yield Chart(f"Mean steps by {group}", group, "mean steps of halting loops", curves, trained, marked=True)
 
     def _trained_range(self, group: str) -> tuple[float, float] | None:
         values = self.trained.get(group, ())
@@ -188,18 +183,18 @@ class RunReport:
 
 def _bars(chart: Chart) -> Iterator[Text]:
     """Yields a line with a bar for each point of a chart."""
-    highest = 1.0 if chart.percent else max((y for line in chart.lines for y in line.y), default=1.0)
-    for line in chart.lines:
-        for x, y in zip(line.x, line.y, strict=True):
+    highest = 1.0 if chart.percent else max((y for curve in chart.curves for y in curve.y), default=1.0)
+    for curve in chart.curves:
+        for x, y in zip(curve.x, curve.y, strict=True):
             trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
             bar = _BLOCK * round(_BAR_WIDTH * y / highest) if highest > 0 else ""
             number = f"{y:.1%}" if chart.percent else f"{y:.2f}"
             yield Text.assemble(
-                f"  {line.name:>8} {x:>6g} ", (f"{bar:<{_BAR_WIDTH}}", "cyan"), f" {number}{'  trained' * trained}"
+                f"  {curve.name:>8} {x:>6g} ", (f"{bar:<{_BAR_WIDTH}}", "cyan"), f" {number}{'  trained' * trained}"
             )
 
 
-def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Line:
+def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Curve:
     """Returns the points that were measured as a line."""
     measured = [(x, y) for x, y in points if y is not None]
-    return Line(name, [x for x, _ in measured], [y for _, y in measured], dashed)
+    return Curve(name, [x for x, _ in measured], [y for _, y in measured], dashed)

@@ -18,7 +18,7 @@ SOLVED = 0.99
 
 
 @dataclass(frozen=True)
-class Summary:
+class SeedStatistics:
     """The finite values of one metric over seeds.
 
     Args:
@@ -40,19 +40,19 @@ class Summary:
         return sum(value >= threshold for value in self.values)
 
     @staticmethod
-    def of(values: Sequence[float]) -> Summary | None:
+    def of(values: Sequence[float]) -> SeedStatistics | None:
         """Returns the statistics of the finite values; None if there are none.
 
-        >>> summary = Summary.of([0.9, 1.0])
-        >>> round(summary.mean, 3), round(summary.deviation, 3), summary.median
+        >>> statistics = SeedStatistics.of([0.9, 1.0])
+        >>> round(statistics.mean, 3), round(statistics.deviation, 3), statistics.median
         (0.95, 0.071, 0.95)
-        >>> Summary.of([0.5]).interval is None
+        >>> SeedStatistics.of([0.5]).interval is None
         True"""
         finite = np.asarray([value for value in values if math.isfinite(value)])
         if not len(finite):
             return None
         several = len(finite) > 1
-        return Summary(
+        return SeedStatistics(
             tuple(finite.tolist()), float(finite.mean()), float(np.median(finite)),
             float(finite.std(ddof=1)) if several else None, _bootstrap(finite) if several else None,
         )  # fmt: skip

@@ -13,9 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.pages.reports.result_table import ResultCell, ResultTable
-from archlang.pages.reports.verdict import Verdict
+from archlang.pages.reports.verdict import ClaimVerdict
 
-_COLOURS = {Verdict.REPRODUCED: "green", Verdict.BELOW: "red", Verdict.ABOVE: "yellow", Verdict.NOT_RUN: "dim"}
+_COLOURS = {
+    ClaimVerdict.REPRODUCED: "green",
+    ClaimVerdict.BELOW: "red",
+    ClaimVerdict.ABOVE: "yellow",
+    ClaimVerdict.NOT_RUN: "dim",
+}
 
 
 def terminal_table(table: ResultTable) -> RenderableType:
@@ -91,19 +96,19 @@ TEXT_FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
 
 
 def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
-    summary, claim = cell.summary, cell.measured.cell.claim
+    statistics, claim = cell.statistics, cell.measured.cell.claim
     return {
         "row": cell.row.title,
         "column": cell.column.title,
         "recipe": cell.row.recipe,
         "absent": cell.row.why or None,
         "metric": cell.column.metric,
-        "mean": summary.mean if summary else None,
-        "deviation": summary.deviation if summary else None,
-        "median": summary.median if summary else None,
-        "interval": list(summary.interval) if summary and summary.interval else None,
-        "seeds": summary.seeds if summary else 0,
-        "solved": summary.solved() if summary and cell.is_fraction else None,
+        "mean": statistics.mean if statistics else None,
+        "deviation": statistics.deviation if statistics else None,
+        "median": statistics.median if statistics else None,
+        "interval": list(statistics.interval) if statistics and statistics.interval else None,
+        "seeds": statistics.seeds if statistics else 0,
+        "solved": statistics.solved() if statistics and cell.is_fraction else None,
         "values": {str(seed): value for seed, value in cell.measured.values.items()},
         "missing": list(cell.measured.missing),
         "claim": claim.value if claim else None,
@@ -124,7 +129,7 @@ def _csv_value(value: Any) -> Any:  # Any: JSON
 
 def _terminal_cell(cell: ResultCell) -> Text:
     first, *others = cell.lines
-    text = Text(first, style="bold" if cell.summary is not None else "dim")
+    text = Text(first, style="bold" if cell.statistics is not None else "dim")
     for line in others:
         style = _COLOURS[cell.verdict] if cell.verdict is not None and line.startswith("paper") else "dim"
         text.append(f"\n{line}", style=f"not bold {style}")

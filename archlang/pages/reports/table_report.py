@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from archlang.pages.html import render
-from archlang.pages.reports.charts import Chart, Line, chart_svg, metric_chart
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import terminal_table
 from archlang.pages.reports.text_table import TextTable
@@ -61,7 +61,7 @@ class TableReport:
         return TableReport(table, {title: tuple(of_row) for title, of_row in results.items()}, trained, folder)
 
     def charts(self) -> Iterator[Chart]:
-        """Yields a chart for each split and breakdown of the runs, with a line for each row: the mean over its runs."""
+        """Yields a chart for each split and breakdown of the runs. A row is a curve: the mean over its runs."""
         # Several columns may come from the same runs.
         kinds = dict.fromkeys(
             (split, results.breakdown, metric)
@@ -72,10 +72,10 @@ class TableReport:
             if len(split_result.groups.get(results.breakdown, {})) > 1
         )
         for split, group, metric in kinds:
-            lines = [self._line(title, split, group, metric) for title in self.results]
-            yield metric_chart(metric, group, lines, self.trained.get(group), split)
+            curves = [self._curve(title, split, group, metric) for title in self.results]
+            yield metric_chart(metric, group, curves, self.trained.get(group), split)
 
-    def _line(self, title: str, split: str, group: str, metric: str) -> Line:
+    def _curve(self, title: str, split: str, group: str, metric: str) -> Curve:
         numbers: dict[int, list[float]] = {}
         for results in self.results[title]:
             groups = results.splits[split].groups if split in results.splits else {}
@@ -83,7 +83,7 @@ class TableReport:
                 if (number := metrics.get(metric)) is not None:
                     numbers.setdefault(value, []).append(number)
         values = sorted(numbers)
-        return Line(title, values, [float(np.mean(numbers[value])) for value in values])
+        return Curve(title, values, [float(np.mean(numbers[value])) for value in values])
 
     def html(self) -> str:
         """Returns the report as an HTML file.

@@ -1,7 +1,7 @@
-"""What the tasks of the Chomsky hierarchy share: sequences of random symbols, trained on short and tested on long ones.
+"""What the tasks of the Chomsky hierarchy share: they train on short and test on long sequences of random symbols.
 
-Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length of a split is equally likely; items may
-occur twice, as short ones must."""
+Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length of a split is equally likely. Items may
+repeat, because there are few short ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from archlang.types.statics import Interval
 
 PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(1, 40), Interval(41, 500)
 LONGEST = 4_096
-# Results are broken down by so many lengths at once.
+# The width of the groups of lengths that results are broken down by.
 _STEP = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByLength(ABC):
-    """A task of this form. `train` and `test` are ranges of lengths."""
+class ChomskyTask(ABC):
+    """A task of this kind. `train` and `test` are ranges of lengths."""
 
     train: Interval = PUBLISHED_TRAIN
     test: Interval = PUBLISHED_TEST
@@ -47,35 +47,39 @@ class ByLength(ABC):
 
     def generate(self, split: str, seed: int) -> Split:
         check_split(self.name, split, self.split_names())
-        allowed, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
+        allowed_lengths, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
         rng = RandomStream(self.name, split, seed)
-        lengths = allowed.low + rng.below(allowed.high - allowed.low + 1, size)
+        lengths = allowed_lengths.low + rng.below(allowed_lengths.high - allowed_lengths.low + 1, size)
         return self.items(rng, lengths)
 
     @abstractmethod
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
-        """Random items of these lengths."""
+        """Returns random items of these lengths [N]."""
 
 
-def groups(lengths: Integers) -> dict[str, Integers]:
-    """Lengths in steps: 0 is below 50, 50 is 50 to 99, and so on."""
+def length_groups(lengths: Integers) -> dict[str, Integers]:
+    """Returns the group `length` of lengths [N]: 0 for 0 to 49, 50 for 50 to 99, and so on."""
     return {"length": lengths // _STEP * _STEP}
 
 
-def symbols(rng: RandomStream, count: int, lengths: Integers) -> Ragged:
-    """Random rows of so many symbols."""
+def random_symbols(rng: RandomStream, count: int, lengths: Integers) -> Ragged:
+    """Returns random sequences of these lengths [N] over `count` symbols."""
     offsets = offsets_of(lengths)
     return Ragged(rng.below(count, int(offsets[-1])).astype(np.uint8), offsets)
 
 
-def asked(x: Ragged, answers: Ragged, empty: int, scored: Ragged | None = None) -> tuple[Ragged, Ragged, Ragged]:
-    """Each sequence with as many `empty` symbols behind it as it has answers; the answers, which stand there; and the
-    marks of the positions that count."""
+def with_answer_tape(
+    x: Ragged, answers: Ragged, empty: int, scored: Ragged | None = None
+) -> tuple[Ragged, Ragged, Ragged]:
+    """Returns the inputs, the targets and the scored positions of a task whose answer is read after its input.
+
+    The inputs are each sequence followed by one `empty` symbol for each symbol of its answer. The targets are the
+    answers at these positions. `scored` marks the symbols of the answers that count; None marks all."""
     lengths = x.lengths + answers.lengths
     offsets = offsets_of(lengths)
-    behind = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) >= np.repeat(x.lengths, lengths)
+    in_answer = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) >= np.repeat(x.lengths, lengths)
     tape, targets = np.full(offsets[-1], empty, dtype=np.uint8), np.zeros(offsets[-1], dtype=np.uint8)
-    tape[~behind], targets[behind] = x.values, answers.values
+    tape[~in_answer], targets[in_answer] = x.values, answers.values
     marks = np.zeros(offsets[-1], dtype=np.bool_)
-    marks[behind] = True if scored is None else scored.values
+    marks[in_answer] = True if scored is None else scored.values
     return Ragged(tape, offsets), Ragged(targets, offsets), Ragged(marks, offsets)

@@ -1,4 +1,4 @@
-"""ListOps trees by the thousand: grown, evaluated and written level by level instead of node by node."""
+"""Batches of ListOps trees, which are drawn, evaluated and written level by level instead of node by node."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX, MED, MIN, SM, CLOSE = range(10, 15)
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """How trees grow: a node is an operator with this probability, unless it stands `height` operators below its
-    root; operators have 2 to `arguments` arguments. Trees larger than `limit` are given up while they grow; an
-    operator adds `cost` to the size of a tree and a digit adds 1."""
+    """How trees are drawn. A node less than `height` operators below the root is an operator with this probability;
+    operators have 2 to `arguments` arguments. Drawing stops for trees larger than `limit`, where an operator adds
+    `cost` to the size of a tree and a digit adds 1."""
 
     probability: float
     height: int
@@ -31,8 +31,8 @@ class Growth:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of one distance from the roots, tree after tree and from left to right in each: the tree each belongs
-    to, its token, and how many of the next level's nodes are its arguments."""
+    """The N nodes at one distance from the roots, tree by tree and from left to right: the tree [N] and the token [N]
+    of each node, and the number of its arguments [N], which are nodes of the next level."""
 
     tree: Integers
     token: Tokens
@@ -41,8 +41,8 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees, with the size of each as `Growth` counts it and its height in operators. A tree whose size is above the
-    limit is unfinished and must be dropped."""
+    """N trees, their sizes [N] as counted by `Growth`, and their heights [N] in operators. A tree whose size exceeds
+    the limit is unfinished and must be dropped."""
 
     levels: tuple[Level, ...]
     sizes: Integers
@@ -52,28 +52,29 @@ class Forest:
         return len(self.sizes)
 
     def select(self, keep: Truths) -> Forest:
+        """Returns the trees where a mask [N] is true."""
         numbers = np.cumsum(keep) - 1
         levels = []
         for level in self.levels:
-            kept = np.flatnonzero(keep[level.tree])
-            if len(kept):
-                levels.append(Level(numbers[level.tree[kept]], level.token[kept], level.arguments[kept]))
+            nodes = np.flatnonzero(keep[level.tree])
+            if len(nodes):
+                levels.append(Level(numbers[level.tree[nodes]], level.token[nodes], level.arguments[nodes]))
         return Forest(tuple(levels), self.sizes[keep], self.heights[keep])
 
 
 def grow(rng: RandomStream, count: int, growth: Growth) -> Forest:
-    """`count` random trees."""
+    """Returns `count` random trees."""
     tree = np.arange(count, dtype=np.int64)
     sizes, heights = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    chosen = np.uint64(int(growth.probability * 2**24))
+    threshold = np.uint64(int(growth.probability * 2**24))
     levels: list[Level] = []
     while len(tree):
-        # One word makes a node: 24 bits say whether it is an operator, 20 which token, 20 how many arguments.
+        # One word determines a node: 24 bits whether it is an operator, 20 its token, 20 the number of its arguments.
         words = rng.words(len(tree))
         token = (((words >> np.uint64(20)) & np.uint64(0xFFFFF)) * np.uint64(10) >> np.uint64(20)).astype(np.uint8)
         arguments = np.zeros(len(tree), dtype=np.int64)
         if len(levels) < growth.height:
-            at = np.flatnonzero(words >> np.uint64(40) < chosen)
+            at = np.flatnonzero(words >> np.uint64(40) < threshold)
             token[at] = _operators(words[at])
             arguments[at] = _argument_counts(words[at], growth.arguments)
             heights[tree[at]] = len(levels) + 1
@@ -85,8 +86,8 @@ def grow(rng: RandomStream, count: int, growth: Growth) -> Forest:
 
 
 def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
-    """Each tree as an argument, never the last one, of a new operator whose other 2 to `arguments - 1` arguments are
-    grown afresh."""
+    """Returns each tree as an argument, but not the last one, of a new operator whose other 2 to `arguments - 1`
+    arguments are drawn."""
     count = len(forest)
     words = rng.words(count)
     fresh_counts = _argument_counts(words, growth.arguments - 1)
@@ -105,11 +106,11 @@ def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
     width = growth.arguments + 1
     keys_old, keys_fresh = np.arange(count) * width + places, owner * width + slot
     levels = [Level(np.arange(count), _operators(words), fresh_counts + 1)]
-    nothing = Level(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    empty = Level(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
     for depth in range(max(len(forest.levels), len(fresh.levels))):
-        old = forest.levels[depth] if depth < len(forest.levels) else nothing
-        new = fresh.levels[depth] if depth < len(fresh.levels) else nothing
-        # Nodes go where the argument they stand under goes, and keep their order below it.
+        old = forest.levels[depth] if depth < len(forest.levels) else empty
+        new = fresh.levels[depth] if depth < len(fresh.levels) else empty
+        # The order of nodes is that of the arguments of the new operators that contain them.
         keys = np.concatenate([keys_old[old.tree], keys_fresh[new.tree]])
         order = np.argsort(keys, kind="stable")
         token, arguments = np.concatenate([old.token, new.token]), np.concatenate([old.arguments, new.arguments])
@@ -122,47 +123,50 @@ def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
 
 
 def evaluate(forest: Forest) -> tuple[Integers, Integers]:
-    """The value of each tree and its dependency depth: how many operations must be done one after another, where of
-    the arguments only those count that the result comes from (the first extreme one, the middle ones, all of SM)."""
+    """Returns the value [N] and the dependency depth [N] of each tree.
+
+    The dependency depth is the number of operations that depend on each other, counting only the arguments that
+    determine the result: the first extreme argument, the middle arguments, all arguments of SM."""
     values, depths = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in reversed(forest.levels):
         value, depth = level.token.astype(np.int64), np.zeros(len(level.token), dtype=np.int64)
         operators = np.flatnonzero(level.arguments)
         first = offsets_of(level.arguments)[operators]
-        shape = level.arguments[operators] * 16 + level.token[operators]
-        for kind in np.unique(shape):
-            chosen = shape == kind
-            children = first[chosen, None] + np.arange(kind // 16)
+        # The number of arguments and the operator in one number.
+        shapes = level.arguments[operators] * 16 + level.token[operators]
+        for shape in np.unique(shapes):
+            chosen = shapes == shape
+            children = first[chosen, None] + np.arange(shape // 16)
             at = operators[chosen]
-            value[at], depth[at] = _apply(int(kind % 16), values[children], depths[children])
+            value[at], depth[at] = _apply(int(shape % 16), values[children], depths[children])
         values, depths = value, depth
     return values, depths
 
 
 def write(forest: Forest) -> Ragged:
-    """The trees as tokens."""
+    """Returns the trees as tokens."""
     sizes, running = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
     for level in reversed(forest.levels):
         first = offsets_of(level.arguments)
         inside = running[-1][first[1:]] - running[-1][first[:-1]]
         sizes.append(np.where(level.arguments > 0, inside + 2, 1))
         running.append(offsets_of(sizes[-1]))
-    whole = running[-1]
-    values, starts = np.empty(whole[-1], dtype=np.uint8), whole[:-1]
+    offsets = running[-1]
+    values, starts = np.empty(offsets[-1], dtype=np.uint8), offsets[:-1]
     for level in forest.levels:
         size = sizes.pop()
         running.pop()
         operators = level.arguments > 0
         values[starts] = level.token
         values[(starts + size - 1)[operators]] = CLOSE
-        # An argument starts after the operator and the arguments on its left.
+        # An argument starts after its operator and the arguments on its left.
         first = offsets_of(level.arguments)[:-1]
         starts = np.repeat(starts + 1 - running[-1][first], level.arguments) + running[-1][:-1]
-    return Ragged(values, whole)
+    return Ragged(values, offsets)
 
 
 def _apply(operator: int, values: Integers, depths: Integers) -> tuple[Integers, Integers]:
-    """One operator over the rows of its arguments' values and depths."""
+    """Returns the values [N] and depths [N] of one operator over arguments [N, k]."""
     rows = np.arange(len(values))
     if operator == SM:
         return values.sum(axis=1) % 10, depths.max(axis=1) + 1

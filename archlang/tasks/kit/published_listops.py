@@ -1,4 +1,4 @@
-"""The published ListOps files of Nangia & Bowman (2018), line by line, with their labels worked out again."""
+"""The published ListOps files of Nangia & Bowman (2018), with their labels verified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.listops_trees import VOCABULARY
 
 TRAIN, TEST = "train_d20s.tsv", "test_d20s.tsv"
-# As in the code of Ray Chowdhury & Caragea, the first lines of the train file validate.
+# The first lines of the train file are the validation split, as in the code of Ray Chowdhury & Caragea.
 VALID_LINES = 1_000
 LEXICON = Lexicon(VOCABULARY)
 CLOSE = "]"
@@ -20,16 +20,16 @@ CLOSE = "]"
 _OPERATORS: Mapping[str, Callable[[list[int]], int]] = {
     "[MIN": min,
     "[MAX": max,
-    # Rounded down between two numbers.
+    # The mean of the two middle numbers, rounded down.
     "[MED": lambda numbers: (sorted(numbers)[(len(numbers) - 1) // 2] + sorted(numbers)[len(numbers) // 2]) // 2,
     "[SM": lambda numbers: sum(numbers) % 10,
 }
 
 
 @dataclass(frozen=True)
-class Item:
-    """A list, without the round brackets that pair it off, and what it comes to. `depth` is that of its nesting, and
-    `arguments` the most that one of its operators has."""
+class ListExpression:
+    """A list without its round brackets, its value, the depth of its nesting, and the largest number of arguments of an
+    operator."""
 
     tokens: tuple[str, ...]
     value: int
@@ -37,61 +37,61 @@ class Item:
     arguments: int
 
 
-def read(line: str) -> Item:
-    """A line such as `3<TAB>( ( ( [MAX 2 ) 3 ) ] )`.
+def read(line: str) -> ListExpression:
+    """Parses a line such as `3<TAB>( ( ( [MAX 2 ) 3 ) ] )`.
 
     Raises:
-        ValueError: it is none, or the list comes to something else."""
-    label, written = line.split("\t")
-    item = understood(written)
-    if item.value != int(label):
-        raise ValueError(f"{written} comes to {item.value} and not to {label}")
-    return item
+        ValueError: the line is malformed, or its label is wrong."""
+    label, text = line.split("\t")
+    expression = parse(text)
+    if expression.value != int(label):
+        raise ValueError(f"{text} is {expression.value}, not {label}")
+    return expression
 
 
-def understood(written: str) -> Item:
-    """A list as an item.
+def parse(text: str) -> ListExpression:
+    """Parses a list, such as `( ( ( [MAX 2 ) 3 ) ] )`.
 
     Raises:
-        ValueError: it is none."""
-    tokens = tuple(token for token in written.split() if token not in ("(", ")"))
-    # The operators that are still open, and the arguments that each has so far; the first row is for the whole list.
+        ValueError: the list is malformed."""
+    tokens = tuple(token for token in text.split() if token not in ("(", ")"))
+    # The open operators, and the arguments of each so far; the first entry is for the whole list.
     operators: list[str] = []
-    rows: list[list[int]] = [[]]
+    stack: list[list[int]] = [[]]
     depth = arguments = 0
     for token in tokens:
         if token in _OPERATORS:
             operators.append(token)
-            rows.append([])
+            stack.append([])
             depth = max(depth, len(operators))
         elif token == CLOSE:
-            numbers = rows.pop()
+            numbers = stack.pop()
             if not operators or not numbers:
-                raise ValueError(f"nothing is closed by a bracket of {written}")
+                raise ValueError(f"unexpected `]` in {text}")
             arguments = max(arguments, len(numbers))
-            rows[-1].append(_OPERATORS[operators.pop()](numbers))
+            stack[-1].append(_OPERATORS[operators.pop()](numbers))
         elif len(token) == 1 and token.isdigit():
-            rows[-1].append(int(token))
+            stack[-1].append(int(token))
         else:
-            raise ValueError(f"{token} is no part of a list")
-    if operators or len(rows[0]) != 1:
-        raise ValueError(f"{written} is not one list")
-    return Item(tokens, rows[0][0], depth, arguments)
+            raise ValueError(f"unexpected {token} in {text}")
+    if operators or len(stack[0]) != 1:
+        raise ValueError(f"expected one list in {text}")
+    return ListExpression(tokens, stack[0][0], depth, arguments)
 
 
-def items(split: str, max_length: int) -> list[Item]:
-    """The published items of a split: `iid` is the test file, `valid` the first lines of the train file, and `train`
-    those of its other lines that are not too long."""
+def expressions(split: str, max_length: int) -> list[ListExpression]:
+    """Returns the published lists of a split. `iid` is the test file, `valid` is the first lines of the train file, and
+    `train` is its other lines with at most `max_length` tokens."""
     if split == "iid":
         return published_files.parse_lines("listops", TEST, read)
-    every = published_files.parse_lines("listops", TRAIN, read)
+    lines = published_files.parse_lines("listops", TRAIN, read)
     if split == "valid":
-        return every[:VALID_LINES]
-    return [item for item in every[VALID_LINES:] if len(item.tokens) <= max_length]
+        return lines[:VALID_LINES]
+    return [expression for expression in lines[VALID_LINES:] if len(expression.tokens) <= max_length]
 
 
-def columns(found: list[Item]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, depths and arguments of items."""
-    rows = [(item.value, item.depth, item.arguments) for item in found]
+def columns(lists: list[ListExpression]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the values [N], depths [N] and numbers of arguments [N] of N lists."""
+    rows = [(expression.value, expression.depth, expression.arguments) for expression in lists]
     values, depths, arguments = np.asarray(rows, dtype=np.int64).reshape(-1, 3).T
     return values, depths, arguments

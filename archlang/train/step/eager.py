@@ -12,8 +12,8 @@ from torch.nn.utils import clip_grad_norm_
 
 from archlang.train.data import Batch
 from archlang.train.generators import random_state
+from archlang.train.loss import add_ponder, training_loss
 from archlang.train.step.memory import compute_within_memory, halve_micro
-from archlang.train.step.objective import add_ponder, batch_loss
 from archlang.train.step.protocol import StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
 from archlang.train.training_run import TrainingRun
@@ -79,7 +79,7 @@ class EagerStep:
         """Adds the gradients of a part, which has these shares of its batch's losses and samples. Returns its share of
         the loss."""
         run = self.run
-        loss = batch_loss(run.model, batch, run.workload) * loss_share
+        loss = training_loss(run.model, batch, run.workload) * loss_share
         run.fabric.backward(add_ponder(loss, run.module.ponder, run.settings, sample_share))
         return loss.detach()
 

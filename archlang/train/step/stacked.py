@@ -25,8 +25,8 @@ from archlang.backend.runtime.loops import halting_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.train.devices import is_out_of_memory
 from archlang.train.generators import fixed_randomness, random_state
+from archlang.train.loss import add_ponder, training_loss
 from archlang.train.step.memory import compute_within_memory, halve_micro
-from archlang.train.step.objective import add_ponder, batch_loss
 from archlang.train.step.protocol import CannotStack, StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
 from archlang.train.training_run import TrainingRun
@@ -227,7 +227,7 @@ class StackedStep:
                 logits: Tensor = functional_call(module, weights, fields, {"lengths": lengths})
                 return logits
 
-            loss = batch_loss(model, replace(batch, **rows), workload)
+            loss = training_loss(model, replace(batch, **rows), workload)
             if module.mean_depth is None:
                 return {"loss": loss, "ponder": torch.zeros_like(loss)}
             return {"loss": loss, "ponder": module.ponder, "depth": module.mean_depth}
@@ -285,7 +285,7 @@ class StackedStep:
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
             with fixed_randomness(device):
-                loss = batch_loss(module, run.data.batch(run_items), run.workload)
+                loss = training_loss(module, run.data.batch(run_items), run.workload)
                 objective = add_ponder(loss, module.ponder, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
             differences = [

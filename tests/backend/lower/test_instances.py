@@ -199,13 +199,13 @@ def test_a_module_that_cannot_be_imported_says_where_and_why(
     model m(x: tokens[n]) -> logits[n, 4] { return odd(embed[4](x)) }
     """
     complaint = "importing breaks_when_imported raised ZeroDivisionError: division by zero"
-    with pytest.raises(BuildError, match=f"program.arch:3:52: `odd` is breaks_when_imported:Odd, and {complaint}"):
+    with pytest.raises(BuildError, match=f"program.arch:3:52: `odd` names breaks_when_imported:Odd, and {complaint}"):
         compiled(text, plugins=True)
 
 
 def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:
     text = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
-    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab` .* give classes = …, vocab = …"):
+    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab` .* set classes = …, vocab = …"):
         compiled(text, vocab=None, classes=None)
 
 

@@ -59,7 +59,8 @@ A a AA aA Aa a_1 a_2 a_2_2 A_2 q Q q_1 norm_2 linear_2 linear_3 linear_2_2 atten
 batch join join_2 join_weights join_products repeat_2 repeat_results scan_2 scan_results scan_head_results halting
 halting_2 halting_results run_stack run_stack_2 stack_2 stack_2_2 depth number products value value_2 key query hidden
 mask mask_n mask_m mask_n_2 mask_n_plus_2 mask_c_length c_length add add_1 multiply extend weights rest n m
-head_results first_head start_end_and_mask archlang_backend_lower result output head scan_head scan_rest tokens fields lengths
+head_results first_head start_end_and_mask archlang_backend_lower result output
+head scan_head scan_rest tokens fields lengths
 """,
 )
 

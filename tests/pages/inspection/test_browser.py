@@ -12,10 +12,10 @@ import pytest
 
 from archlang.pages.html import render
 from archlang.pages.inspection.answers import Answer
-from archlang.pages.inspection.heatmap import Frame, Heatmap
+from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.inspection.page import inspection_page
-from archlang.pages.reports.charts import Chart, Line, chart_svg
+from archlang.pages.reports.charts import Chart, Curve, chart_svg
 from archlang.pages.reports.text_table import TextTable
 
 pytestmark = pytest.mark.browser
@@ -60,8 +60,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
 def inspection(columns: int = 12) -> Inspection:
     names = tuple(f"{i} token{i}" for i in range(columns))
     random = np.random.default_rng(0)
-    frames = tuple(Frame(f"step {i + 1}", names, names, random.random((3, columns, columns))) for i in range(4))
-    gate = Frame("", ("step 1", "step 2"), names, random.random((1, 2, columns)))
+    frames = tuple(HeatmapFrame(f"step {i + 1}", names, names, random.random((3, columns, columns))) for i in range(4))
+    gate = HeatmapFrame("", ("step 1", "step 2"), names, random.random((1, 2, columns)))
     return Inspection(
         "test 7", "ndr", {"x": names}, tuple(Answer(name, "a", 0.5, "b") for name in names),
         (
@@ -136,7 +136,7 @@ def test_a_panel_is_saved_as_a_png(open_page: Any) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_charts_and_tables_fit_the_window(open_page: Any, width: int) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
-    chart = Chart("Accuracy by length", "length", "accuracy", (Line("test", [1, 2], [0.5, 1.0]),), (1, 1), marked=True)
+    chart = Chart("Accuracy by length", "length", "accuracy", (Curve("test", [1, 2], [0.5, 1.0]),), (1, 1), marked=True)
     wide = TextTable("Measured", [f"column {i}" for i in range(30)], [["98.2 ± 1.3\npaper 97.0"] * 30])
     report = render(
         "report.html", title="Report", subtitle="", measured=wide, sentences=(), claimed=None,

@@ -10,7 +10,7 @@ import torch
 
 from archlang.backend.runtime.recording import recording
 from archlang.compile import build, compile_graph
-from archlang.pages.inspection.panels import Field, panels
+from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
 from tests.test_causality_probe import SHIPPED, SMALL, field
@@ -37,7 +37,7 @@ def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, mode
     with torch.no_grad(), recording(module) as record:
         module(*inputs)
     fields = [
-        Field(value.name, value.type.lengths[0], tuple("abcdefghi"))
+        InspectedField(value.name, value.type.lengths[0], tuple("abcdefghi"))
         for value in graph.region.inputs
         if value.type.lengths
     ]

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from archlang.backend.runtime.recording import Moment, Turn
-from archlang.pages.inspection.heatmap import Frame, Heatmap
-from archlang.pages.inspection.panels import Field, panels
+from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
+from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.types import Dim
 
 N = Dim.of("n")
-FIELD = Field("x", N, ("a", "b", "c", "d", "e"))
+FIELD = InspectedField("x", N, ("a", "b", "c", "d", "e"))
 
 
 def moment(kind: str, values: torch.Tensor, turns: tuple[Turn, ...], *lengths: Dim, path: str = "p") -> Moment:
@@ -87,12 +87,12 @@ def test_one_block_in_two_loops_has_two_panels() -> None:
 
 def test_the_shades_of_a_panel_are_its_values_in_254_levels() -> None:
     values = np.array([[[0.0, 0.5], [1.0, np.nan]]])
-    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0", "1"), ("0", "1"), values),))
+    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (HeatmapFrame("", ("0", "1"), ("0", "1"), values),))
     shades = np.frombuffer(base64.b64decode(panel.to_json()["frames"][0]["shades"]), dtype=np.uint8)
     assert shades.tolist() == [0, 127, 254, 255]
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_panel_of_equal_values_has_a_scale(value: float) -> None:
-    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (Frame("", ("0",), ("0",), np.full((1, 1, 1), value)),))
+    panel = Heatmap("t", "c", "r", "k", "u", ("all",), (HeatmapFrame("", ("0",), ("0",), np.full((1, 1, 1), value)),))
     assert panel.highest > panel.low

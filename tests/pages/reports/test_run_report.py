@@ -59,9 +59,9 @@ def printed(report: RunReport) -> str:
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
-    train = next(line for line in charts["Loss"].lines if line.name == "train")
+    train = next(curve for curve in charts["Loss"].curves if curve.name == "train")
     assert list(train.y) == [line["loss"] for line in lines if "split" not in line]
-    valid = next(line for line in charts["accuracy in training"].lines if line.name == "valid")
+    valid = next(curve for curve in charts["accuracy in training"].curves if curve.name == "valid")
     assert list(valid.x) == [line["step"] for line in lines if line.get("split") == "valid"]
 
 
@@ -69,7 +69,7 @@ def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     chart = charts["accuracy by length"]
     results = json.loads((place / "run" / "results.json").read_text())
-    test = next(line for line in chart.lines if line.name == "test")
+    test = next(curve for curve in chart.curves if curve.name == "test")
     assert list(test.x) == [5, 6]
     assert list(test.y) == [results["splits"]["test"]["groups"]["length"][x]["accuracy"] for x in ("5", "6")]
     assert chart.shaded is not None
@@ -78,7 +78,7 @@ def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
 
 def test_mean_steps_by_length_are_those_of_results_json(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
-    values = [y for line in charts["Mean steps by length"].lines for y in line.y]
+    values = [y for curve in charts["Mean steps by length"].curves for y in curve.y]
     assert values
     assert all(0 <= value <= 3 for value in values)
     results = json.loads((place / "run" / "results.json").read_text())
@@ -154,14 +154,16 @@ def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path
     run: Callable[..., Any] = CliRunner().invoke
     program = str(place / "tiny.arch")
     assert run(app, ["table", program, "--out", str(runs), "--seeds", "2", "--device", "cpu"]).exit_code == 0
-    said = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
-    assert said.exit_code == 0, said.output
+    result = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
+    assert result.exit_code == 0, result.output
     page = (runs / "report.html").read_text()
     for text in ("paper 97.0", "solved", "Accuracy by length, test"):
         assert text in page
 
 
 def test_a_table_without_finished_runs_is_not_run(place: Path, tmp_path: Path) -> None:
-    said = CliRunner().invoke(app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"])
-    assert said.exit_code == 0
-    assert "not run" in said.output
+    result = CliRunner().invoke(
+        app, ["report", str(place / "tiny.arch"), "--runs", str(tmp_path / "none"), "--no-page"]
+    )
+    assert result.exit_code == 0
+    assert "not run" in result.output

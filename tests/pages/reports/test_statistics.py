@@ -8,33 +8,33 @@ from itertools import product
 
 import pytest
 
-from archlang.pages.reports.statistics import Summary, paired_test
+from archlang.pages.reports.statistics import SeedStatistics, paired_test
 
 
 def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
     values = [0.9, 1.0, 0.5, 0.8]
-    summary = Summary.of(values)
-    assert summary is not None
-    assert summary.mean == pytest.approx(statistics.mean(values))
-    assert summary.median == pytest.approx(statistics.median(values))
-    assert summary.deviation == pytest.approx(statistics.stdev(values))
-    assert summary.seeds == 4
+    result = SeedStatistics.of(values)
+    assert result is not None
+    assert result.mean == pytest.approx(statistics.mean(values))
+    assert result.median == pytest.approx(statistics.median(values))
+    assert result.deviation == pytest.approx(statistics.stdev(values))
+    assert result.seeds == 4
 
 
 def test_one_seed_has_neither_deviation_nor_interval() -> None:
-    summary = Summary.of([0.7])
-    assert summary is not None
-    assert (summary.deviation, summary.interval) == (None, None)
+    result = SeedStatistics.of([0.7])
+    assert result is not None
+    assert (result.deviation, result.interval) == (None, None)
 
 
-def test_no_finite_value_has_no_summary() -> None:
-    assert Summary.of([]) is None
-    assert Summary.of([math.nan]) is None
+def test_no_finite_value_has_no_statistics() -> None:
+    assert SeedStatistics.of([]) is None
+    assert SeedStatistics.of([math.nan]) is None
 
 
 def test_the_interval_contains_the_mean_and_is_deterministic() -> None:
     values = [0.2, 0.4, 0.9, 0.95, 1.0]
-    first, second = Summary.of(values), Summary.of(values)
+    first, second = SeedStatistics.of(values), SeedStatistics.of(values)
     assert first == second
     assert first is not None
     assert first.interval is not None
@@ -44,17 +44,17 @@ def test_the_interval_contains_the_mean_and_is_deterministic() -> None:
 
 def test_a_bootstrap_of_two_values_has_the_quantiles_of_their_resamples() -> None:
     # Means of two draws of 0 and 1: a quarter of them 0, a quarter 1, so the outer fortieths are 0 and 1.
-    summary = Summary.of([0.0, 1.0])
-    assert summary is not None
-    assert summary.interval == (0.0, 1.0)
+    result = SeedStatistics.of([0.0, 1.0])
+    assert result is not None
+    assert result.interval == (0.0, 1.0)
 
 
 def test_solved_counts_the_seeds_that_reach_the_threshold() -> None:
-    summary = Summary.of([0.99, 0.98, 1.0])
-    assert summary is not None
-    assert summary.solved() == 2
-    assert summary.solved(0.985) == 2
-    assert summary.solved(0.9) == 3
+    result = SeedStatistics.of([0.99, 0.98, 1.0])
+    assert result is not None
+    assert result.solved() == 2
+    assert result.solved(0.985) == 2
+    assert result.solved(0.9) == 3
 
 
 @pytest.mark.parametrize("pairs", [[(0.9, 0.1), (0.8, 0.3), (0.5, 0.7)], [(1.0, 1.0)], [(0.3, 0.1), (0.1, 0.3)]])

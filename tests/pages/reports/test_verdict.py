@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from archlang.pages.reports.statistics import Summary
-from archlang.pages.reports.verdict import Verdict, judge
+from archlang.pages.reports.statistics import SeedStatistics
+from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.plan import PublishedResult
 
 
@@ -16,17 +16,17 @@ def claim(value: float, deviation: float | None = None) -> PublishedResult:
 @pytest.mark.parametrize(
     ("values", "published", "verdict"),
     [
-        ([0.84, 0.86], claim(0.85), Verdict.REPRODUCED),
-        ([0.80], claim(0.81, 0.02), Verdict.REPRODUCED),
-        ([0.996], claim(1.0), Verdict.REPRODUCED),
-        ([0.99], claim(1.0), Verdict.BELOW),
-        ([0.5, 0.51, 0.49], claim(0.9, 0.05), Verdict.BELOW),
-        ([0.99, 0.98], claim(0.9, 0.05), Verdict.ABOVE),
-        ([0.5, 1.0, 1.0], claim(0.9), Verdict.REPRODUCED),
-        ([], claim(0.9), Verdict.NOT_RUN),
+        ([0.84, 0.86], claim(0.85), ClaimVerdict.REPRODUCED),
+        ([0.80], claim(0.81, 0.02), ClaimVerdict.REPRODUCED),
+        ([0.996], claim(1.0), ClaimVerdict.REPRODUCED),
+        ([0.99], claim(1.0), ClaimVerdict.BELOW),
+        ([0.5, 0.51, 0.49], claim(0.9, 0.05), ClaimVerdict.BELOW),
+        ([0.99, 0.98], claim(0.9, 0.05), ClaimVerdict.ABOVE),
+        ([0.5, 1.0, 1.0], claim(0.9), ClaimVerdict.REPRODUCED),
+        ([], claim(0.9), ClaimVerdict.NOT_RUN),
     ],
 )
 def test_a_claim_is_reproduced_within_its_deviation_its_rounding_or_the_interval(
-    values: list[float], published: PublishedResult, verdict: Verdict
+    values: list[float], published: PublishedResult, verdict: ClaimVerdict
 ) -> None:
-    assert judge(published, Summary.of(values)) is verdict
+    assert judge(published, SeedStatistics.of(values)) is verdict

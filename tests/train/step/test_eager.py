@@ -86,7 +86,7 @@ def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(EagerStep, "take", counted)
     monkeypatch.setattr(
-        Halting, "_checks_halted", lambda self, number, device: asks(self, number, torch.device("cuda"))
+        Halting, "_checks_halted", lambda self, number, device: checks(self, number, torch.device("cuda"))
     )
     return names_by_step
 

@@ -12,8 +12,7 @@ import torch
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import training
-from archlang.train import predictions
-from archlang.train.step import objective
+from archlang.train import loss, predictions
 from archlang.train.step.memory import MemoryWarning
 from tests.tiny_run import After
 
@@ -71,7 +70,7 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
             raise torch.OutOfMemoryError("no room")
         return forward(module, batch)
 
-    monkeypatch.setattr(objective, "forward", narrow)
+    monkeypatch.setattr(loss, "forward", narrow)
     return tried
 
 

@@ -1,4 +1,4 @@
-"""Claims about sizes: a length is no static, and every other size is known and in range when a model is built."""
+"""A length is no static, and every other size is known and in range when a model is built."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def codes(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("body", LENGTHS)
-def test_a_length_is_refused_where_a_static_is_expected(body: str) -> None:
+def test_a_length_is_rejected_where_a_static_is_expected(body: str) -> None:
     (mistake,) = check_text(PROGRAM.format(body))
     assert mistake.code == "E0318"
     assert mistake.span.text == "n"
 
 
 @pytest.mark.parametrize("body", UNKNOWN)
-def test_a_size_that_the_task_does_not_give_is_refused_where_it_is_needed(body: str) -> None:
+def test_a_size_that_the_task_does_not_set_is_reported_where_it_is_needed(body: str) -> None:
     assert codes(PROGRAM.format(body)) == {"E0608"}
 
 
 @pytest.mark.parametrize("body", OUT_OF_RANGE)
-def test_a_size_out_of_range_is_refused_where_it_is_written(body: str) -> None:
+def test_a_size_out_of_range_is_reported_where_it_is_written(body: str) -> None:
     (mistake,) = check_text(PROGRAM.format(body))
     assert mistake.code == "E0426"
     assert mistake.span.text in ("1000000000", "100000000")
@@ -76,11 +76,11 @@ def test_a_size_out_of_range_is_refused_where_it_is_written(body: str) -> None:
         ("(h: seq[n, d], g: vec[n]) -> seq[n, 4]", "E0425"),
     ],
 )
-def test_a_size_that_cannot_be_is_refused_in_a_signature(signature: str, code: str) -> None:
+def test_an_impossible_size_in_a_signature_is_reported(signature: str, code: str) -> None:
     assert code in codes(f"block b{signature} {{ return linear[4](h) }}")
 
 
-def test_a_model_does_not_call_a_length_what_a_task_gives() -> None:
+def test_a_length_of_a_model_has_another_name_than_the_sizes_of_tasks() -> None:
     assert "E0425" in codes(
         "model m(x: tokens[vocab]) -> logits[classes] { return embed[8](x) |> mean |> linear[classes] }"
     )
@@ -103,7 +103,7 @@ def test_stacks_in_stacks_are_counted_with_all_their_copies() -> None:
     assert codes(PROGRAM.format(empty)) == {"E0421"}
 
 
-def test_what_is_wrong_inside_of_the_library_is_reported_in_the_file() -> None:
+def test_a_mistake_in_the_library_is_reported_at_the_call() -> None:
     text = PROGRAM.format("let e = embed[d]\n    y = unembed[e](h)\n    return y + unembed[e](e(x))")
     (mistake,) = check_text(text)
     assert mistake.span.source.path == "<text>"
