@@ -134,6 +134,14 @@ def test_these_commands_work_where_torch_is_not_installed(command: tuple[str, ..
     assert done.stdout
 
 
+@pytest.mark.parametrize("suffix", [".html", ".svg", ".dot", ".mmd"])
+def test_a_picture_is_written_where_torch_is_not_installed(suffix: str, tmp_path: Path) -> None:
+    picture = tmp_path / f"gutlb{suffix}"
+    done = without_torch("viz", str(ROOT / "recipes" / "gutlb.arch"), "--out", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert picture.exists()
+
+
 def test_importing_the_package_imports_neither_torch_nor_numpy() -> None:
     program = "import archlang, sys; assert not {'torch', 'numpy', 'networkx', 'lark'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

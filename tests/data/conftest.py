@@ -1,4 +1,4 @@
-"""A folder for data, a cache of each test's own, and a server that can break off, lie and fail."""
+"""Fixtures: a folder for data, a separate cache for each test, and a server that can interrupt, corrupt and fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class Served:
-    """What the server does. `cuts` are after how many bytes of an answer it breaks off, answer by answer."""
+    """The behaviour of the server. `cuts` are the numbers of bytes after which it interrupts successive responses."""
 
     url: str
     files: dict[str, bytes] = field(default_factory=dict)
@@ -39,8 +39,8 @@ class Served:
     def file(
         self, name: str, digest: str | None = None, size: int | None = None, dataset: str = "words"
     ) -> OfficialFile:
-        known = None if digest is None else Digest.parse(digest)
-        return OfficialFile(dataset, name.removesuffix(".gz"), f"{self.url}/{name}", known, size, "none")
+        expected_digest = None if digest is None else Digest.parse(digest)
+        return OfficialFile(dataset, name.removesuffix(".gz"), f"{self.url}/{name}", expected_digest, size, "none")
 
 
 @pytest.fixture

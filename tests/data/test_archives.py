@@ -1,4 +1,4 @@
-"""Archives from the net cannot write, or lead, out of their place."""
+"""Published archives cannot write or read outside of their folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ALL = (Held("", ""),)
 
 
 def entry(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
-    found = tarfile.TarInfo(name)
-    found.type, found.linkname, found.size = kind, target, len(content)
-    return found
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, target, len(content)
+    return info
 
 
 def archive(place: Path, entries: Mapping[tarfile.TarInfo, bytes], mode: str = "w:gz") -> tuple[Path, Digest]:
@@ -33,7 +33,7 @@ def archive(place: Path, entries: Mapping[tarfile.TarInfo, bytes], mode: str = "
 
 
 @pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "..\\out.txt", "C:\\out.txt"])
-def test_a_name_that_leads_out_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+def test_a_name_outside_of_the_archive_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
     place, digest = archive(tmp_path / "bad.tar.gz", {entry(name, b"x"): b"x"})
     assert not archives.safe(name)
     with pytest.raises(DataError, match="names a file outside of itself"):
@@ -44,7 +44,7 @@ def test_a_name_that_leads_out_is_refused_and_nothing_is_written(tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
-def test_links_devices_and_folders_are_nothing_to_read(tmp_path: Path, kind: bytes) -> None:
+def test_links_devices_and_folders_are_skipped(tmp_path: Path, kind: bytes) -> None:
     entries = {entry("link", kind=kind, target="/etc/passwd"): b"", entry("text", b"x"): b"x"}
     place, digest = archive(tmp_path / "odd.tar.gz", entries)
     assert list(archives.contents(place)) == [("text", b"x")]
@@ -53,14 +53,14 @@ def test_links_devices_and_folders_are_nothing_to_read(tmp_path: Path, kind: byt
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
-def test_an_archive_may_be_packed_in_any_way_that_tar_knows(tmp_path: Path, mode: str) -> None:
+def test_an_archive_may_have_any_compression_of_tar(tmp_path: Path, mode: str) -> None:
     place, digest = archive(tmp_path / "good.tar", {entry("a/text", b"content"): b"content"}, mode)
     with archives.member(place, digest, (Held("a/", "b/"),), "b/text") as stream:
         assert stream.read() == b"content"
 
 
 @pytest.mark.parametrize("kept", [0, 10, 400, -200])
-def test_a_truncated_archive_is_told_and_leaves_nothing(tmp_path: Path, kept: int) -> None:
+def test_a_truncated_archive_is_an_error_and_leaves_nothing(tmp_path: Path, kept: int) -> None:
     # Of what hardly packs, the end is cut, and not what only fills the archive.
     content = random.Random(0).randbytes(10_000)
     place, digest = archive(tmp_path / "cut.tar.gz", {entry("text", content): content})
@@ -71,7 +71,7 @@ def test_a_truncated_archive_is_told_and_leaves_nothing(tmp_path: Path, kept: in
     assert not list(unpacked.rglob("text")) if unpacked.exists() else True
 
 
-def test_an_unpacked_file_that_was_changed_is_made_again(tmp_path: Path) -> None:
+def test_a_changed_unpacked_file_is_unpacked_again(tmp_path: Path) -> None:
     place, digest = archive(tmp_path / "good.tar.gz", {entry("text", b"content"): b"content"})
     archives.member(place, digest, ALL, "text").close()
     (kept,) = (tmp_path / "cache" / "unpacked").rglob("text")
@@ -80,7 +80,7 @@ def test_an_unpacked_file_that_was_changed_is_made_again(tmp_path: Path) -> None
         assert stream.read() == b"content"
 
 
-def test_a_disk_without_room_is_told_and_no_half_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, digest = archive(tmp_path / "good.tar.gz", {entry("text", b"content"): b"content"})
 
     def full(*_: object, **__: object) -> int:

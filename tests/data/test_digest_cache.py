@@ -1,4 +1,4 @@
-"""A digest is taken once, and anew as soon as the file may have changed."""
+"""A digest is computed once, and again when the file may have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGE = b"x" * (1 << 20)
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
-    """Every digest that was taken."""
+    """Records every computed digest."""
     found: list[DigestRule] = []
 
     def counted(rule: DigestRule, *rest: object) -> Digest:
@@ -30,7 +30,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
     return found
 
 
-def test_a_large_file_is_read_once_for_each_rule(tmp_path: Path, taken: list[DigestRule]) -> None:
+def test_a_large_file_is_read_once_per_kind_of_digest(tmp_path: Path, taken: list[DigestRule]) -> None:
     place = tmp_path / "large"
     place.write_bytes(LARGE)
     for _ in range(2):
@@ -51,7 +51,7 @@ def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: 
     assert digest_of(Stored(place)) != first
 
 
-def test_a_note_that_is_nonsense_is_no_note(tmp_path: Path, taken: list[DigestRule]) -> None:
+def test_a_malformed_cache_entry_is_ignored(tmp_path: Path, taken: list[DigestRule]) -> None:
     place = tmp_path / "large"
     place.write_bytes(LARGE)
     first = digest_of(Stored(place))
@@ -61,6 +61,6 @@ def test_a_note_that_is_nonsense_is_no_note(tmp_path: Path, taken: list[DigestRu
     assert len(taken) == 2
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_the_error_names_an_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="gone cannot be read"):
         digest_of(Stored(tmp_path / "gone"))

@@ -1,4 +1,4 @@
-"""Digests are those of sha256sum and of git."""
+"""Digests agree with sha256sum and git."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_a_blob_id_is_that_of_git(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["sha256:abc", "md5:" + "0" * 32, "sha256", "", f"sha256:{'G' * 64}", "gitblob:" + "0" * 64]
 )
-def test_what_is_no_digest_is_refused(text: str) -> None:
+def test_a_malformed_digest_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         Digest.parse(text)
 
 
-def test_a_digest_is_written_as_it_is_read() -> None:
+def test_str_is_the_inverse_of_parse() -> None:
     text = f"sha256:{'0a' * 32}"
     assert str(Digest.parse(text)) == text

@@ -1,4 +1,4 @@
-"""Files from the net arrive whole and checked, or not at all."""
+"""Downloads arrive complete and verified, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOB = f"gitblob:{hashlib.sha1(b'blob %d' % len(CONTENT) + bytes(1) + CONTENT).h
 
 
 class Seen:
-    """A watcher that remembers."""
+    """A watcher that records progress."""
 
     def __init__(self) -> None:
         self.waited = 0
@@ -46,28 +46,28 @@ class Seen:
 
 
 def at_once(seconds: float) -> None:
-    """Nothing is waited for in a test."""
+    """Replaces `sleep`."""
 
 
 def left(folder: Path) -> list[str]:
-    """The files of a folder, but for locks."""
+    """Returns the files of a folder, except locks."""
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
 
 
 @pytest.mark.parametrize("digest", [DIGEST, BLOB])
-def test_a_file_comes_into_its_place(server: Served, folder: Path, digest: str) -> None:
+def test_a_file_is_fetched_to_its_path(server: Served, folder: Path, digest: str) -> None:
     server.files["a/text"] = CONTENT
     file = server.file("a/text", digest, len(CONTENT))
     seen = Seen()
-    place, found = fetch(file, seen)
-    assert (place, str(found)) == (folder / "words" / "a" / "text", digest)
+    place, fetched_digest = fetch(file, seen)
+    assert (place, str(fetched_digest)) == (folder / "words" / "a" / "text", digest)
     assert place.read_bytes() == CONTENT
     assert left(folder) == ["text"]
     assert seen.steps[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in seen.steps] == sorted(done for done, _ in seen.steps)
 
 
-def test_what_is_here_is_not_fetched_again(server: Served) -> None:
+def test_an_intact_file_is_not_fetched_again(server: Served) -> None:
     server.files["text"] = CONTENT
     file = server.file("text", DIGEST)
     assert fetch(file) == fetch(file)
@@ -82,14 +82,14 @@ def test_a_damaged_file_is_fetched_again(server: Served, folder: Path) -> None:
     assert place.read_bytes() == CONTENT
 
 
-def test_a_packed_file_stays_packed_and_its_content_is_what_counts(server: Served, folder: Path) -> None:
+def test_a_compressed_file_stays_compressed_and_its_content_is_verified(server: Served, folder: Path) -> None:
     server.files["text.gz"] = gzip.compress(CONTENT)
-    place, found = fetch(server.file("text.gz", DIGEST, len(CONTENT)))
-    assert (place, str(found)) == (folder / "words" / "text.gz", DIGEST)
+    place, digest = fetch(server.file("text.gz", DIGEST, len(CONTENT)))
+    assert (place, str(digest)) == (folder / "words" / "text.gz", DIGEST)
     assert store.open_binary("words", "text").read() == CONTENT
 
 
-def test_a_download_goes_on_after_breaks(server: Served, folder: Path) -> None:
+def test_a_download_resumes_after_interruptions(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     server.cuts = [2 * CHUNK, 3 * CHUNK]
     place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
@@ -97,7 +97,7 @@ def test_a_download_goes_on_after_breaks(server: Served, folder: Path) -> None:
     assert server.asked == ["", f"bytes={2 * CHUNK}-", f"bytes={5 * CHUNK}-"]
 
 
-def test_the_next_command_goes_on_where_the_last_one_broke_off(server: Served, folder: Path) -> None:
+def test_the_next_command_resumes_an_interrupted_download(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     server.cuts = [CHUNK, 0, 0, 0, 0]
     file = server.file("text", DIGEST, len(CONTENT))
@@ -109,14 +109,14 @@ def test_the_next_command_goes_on_where_the_last_one_broke_off(server: Served, f
     assert (place.read_bytes(), server.asked, left(folder)) == (CONTENT, [f"bytes={CHUNK}-"], ["text"])
 
 
-def test_a_server_that_knows_no_parts_sends_all_again(server: Served) -> None:
+def test_a_server_without_ranges_sends_everything_again(server: Served) -> None:
     server.files["text"] = CONTENT
     server.cuts, server.ranges = [CHUNK], False
     place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert place.read_bytes() == CONTENT
 
 
-def test_a_part_that_is_whole_already_is_taken(server: Served, folder: Path) -> None:
+def test_a_complete_partial_download_is_used(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     (folder / "words").mkdir(parents=True)
     (folder / "words" / ".text.part").write_bytes(CONTENT)
@@ -124,7 +124,7 @@ def test_a_part_that_is_whole_already_is_taken(server: Served, folder: Path) -> 
     assert place.read_bytes() == CONTENT
 
 
-def test_a_part_of_something_else_is_given_up(server: Served, folder: Path) -> None:
+def test_a_partial_download_of_another_content_is_deleted(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     (folder / "words").mkdir(parents=True)
     (folder / "words" / ".text.part").write_bytes(b"x" * 1000)
@@ -134,15 +134,15 @@ def test_a_part_of_something_else_is_given_up(server: Served, folder: Path) -> N
 
 
 @pytest.mark.parametrize("size", [len(CONTENT), None])
-def test_other_content_is_refused_by_name_and_digest_and_not_kept(
+def test_wrong_content_is_refused_by_name_and_digest_and_deleted(
     server: Served, folder: Path, size: int | None
 ) -> None:
     server.files["text"] = CONTENT[:-1] + b"x"
     wrong = hashlib.sha256(server.files["text"]).hexdigest()
     with pytest.raises(DataError) as error:
         fetch(server.file("text", DIGEST, size), sleep=at_once)
-    for told in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "the download was deleted", str(folder / "words")):
-        assert told in str(error.value)
+    for part in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "the download was deleted", str(folder / "words")):
+        assert part in str(error.value)
     assert left(folder) == []
 
 
@@ -155,7 +155,7 @@ def test_a_truncated_file_is_refused(server: Served, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_file_that_is_not_served_is_told_with_where_to_put_it(server: Served, folder: Path, status: int) -> None:
+def test_the_error_for_a_file_that_is_not_served_names_its_path(server: Served, folder: Path, status: int) -> None:
     server.failures = [status]
     with pytest.raises(DataError, match=f"the server answers {status} for {server.url}/text") as error:
         fetch(server.file("text", DIGEST), sleep=at_once)
@@ -164,7 +164,7 @@ def test_a_file_that_is_not_served_is_told_with_where_to_put_it(server: Served, 
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_server_that_is_busy_is_asked_again(server: Served, status: int) -> None:
+def test_a_busy_server_is_retried(server: Served, status: int) -> None:
     server.files["text"] = CONTENT
     server.failures = [status]
     waits: list[float] = []
@@ -172,7 +172,7 @@ def test_a_server_that_is_busy_is_asked_again(server: Served, status: int) -> No
     assert (place.read_bytes(), waits) == (CONTENT, [1.0])
 
 
-def test_offline_says_which_file_to_place_where(folder: Path) -> None:
+def test_the_offline_error_names_the_file_and_its_path(folder: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -184,20 +184,18 @@ def test_offline_says_which_file_to_place_where(folder: Path) -> None:
     assert left(folder) == []
 
 
-def test_of_an_unknown_digest_the_one_that_came_is_kept(server: Served, folder: Path) -> None:
+def test_a_file_without_a_published_digest_is_pinned(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     file = server.file("text")
-    place, found = fetch(file)
-    assert str(found) == DIGEST
+    place, digest = fetch(file)
+    assert str(digest) == DIGEST
     assert (folder / "words" / "text.sha256").read_text() == f"{DIGEST.removeprefix('sha256:')}  text\n"
     place.write_bytes(CONTENT[1:])
     with pytest.raises(DataError, match="is not the published file"):
         store.open_binary("words", "text")
 
 
-def test_without_a_digest_a_part_is_gone_on_with_only_if_the_server_vouches_for_it(
-    server: Served, folder: Path
-) -> None:
+def test_without_a_digest_resuming_requires_an_etag(server: Served, folder: Path) -> None:
     server.files["text"], server.etag = CONTENT, '"first"'
     server.cuts = [CHUNK, 0, 0, 0, 0]
     file = server.file("text")
@@ -242,7 +240,7 @@ def test_a_full_disk_leaves_nothing_behind(server: Served, folder: Path, monkeyp
     assert left(folder) == []
 
 
-def test_too_little_room_is_noticed_before_anything_is_fetched(
+def test_too_little_free_space_is_an_error_before_the_download(
     server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Usage(NamedTuple):
@@ -254,7 +252,7 @@ def test_too_little_room_is_noticed_before_anything_is_fetched(
     assert (server.asked, left(folder)) == ([], [])
 
 
-def test_a_folder_that_cannot_be_written_is_told(server: Served, folder: Path) -> None:
+def test_a_read_only_folder_is_an_error(server: Served, folder: Path) -> None:
     folder.write_text("a file, where the folder should be")
     with pytest.raises(DataError, match=r"text cannot be written .*: set ARCHLANG_DATA"):
         fetch(server.file("text", DIGEST), sleep=at_once)
@@ -264,17 +262,17 @@ def _fetch(file: OfficialFile, answers: Any) -> None:  # Any: a queue
     answers.put(str(fetch(file)[1]))
 
 
-def test_two_processes_that_want_the_same_file_both_get_it(server: Served, folder: Path) -> None:
+def test_two_processes_may_fetch_the_same_file(server: Served, folder: Path) -> None:
     server.files["text"] = CONTENT
     server.pause.clear()
     file = server.file("text", DIGEST, len(CONTENT))
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
-    other = context.Process(target=_fetch, args=(file, answers))
-    other.start()
+    second_process = context.Process(target=_fetch, args=(file, answers))
+    second_process.start()
     while not server.asked:
-        assert other.is_alive()
-        other.join(0.05)
+        assert second_process.is_alive()
+        second_process.join(0.05)
     seen = Seen()
 
     def answer_when_both_want_it() -> None:
@@ -283,9 +281,9 @@ def test_two_processes_that_want_the_same_file_both_get_it(server: Served, folde
 
     opener = threading.Thread(target=answer_when_both_want_it)
     opener.start()
-    place, found = fetch(file, seen)
+    place, digest = fetch(file, seen)
     opener.join()
-    other.join(30)
-    assert (str(found), answers.get(timeout=5), other.exitcode) == (DIGEST, DIGEST, 0)
+    second_process.join(30)
+    assert (str(digest), answers.get(timeout=5), second_process.exitcode) == (DIGEST, DIGEST, 0)
     assert (place.read_bytes(), seen.waited, len(server.asked)) == (CONTENT, 1, 1)
     assert left(folder) == ["text"]

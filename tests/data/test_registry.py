@@ -1,4 +1,4 @@
-"""What is known of published files is well formed, and each is one that a task can find."""
+"""The registry is well formed, and tasks find each of its files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archlang.names import library
 FILES = [file for known in DATASETS.values() for file in known.files]
 
 
-def test_every_line_belongs_to_a_data_set_and_is_there_once() -> None:
+def test_every_line_is_unique_and_belongs_to_a_data_set() -> None:
     table = Path(__file__).parents[2] / "archlang" / "data" / "official.tsv"
     rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()[1:]]
     assert sorted(rows) == sorted([file.dataset, file.member] for file in FILES)
@@ -38,7 +38,7 @@ def test_only_the_release_of_the_long_range_arena_has_no_digest() -> None:
     assert [file.member for file in FILES if file.digest is None] == ["lra_release.gz"]
 
 
-def test_blob_ids_stand_only_where_no_sha256_is_known() -> None:
+def test_blob_ids_are_used_only_without_a_sha256() -> None:
     blobs = [(file.dataset, file.member) for file in FILES if file.digest and file.digest.rule is DigestRule.GITBLOB]
     assert blobs == [
         ("listops", "train_d20s.tsv"), *(("pcfg_set", f"{part}/train.src") for part in
@@ -46,7 +46,7 @@ def test_blob_ids_stand_only_where_no_sha256_is_known() -> None:
     ]  # fmt: skip
 
 
-def test_a_packed_file_is_stored_packed_under_the_name_of_its_content() -> None:
+def test_a_compressed_file_is_stored_under_the_name_of_its_content() -> None:
     file = official("multi30k", "train.en")
     assert file is not None
     assert (file.member, file.stored) == ("train.en", "train.en.gz")
@@ -61,14 +61,14 @@ def test_a_packed_file_is_stored_packed_under_the_name_of_its_content() -> None:
         ("lra", "listops-1000/basic_test.tsv", "lra_release.gz"),
     ],
 )
-def test_members_of_archives_are_known_by_their_archive(dataset: str, member: str, archive: str) -> None:
+def test_members_of_archives_have_their_archive(dataset: str, member: str, archive: str) -> None:
     found = DATASETS[dataset].archive_of(member)
     assert found is not None
     assert found.member == archive
 
 
 def test_the_files_at_hand_have_the_digests_of_the_table() -> None:
-    """Those that the tests are given; the table was written from their list."""
+    """Covers the published files that are available to the tests."""
     given = Path(__file__).parents[3] / "shared" / "data" / "CONTENT_SHA256.tsv"
     if not given.exists():
         pytest.skip(f"{given} is not at hand")

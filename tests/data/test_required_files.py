@@ -1,4 +1,4 @@
-"""What has to be fetched is each file once, and none that is at hand or that nobody has published."""
+"""Required files are unique, missing and published."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from archlang.data.mistakes import DataError
 from archlang.data.required_files import absent, dataset, files
 
 
-def test_members_of_one_archive_ask_for_it_once() -> None:
+def test_members_of_one_archive_require_it_once() -> None:
     wanted = absent([("cfq", "dataset.json"), ("cfq", "splits/mcd1.json"), ("scan", "tasks.txt")])
     assert [file.member for file in wanted] == ["cfq.tar.gz", "tasks.txt"]
 
 
-def test_what_is_at_hand_or_unknown_is_not_asked_for(folder: Path) -> None:
+def test_present_and_unknown_files_are_not_required(folder: Path) -> None:
     (folder / "scan").mkdir(parents=True)
     (folder / "scan" / "tasks.txt.xz").write_bytes(b"")
     assert absent([("scan", "tasks.txt"), ("scan", "mine.txt"), ("mine", "tasks.txt")]) == ()
@@ -27,7 +27,7 @@ def test_a_data_set_has_all_its_files_or_those_that_are_named() -> None:
     assert [file.member for file in files("cfq", ["splits/mcd1.json", "dataset.json"])] == ["cfq.tar.gz"]
 
 
-def test_near_names_are_offered() -> None:
+def test_similar_names_are_suggested() -> None:
     with pytest.raises(DataError, match=r"there is no data set `scann`: did you mean `scan`\?"):
         dataset("scann")
     with pytest.raises(DataError, match=r"cogs has no file `trian.tsv`: did you mean `train.tsv`\?"):

@@ -1,4 +1,4 @@
-"""A published file is found by itself, packed, or in its archive; and nothing is read of one that is another."""
+"""A published file is registry by itself, compressed, or in its archive; a damaged one is never read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    return whole.getvalue()
+    return buffer.getvalue()
 
 
 ARCHIVE = packed({"words-1.0/en/a.txt": CONTENT, "words-1.0/README": b"read me", "words-1.0/en/b.txt": OTHER})
@@ -38,19 +38,19 @@ ARCHIVE = packed({"words-1.0/en/a.txt": CONTENT, "words-1.0/README": b"read me",
 
 @pytest.fixture(autouse=True)
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data set of a file and an archive, in the place of the published ones."""
+    """Replaces the registry by a data set of a file and an archive."""
     archive = f"sha256:{hashlib.sha256(ARCHIVE).hexdigest()}"
     lines = [
         ("words", "text.txt", str(len(CONTENT)), DIGEST, "text.txt"),
         ("words", "words.tar.gz", str(len(ARCHIVE)), archive, "words.tar.gz"),
     ]
     monkeypatch.setattr(registry, "_lines", lambda: lines)
-    known = Dataset(
+    dataset = Dataset(
         "words", "words", (), "http://nowhere", "none", "http://nowhere", {"words.tar.gz": (Held("en/", ""),)}
     )
-    found = MappingProxyType({"words": known})
-    monkeypatch.setattr(registry, "DATASETS", found)
-    monkeypatch.setattr(store, "DATASETS", found)
+    datasets = MappingProxyType({"words": dataset})
+    monkeypatch.setattr(registry, "DATASETS", datasets)
+    monkeypatch.setattr(store, "DATASETS", datasets)
 
 
 def put(folder: Path, name: str, content: bytes) -> Path:
@@ -66,7 +66,7 @@ def read(member: str) -> bytes:
 
 
 @pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress)])
-def test_a_file_may_be_packed(folder: Path, ending: str, pack: object) -> None:
+def test_a_file_may_be_compressed(folder: Path, ending: str, pack: object) -> None:
     assert callable(pack)
     place = put(folder, f"text.txt{ending}", pack(CONTENT))
     assert store.find("words", "text.txt") == place
@@ -80,7 +80,7 @@ def test_only_line_feeds_end_lines(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], OTHER, b"", CONTENT[:5] + b"X" + CONTENT[6:]])
-def test_a_truncated_swapped_or_damaged_file_is_refused_by_name_and_digest(folder: Path, content: bytes) -> None:
+def test_a_truncated_replaced_or_damaged_file_is_refused_by_name_and_digest(folder: Path, content: bytes) -> None:
     place = put(folder, "text.txt", content)
     for opened in (store.open_binary, store.read_text):
         with pytest.raises(DamagedError) as error:
@@ -97,7 +97,7 @@ def test_not_even_the_first_line_of_a_damaged_file_is_used(folder: Path) -> None
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".xz", lzma.compress), (".gz", gzip.compress)])
-def test_a_truncated_packed_file_is_refused(folder: Path, ending: str, pack: object) -> None:
+def test_a_truncated_compressed_file_is_refused(folder: Path, ending: str, pack: object) -> None:
     assert callable(pack)
     place = put(folder, f"text.txt{ending}", pack(CONTENT)[:-12])
     with pytest.raises(DataError, match="cannot be decompressed|is not the published file") as error:
@@ -105,7 +105,7 @@ def test_a_truncated_packed_file_is_refused(folder: Path, ending: str, pack: obj
     assert str(place) in error.value.message
 
 
-def test_a_file_that_is_not_at_hand_is_named_with_its_place_and_digest(folder: Path) -> None:
+def test_the_error_for_a_missing_file_names_its_path_and_digest(folder: Path) -> None:
     with pytest.raises(MissingError) as error:
         store.read_text("words", "text.txt")
     assert "archlang data get words" in error.value.remedy
@@ -119,26 +119,26 @@ def test_members_of_an_archive_are_read_from_it(folder: Path) -> None:
     assert (read("a.txt"), read("b.txt")) == (CONTENT, OTHER)
 
 
-def test_a_member_that_lies_by_itself_goes_before_the_archive(folder: Path) -> None:
+def test_a_separate_member_has_precedence_over_the_archive(folder: Path) -> None:
     put(folder, "words.tar.gz", ARCHIVE)
     put(folder, "a.txt", b"mine")
     assert read("a.txt") == b"mine"
 
 
-def test_a_swapped_archive_is_refused_before_it_is_unpacked(folder: Path, tmp_path: Path) -> None:
+def test_a_replaced_archive_is_refused_before_it_is_unpacked(folder: Path, tmp_path: Path) -> None:
     put(folder, "words.tar.gz", packed({"en/a.txt": OTHER}))
     with pytest.raises(DamagedError, match="words.tar.gz is not the published file"):
         store.open_binary("words", "a.txt")
     assert not (tmp_path / "cache" / "unpacked").exists()
 
 
-def test_an_archive_is_read_whole_in_its_order(folder: Path) -> None:
+def test_contents_yields_all_files_in_order(folder: Path) -> None:
     put(folder, "words.tar.gz", ARCHIVE)
     names = [name for name, _ in store.contents("words", "words.tar.gz")]
     assert names == ["words-1.0/en/a.txt", "words-1.0/README", "words-1.0/en/b.txt"]
 
 
-def test_what_is_no_text_is_said_so(folder: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_refused(folder: Path) -> None:
     put(folder, "unknown.txt", b"\xff\xfe\n")
     with pytest.raises(DataError, match=r"unknown\.txt is not UTF-8 text"):
         store.read_text("words", "unknown.txt")
@@ -146,7 +146,7 @@ def test_what_is_no_text_is_said_so(folder: Path) -> None:
         list(store.lines("words", "unknown.txt"))
 
 
-def test_a_pinned_file_must_stay_what_it_was(folder: Path) -> None:
+def test_a_changed_pinned_file_is_refused(folder: Path) -> None:
     place = put(folder, "unknown.txt", b"first")
     store.pin_of(place).write_text(f"{hashlib.sha256(b'first').hexdigest()}  unknown.txt\n")
     assert store.read_text("words", "unknown.txt") == "first"
@@ -158,6 +158,6 @@ def test_a_pinned_file_must_stay_what_it_was(folder: Path) -> None:
         store.read_text("words", "unknown.txt")
 
 
-def test_without_archlang_data_files_lie_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_archlang_data_files_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ARCHLANG_DATA")
     assert store.folder() == tmp_path / "cache" / "data"

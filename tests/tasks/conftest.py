@@ -1,4 +1,4 @@
-"""Where the published files are that tests compare with, and a cache of each test's own."""
+"""Fixtures: published files to compare with, and a separate cache for each test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def published_bytes() -> Callable[[str], bytes]:
-    """A published file, packed with xz or gzip. Skips aloud where the files are not at hand."""
+    """Returns the content of a published file; skips the test if the file is missing."""
     root = Path(os.environ.get("ARCHLANG_DATA") or GIVEN)
 
     def content(name: str) -> bytes:
@@ -44,14 +44,14 @@ def published_bytes() -> Callable[[str], bytes]:
 
 @pytest.fixture
 def published(published_bytes: Callable[[str], bytes]) -> Callable[[str], list[str]]:
-    """The lines of a published file. Skips aloud where the files are not at hand."""
+    """Returns the lines of a published file; skips the test if the file is missing."""
     # Not `splitlines`, for which some characters of text are ends of lines too.
     return lambda name: published_bytes(name).decode().removesuffix("\n").split("\n")
 
 
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Offer:
-    """Puts files, by `dataset/member`, in the place of the published ones, whatever their digests are."""
+    """Replaces published files, named `dataset/member`, and accepts any digest."""
 
     def put(offered: Mapping[str, bytes | str]) -> None:
         def opened(dataset: str, member: str) -> BinaryIO:

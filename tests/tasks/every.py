@@ -1,4 +1,4 @@
-"""Every task of the folder, small enough for a test: what the tests share that run over all of them."""
+"""Helpers for tests over all tasks of the folder, in small sizes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def vars_of(task: Task) -> dict[str, object]:
 
 @contextmanager
 def skipping() -> Iterator[None]:
-    """Skips aloud where files are not at hand; any other mistake of a task is one."""
+    """Skips the test if files are missing; raises every other error."""
     try:
         yield
     except ArchlangError as error:
@@ -104,12 +104,12 @@ def skipping() -> Iterator[None]:
 
 
 def items_of(task: Task, split: str) -> Split:
-    """A split; skips aloud where the task reads files that are not at hand."""
+    """Returns a split; skips the test if the task reads missing files."""
     with skipping():
         return task.generate(split, 0)
 
 
 def vocabulary_of(task: Task) -> tuple[str, ...]:
-    """The vocabulary; skips aloud where the task reads it from files that are not at hand."""
+    """Returns the vocabulary; skips the test if the task reads missing files."""
     with skipping():
         return task.vocabulary

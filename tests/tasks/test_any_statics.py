@@ -1,4 +1,4 @@
-"""Whatever the statics are: a task says what is wrong with them, or its items are whole."""
+"""For any statics, a task raises TaskError or generates complete items."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ TASKS: dict[Callable[..., Task], st.SearchStrategy[Statics]] = {
 }
 
 
-@pytest.mark.parametrize("made", TASKS, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("task_class", TASKS, ids=lambda task_class: task_class.__name__)
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_statics_are_refused_or_give_whole_items(made: Callable[..., Task], data: st.DataObject) -> None:
-    chosen = data.draw(TASKS[made])
+def test_statics_are_refused_or_give_whole_items(task_class: Callable[..., Task], data: st.DataObject) -> None:
+    chosen = data.draw(TASKS[task_class])
     try:
-        task = made(**chosen)
+        task = task_class(**chosen)
         # Ten levels of a thousand trees at once would be what takes the time.
         with patch.object(arithmetic, "_BATCH", 1 << 8):
             splits = {name: task.generate(name, data.draw(st.integers(0, 3))) for name in task.split_names()}

@@ -1,4 +1,4 @@
-"""Simple arithmetic: values and depths by a slow reader, the published counts, the published way to draw."""
+"""Simple arithmetic: values and depths against a slow parser, the published counts, the published distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60,
 
 
 def read(text: str) -> tuple[int, int]:
-    """Value and depth from the text alone; parentheses stand around every operation."""
+    """Returns the value and the depth of an expression; every operation is in parentheses."""
     if len(text) == 1:
         return int(text), 0
     depth = 0
@@ -38,15 +38,15 @@ def texts(task: Arithmetic, items: Split) -> list[str]:
 
 
 @cache
-def made(split: str) -> Split:
+def generated(split: str) -> Split:
     return SMALL.generate(split, 0)
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_values_and_depths_are_what_the_text_says(split: str) -> None:
-    found = [read(text) for text in texts(SMALL, made(split))]
-    assert [value for value, _ in found] == np.asarray(made(split).targets).tolist()
-    assert [depth for _, depth in found] == made(split).groups["depth"].tolist()
+def test_values_and_depths_agree_with_a_slow_parser(split: str) -> None:
+    found = [read(text) for text in texts(SMALL, generated(split))]
+    assert [value for value, _ in found] == np.asarray(generated(split).targets).tolist()
+    assert [depth for _, depth in found] == generated(split).groups["depth"].tolist()
 
 
 def test_the_published_counts() -> None:
@@ -68,21 +68,21 @@ def test_zero_is_as_frequent_as_published() -> None:
 def test_train_has_every_operation_on_two_digits() -> None:
     single = [
         text
-        for text, depth in zip(texts(SMALL, made("train")), made("train").groups["depth"], strict=True)
+        for text, depth in zip(texts(SMALL, generated("train")), generated("train").groups["depth"], strict=True)
         if depth == 1
     ]
     assert sorted(single) == sorted(f"({a}{op}{b})" for op in "+*" for a in range(10) for b in range(10))
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_nothing_is_repeated_or_too_long(split: str) -> None:
-    found = texts(SMALL, made(split))
+def test_items_are_distinct_and_short_enough(split: str) -> None:
+    found = texts(SMALL, generated(split))
     assert len(set(found)) == len(found)
     assert max(map(len, found)) <= 50
 
 
-def test_all_digits_and_both_operations_are_even() -> None:
-    counts = Counter("".join(texts(SMALL, made("train"))))
+def test_digits_and_operations_are_uniform() -> None:
+    counts = Counter("".join(texts(SMALL, generated("train"))))
     assert abs(counts["+"] / (counts["+"] + counts["*"]) - 0.5) < 0.02
     digits = np.array([counts[digit] for digit in "0123456789"])
     assert np.allclose(digits / digits.sum(), 0.1, atol=0.01)
@@ -95,7 +95,7 @@ def grown(rng: random.Random, probability: float, height: int) -> str:
 
 
 def drawn(rng: random.Random, probability: float, low: int, high: int) -> str:
-    """As published: a tree that is too low becomes the right side of an operation."""
+    """The published sampling: a tree that is too shallow becomes the right side of an operation."""
     text = grown(rng, probability, high)
     while read(text)[1] < low:
         text = f"({grown(rng, probability, high - 1)}+{text})"
@@ -103,12 +103,12 @@ def drawn(rng: random.Random, probability: float, low: int, high: int) -> str:
 
 
 @pytest.mark.parametrize(("split", "probability", "low", "high"), [("train", 0.2, 2, 5), ("test", 0.3, 7, 8)])
-def test_lengths_are_distributed_as_those_that_are_drawn_one_by_one(
+def test_lengths_have_the_distribution_of_one_by_one_sampling(
     split: str, probability: float, low: int, high: int
 ) -> None:
     rng = random.Random(0)
     theirs = [(len(text), read(text)[1]) for text in (drawn(rng, probability, low, high) for _ in range(6_000))]
-    ours = made(split)
+    ours = generated(split)
     depth = high
     wanted = np.array([length for length, found in theirs if found == depth and length <= 50])
     found = ours.inputs["x"].lengths[ours.groups["depth"] == depth]
@@ -117,14 +117,14 @@ def test_lengths_are_distributed_as_those_that_are_drawn_one_by_one(
     )
 
 
-def test_unbalanced_depths_are_those_that_were_drawn() -> None:
+def test_unbalanced_depths_keep_the_drawn_distribution() -> None:
     counts = np.bincount(Arithmetic(train_size=3_000, balanced=False).generate("train", 0).groups["depth"])
     assert counts.sum() == 3_000
     assert counts[1] == 200
     assert counts[2] > 2 * counts[3] > 4 * counts[4] > 0
 
 
-def test_single_operations_are_all_for_train() -> None:
+def test_single_operations_are_only_in_train() -> None:
     task = Arithmetic(train=Interval(1, 1), valid=Interval(2, 2), test=Interval(3, 3), train_size=200)
     assert [len(task.generate(split, 0)) for split in ("train", "iid")] == [200, 0]
 
@@ -148,7 +148,7 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
         Arithmetic(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_what_is_too_rare_is_given_up() -> None:
+def test_drawing_rare_items_ends_with_an_error() -> None:
     # There are 200 operations on two digits.
     task = Arithmetic(train=Interval(2, 2), valid=Interval(3, 3), test=Interval(1, 1), test_size=300)
     with pytest.raises(TaskError, match=r"test_size = 300 .* stopped at 200 distinct items"):

@@ -1,4 +1,4 @@
-"""Bucket sort answers behind the row with the row in order."""
+"""Bucket sort answers with the sorted input, after the input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 
 @pytest.mark.parametrize("symbols", [2, 5])
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_the_answer_is_the_row_in_order_where_it_is_asked(split: str, symbols: int) -> None:
+def test_the_answer_is_the_sorted_input_at_the_answer_positions(split: str, symbols: int) -> None:
     items = replace(SMALL, symbols=symbols).generate(split, 0)
     assert isinstance(items.targets, Ragged)
     assert items.scored is not None
@@ -35,7 +35,7 @@ def test_lengths_are_the_published_ones() -> None:
     assert (SMALL.generate("test", 0).inputs["x"].lengths // 2).min() >= 41
 
 
-def test_symbols_are_even() -> None:
+def test_symbols_are_uniform() -> None:
     values = SMALL.generate("train", 0).inputs["x"].values
     counts = np.bincount(values)[:5]
     assert np.allclose(counts / counts.sum(), 0.2, atol=0.01)

@@ -1,4 +1,4 @@
-"""CFQ: the published way of cutting questions and queries, and a set of the same form."""
+"""CFQ: the published preprocessing, and files of the published format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def offered(offer: Offer, items: object = ITEMS, indices: object = INDICES) -> N
     offer({"cfq/dataset.json": json.dumps(items), "cfq/splits/mcd1.json": json.dumps(indices)})
 
 
-def test_published_examples_are_cut_as_their_program_does() -> None:
+def test_published_examples_are_preprocessed_as_by_the_published_program() -> None:
     if not SAMPLE.exists():
         pytest.skip(f"{SAMPLE} is not at hand; set ARCHLANG_DATA to the folder of published data")
     for item in json.loads(SAMPLE.read_text(encoding="utf-8")):
@@ -45,7 +45,7 @@ def test_published_examples_are_cut_as_their_program_does() -> None:
         assert sum(word.count("ns:") for word in words) == item[QUERY].count("/ns:") + item[QUERY].count("|ns:")
 
 
-def test_splits_are_those_of_their_files(offer: Offer) -> None:
+def test_splits_are_those_of_the_files(offer: Offer) -> None:
     offered(offer)
     task = Cfq(word_limit=30)
     for split, numbers in (("train", [0, 2, 5]), ("valid", [1]), ("test", [4, 3])):
@@ -58,13 +58,13 @@ def test_splits_are_those_of_their_files(offer: Offer) -> None:
         assert items.groups["length"].tolist() == [10] * len(numbers)
 
 
-def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
+def test_the_vocabulary_is_padded(offer: Offer) -> None:
     offered(offer)
     task = Cfq(word_limit=30)
     assert len(task.vocabulary) == 32
     assert (task.vocabulary[task.begin], task.vocabulary[task.end]) == ("[B]", "[E]")
-    known = [text for text in task.vocabulary[:30] if not text.startswith("<unused>")]
-    assert known == sorted(known)
+    words = [text for text in task.vocabulary[:30] if not text.startswith("<unused>")]
+    assert words == sorted(words)
     with pytest.raises(
         TaskError, match=r"word_limit = 8 is too small for cfq, whose files have (\d+) .*: write word_limit = \1"
     ):
@@ -81,7 +81,7 @@ def test_the_vocabulary_is_filled_up(offer: Offer) -> None:
         (ITEMS, [], "mcd1.json of cfq is malformed"),
     ],
 )
-def test_files_that_are_something_else_are_refused(items: object, indices: object, reason: str, offer: Offer) -> None:
+def test_malformed_files_are_refused(items: object, indices: object, reason: str, offer: Offer) -> None:
     offered(offer, items, indices)
     with pytest.raises(TaskError, match=reason):
         Cfq().generate("train", 0)

@@ -1,4 +1,4 @@
-"""COGS: the published sentences, their categories, and files that are not those."""
+"""COGS: the published sentences and their categories, and other files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROW = "A cat ran .\t* cat ( x _ 1 )\tin_distribution"
 
 @pytest.fixture
 def task(published_bytes: Callable[[str], bytes], offer: Offer) -> Cogs:
-    """The task, on the published files."""
+    """The task with the published files."""
     offer({f"cogs/{name}.tsv": published_bytes(f"cogs/{name}.tsv") for name in NAMES})
     return Cogs()
 
 
-def test_splits_are_as_large_as_published(task: Cogs) -> None:
+def test_splits_have_the_published_sizes(task: Cogs) -> None:
     splits = {name: task.generate(name, 0) for name in task.split_names()}
     assert {name: len(split) for name, split in splits.items()} == {
         "train": 24_155, "valid": 3_000, "test": 3_000, "gen": 21_000,
@@ -59,14 +59,14 @@ def test_the_vocabulary_is_that_of_all_files(task: Cogs) -> None:
     assert {"41", "59", "monastery"} <= set(task.vocabulary)
 
 
-def test_other_files_of_the_form_are_noticed(offer: Offer) -> None:
+def test_files_with_other_words_are_refused(offer: Offer) -> None:
     offer({f"cogs/{name}.tsv": ROW for name in NAMES})
     with pytest.raises(TaskError, match="have 10 different words, and the published files have 871"):
         Cogs().generate("train", 0)
 
 
 @pytest.mark.parametrize("line", ["", "A cat ran .", ROW.replace("in_distribution", "unheard_of"), f"{ROW}\tmore"])
-def test_a_line_that_is_wrong_is_named(line: str, offer: Offer) -> None:
+def test_the_error_names_a_malformed_line(line: str, offer: Offer) -> None:
     offer({f"cogs/{name}.tsv": f"{ROW}\n{line}\n" for name in NAMES})
     with pytest.raises(TaskError, match=r"line 2 of cogs/train.tsv"):
         Cogs().generate("gen", 0)

@@ -1,4 +1,4 @@
-"""Copy gives back what it got, at every length that was asked for."""
+"""Copy answers with its input, at every length."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_answer_is_the_source(split: str, eos: bool) -> None:
         assert items.groups["length"][index] == len(symbols)
 
 
-def test_lengths_are_even_in_train_and_listed_in_test() -> None:
+def test_lengths_are_uniform_in_train_and_listed_in_test() -> None:
     counts = np.bincount(SMALL.generate("train", 0).groups["length"])
     assert len(counts) == 10
     assert np.allclose(counts[1:], 2_000 / 9, atol=60)
@@ -40,7 +40,7 @@ def test_lengths_are_even_in_train_and_listed_in_test() -> None:
     assert np.unique(SMALL.generate("test", 0).groups["length"], return_counts=True)[1].tolist() == [10, 10, 10]
 
 
-def test_symbols_are_even() -> None:
+def test_symbols_are_uniform() -> None:
     source = SMALL.generate("train", 0).inputs["source"].values
     shares = np.bincount(source, minlength=12)[:10] / np.sum(source < 10)
     assert np.allclose(shares, 0.1, atol=0.015)
@@ -63,7 +63,7 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
 
 
 @pytest.mark.parametrize("task", [Copy(), Reverse()], ids=["copy", "reverse"])
-def test_items_have_the_form_of_the_published_ones(task: Copy) -> None:
+def test_items_have_the_published_format(task: Copy) -> None:
     root = Path(os.environ.get("ARCHLANG_GOLDENS") or Path(__file__).parents[3] / "shared" / "reference")
     file = root / "panm" / "goldens" / "task_samples.npz"
     if not file.exists():

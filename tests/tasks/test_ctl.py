@@ -1,4 +1,4 @@
-"""Compositional table lookup agrees with the published set, and with tables looked up one by one."""
+"""Compositional table lookup agrees with the published set and with a slow lookup."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def texts(task: Ctl, split: str, seed: int = 0) -> list[tuple[str, ...]]:
 
 
 def looked_up(words: tuple[str, ...], order: str) -> int:
-    """The answer, by the published tables written as text."""
+    """Returns the answer by the published tables."""
     assert (words[0], words[-1]) == ("[B]", "[E]")
     inner = words[1:-1] if order == "forward" else words[-2:0:-1]
     symbol = int(inner[0], 2)
@@ -61,7 +61,7 @@ def looked_up(words: tuple[str, ...], order: str) -> int:
 
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("split", ["train", "iid", "valid", "test"])
-def test_every_label_is_what_the_tables_say(order: str, split: str) -> None:
+def test_every_label_agrees_with_the_tables(order: str, split: str) -> None:
     task = Ctl(order=order)
     targets = task.generate(split, seed=1).targets
     assert isinstance(targets, np.ndarray)
@@ -73,13 +73,13 @@ def test_the_tables_are_the_published_ones() -> None:
     assert ["".join(map(str, row)) for row in Ctl().tables] == list(TABLES.values())
 
 
-def test_other_tables_are_permutations_that_do_not_change() -> None:
+def test_other_tables_are_fixed_permutations() -> None:
     tables = replace(SMALL, new_functions=1).tables
     assert all(sorted(row) == [0, 1, 2, 3] for row in tables)
     assert tables.tolist() == [[2, 0, 1, 3], [1, 3, 0, 2], [2, 1, 3, 0], [3, 0, 2, 1], [0, 3, 2, 1]]
 
 
-def test_the_published_train_set_has_its_published_numbers() -> None:
+def test_the_published_train_set_has_the_published_counts() -> None:
     made = Ctl().generate("train", seed=0)
     lengths = np.bincount(made.groups["length"])
     assert len(made) == 53_704
@@ -89,7 +89,7 @@ def test_the_published_train_set_has_its_published_numbers() -> None:
     assert np.allclose(lengths[2:], [420, 3_770, 20_900, 28_000], rtol=0.06)
 
 
-def test_the_model_reads_ids_as_published() -> None:
+def test_ids_are_the_published_ones() -> None:
     task = Ctl()
     assert task.vocabulary[:8] == tuple(f"{symbol:03b}" for symbol in range(8))
     assert task.vocabulary[8:] == (*"abcdefghijk", "[E]", "[B]")
@@ -98,7 +98,7 @@ def test_the_model_reads_ids_as_published() -> None:
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {19}
 
 
-def test_without_begin_and_end_only_symbols_and_functions_are_left() -> None:
+def test_without_begin_and_end_only_symbols_and_functions_remain() -> None:
     bare, full = texts(replace(SMALL, begin_end=False), "test"), texts(SMALL, "test")
     assert bare == [words[1:-1] for words in full]
 
@@ -109,7 +109,7 @@ def test_forward_is_the_mirror_image_of_backward() -> None:
     assert [words[::-1] for words in backward] == [("[E]", *words[1:-1], "[B]") for words in forward]
 
 
-def test_new_functions_occur_alone_only() -> None:
+def test_new_functions_occur_only_alone() -> None:
     new = [words for words in texts(Ctl(), "train") if {"j", "k"} & set(words)]
     assert len(new) == 2 * 8 * 31
     assert all(len(words) == 4 for words in new)
@@ -136,7 +136,7 @@ def test_only_the_train_set_repeats_items() -> None:
         assert len(set(texts(Ctl(), split))) == len(texts(Ctl(), split))
 
 
-def test_balanced_lengths_are_as_even_as_items_let_them_be() -> None:
+def test_balanced_lengths_are_as_even_as_the_items_permit() -> None:
     made = Ctl(balanced=True).generate("train", seed=0)
     lengths = np.bincount(made.groups["length"])
     assert len(made) == 53_704
@@ -150,12 +150,12 @@ def test_a_split_does_not_depend_on_the_size_of_another() -> None:
     assert digest(SMALL.generate("iid", 3)) == digest(other.generate("iid", 3))
 
 
-def test_lengths_are_evenly_drawn() -> None:
+def test_lengths_are_uniform() -> None:
     assert np.allclose(np.bincount(Ctl().generate("valid", 0).groups["length"])[6:], 333, atol=50)
     assert np.allclose(np.bincount(Ctl().generate("test", 0).groups["length"])[9:], 500, atol=60)
 
 
-def test_all_items_that_exist_can_be_asked_for() -> None:
+def test_a_split_may_have_all_existing_items() -> None:
     task = replace(SMALL, valid=Interval(5, 5), valid_size=4 * 4**5)
     assert len(set(texts(task, "valid"))) == 4 * 4**5
 
@@ -179,12 +179,12 @@ def test_impossible_statics_are_refused_before_anything_is_generated(statics: di
         Ctl(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_an_unknown_split_names_those_there_are() -> None:
+def test_the_error_for_an_unknown_split_names_the_splits() -> None:
     with pytest.raises(TaskError, match="its splits are train, iid, valid, test"):
         SMALL.generate("dev", 0)
 
 
-def test_repeated_items_make_every_length_as_frequent_and_add_no_new_ones() -> None:
+def test_repeated_makes_all_lengths_equally_frequent_without_new_items() -> None:
     evened = Ctl(
         symbols=4, functions=3, new_functions=0, reserved=0, balanced=True, repeated=True,
         train=Interval(1, 4), valid=Interval(5, 5), test=Interval(6, 7),

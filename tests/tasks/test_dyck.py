@@ -1,4 +1,4 @@
-"""Dyck strings are balanced, of the published lengths, and their sets are what the brackets allow."""
+"""Dyck strings are balanced and have the published lengths; their sets agree with a stack."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)
 OPEN, CLOSE = "([{<+ax", ")]}>-bo"
 
 
-def said(text: str, pairs: int) -> list[set[str]]:
-    """What may follow each place, with a stack."""
+def expected_answer(text: str, pairs: int) -> list[set[str]]:
+    """Returns the symbols that may follow each position, computed with a stack."""
     stack: list[str] = []
-    found = []
+    sets = []
     for symbol in text:
         if symbol in OPEN:
             stack.append(CLOSE[OPEN.index(symbol)])
         else:
             assert stack.pop() == symbol
-        found.append({*OPEN[:pairs], *stack[-1:]})
+        sets.append({*OPEN[:pairs], *stack[-1:]})
     assert not stack
-    return found
+    return sets
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 3, 7])
-def test_sets_are_what_a_stack_says(pairs: int) -> None:
+def test_sets_agree_with_a_stack(pairs: int) -> None:
     task = Dyck(pairs=pairs, train_size=200, valid_size=20, test_size=20, distinct=False)
     for split in task.split_names():
         items = task.generate(split, 0)
@@ -42,7 +42,9 @@ def test_sets_are_what_a_stack_says(pairs: int) -> None:
         for index in range(len(items)):
             text = "".join(task.vocabulary[token] for token in items.inputs["x"][index])
             rows = items.targets[index]
-            assert [{task.vocabulary[token] for token in np.flatnonzero(row)} for row in rows] == said(text, pairs)
+            assert [{task.vocabulary[token] for token in np.flatnonzero(row)} for row in rows] == expected_answer(
+                text, pairs
+            )
 
 
 def test_sets_are_those_of_the_published_code() -> None:
@@ -60,7 +62,7 @@ def test_sets_are_those_of_the_published_code() -> None:
 
 
 def grown(rng: random.Random, size: int, longest: int) -> str:
-    """The published grammar, one symbol after another; brackets of one kind, as kinds change no length."""
+    """Samples the published grammar symbol by symbol, with one kind of brackets, which do not influence lengths."""
     if size >= longest:
         return ""
     drawn = rng.random()
@@ -83,7 +85,7 @@ def test_lengths_are_distributed_as_those_of_the_grammar() -> None:
         assert abs(np.mean(ours == length) - np.mean(theirs == length)) < 0.015
 
 
-def test_the_published_sets_are_as_long_as_measured() -> None:
+def test_the_published_sets_have_the_measured_lengths() -> None:
     # Of the published generator: 25 and 74 on average.
     items = Dyck().generate("train", 0)
     lengths = items.inputs["x"].lengths
@@ -95,7 +97,7 @@ def test_the_published_sets_are_as_long_as_measured() -> None:
     assert abs(tested.mean() - 74) < 2
 
 
-def test_strings_are_distinct_unless_they_may_repeat() -> None:
+def test_strings_are_distinct_by_default() -> None:
     x = SMALL.generate("train", 0).inputs["x"]
     assert len({x[index].tobytes() for index in range(len(x))}) == 2_000
     short = Dyck(train=Interval(2, 10), test=(Interval(12, 12),), train_size=3_000, test_size=3, distinct=False)
@@ -119,7 +121,7 @@ def test_splits_without_items_are_empty() -> None:
     assert [len(nothing.generate(split, 0)) for split in ("train", "test")] == [0, 0]
 
 
-def test_the_loss_is_the_published_one_unless_asked() -> None:
+def test_the_published_loss_is_the_default() -> None:
     assert Dyck().rule is LossRule.SQUARES
     assert Dyck(loss="entropy").rule is LossRule.ENTROPY
 

@@ -1,4 +1,4 @@
-"""Dynamic recall answers with the neighbour of the symbol that is asked for."""
+"""Dynamic recall answers with a neighbour of the queried symbol."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from archlang.tasks.kit.ragged import Ragged
 SMALL = DynamicRecall(train_size=1_000, valid_size=20, test_size=5)
 
 
-def said(symbols: list[int], query: int, answer: str) -> list[int]:
-    """Appendix D.1: an odd length of all that is read asks for the left neighbour, an even one for the right one."""
+def expected_answer(symbols: list[int], query: int, answer: str) -> list[int]:
+    """Appendix D.1: the left neighbour if the input has an odd length, else the right one."""
     place = symbols.index(query)
     place += -1 if (len(symbols) + 1) % 2 else 1
     ring = [*symbols, symbols[0]]
@@ -22,19 +22,19 @@ def said(symbols: list[int], query: int, answer: str) -> list[int]:
 
 
 def _rest(symbols: list[int], place: int, answer: str) -> list[int]:
-    whole = symbols[place:] if place < len(symbols) else symbols
-    return whole[:1] if answer == "neighbour" else whole
+    rest = symbols[place:] if place < len(symbols) else symbols
+    return rest[:1] if answer == "neighbour" else rest
 
 
 @pytest.mark.parametrize("answer", ["neighbour", "rest"])
 @pytest.mark.parametrize("split", SMALL.split_names())
 @pytest.mark.parametrize("eos", [False, True])
-def test_answers_are_as_the_paper_says(split: str, answer: str, eos: bool) -> None:
+def test_answers_agree_with_the_paper(split: str, answer: str, eos: bool) -> None:
     items = replace(SMALL, answer=answer, eos=eos).generate(split, 0)
     assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         begin, *symbols, query, end = items.inputs["source"][index].tolist()
-        asked = said(symbols, query, answer) + [10] * eos
+        asked = expected_answer(symbols, query, answer) + [10] * eos
         assert (begin, end) == (11, 10)
         assert items.targets[index].tolist() == asked
         assert items.inputs["target"][index].tolist() == [11, *asked[:-1]]
@@ -42,16 +42,16 @@ def test_answers_are_as_the_paper_says(split: str, answer: str, eos: bool) -> No
 
 
 def test_literal_cases() -> None:
-    assert said([6, 2, 7, 8], 7, "neighbour") == [2]
-    assert said([6, 2, 7], 7, "neighbour") == [6]
-    assert said([6, 2, 7, 8], 6, "neighbour") == [8]
-    assert said([6, 2, 7, 2], 2, "rest") == [6, 2, 7, 2]
-    assert said([6, 2, 7], 2, "rest") == [7]
+    assert expected_answer([6, 2, 7, 8], 7, "neighbour") == [2]
+    assert expected_answer([6, 2, 7], 7, "neighbour") == [6]
+    assert expected_answer([6, 2, 7, 8], 6, "neighbour") == [8]
+    assert expected_answer([6, 2, 7, 2], 2, "rest") == [6, 2, 7, 2]
+    assert expected_answer([6, 2, 7], 2, "rest") == [7]
     # Table 6: of the ten symbols $(&&$#^@%# the query is %, and the answer @.
-    assert said(list(map(ord, "$(&&$#^@%#")), ord("%"), "neighbour") == [ord("@")]
+    assert expected_answer(list(map(ord, "$(&&$#^@%#")), ord("%"), "neighbour") == [ord("@")]
 
 
-def test_every_symbol_of_the_sequence_may_be_asked_for() -> None:
+def test_every_symbol_may_be_the_query() -> None:
     items = replace(SMALL, symbols=100, train_size=3_000).generate("train", 0)
     places = set()
     for index in range(len(items)):
@@ -61,10 +61,10 @@ def test_every_symbol_of_the_sequence_may_be_asked_for() -> None:
     assert places == set(range(9))
 
 
-def test_no_items_are_none() -> None:
+def test_a_split_may_be_empty() -> None:
     assert len(replace(SMALL, train_size=0).generate("train", 0)) == 0
 
 
-def test_another_choice_is_refused() -> None:
+def test_an_unknown_value_is_refused() -> None:
     with pytest.raises(TaskError, match="answer = all is not a valid value for dynamic_recall"):
         DynamicRecall(answer="all")

@@ -1,4 +1,4 @@
-"""The tasks of a user's own files: their splits are what the file says, and caches notice when it changes."""
+"""The tasks over a user's own files: their splits, and caching."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("made", TASKS.values(), ids=TASKS)
-def test_splits_are_whole_and_have_the_form_of_the_kind(made: type[Task], place: Path) -> None:
-    task = made(path=str(place), words=6)  # type: ignore[call-arg] # every one of them has these
+@pytest.mark.parametrize("task_class", TASKS.values(), ids=TASKS)
+def test_splits_are_complete_and_have_the_form_of_the_kind(task_class: type[Task], place: Path) -> None:
+    task = task_class(path=str(place), words=6)  # type: ignore[call-arg] # every one of them has these
     assert task.split_names() == ("train", "test")
     for split, count in (("train", 2), ("test", 1)):
         items = task.generate(split, 0)
@@ -48,18 +48,18 @@ def test_splits_are_whole_and_have_the_form_of_the_kind(made: type[Task], place:
         assert items.groups[task.breakdown].shape == (count,)
 
 
-def test_texts_get_their_classes(place: Path) -> None:
+def test_file_classifies_texts(place: Path) -> None:
     task = File(path=str(place), words=3)
     test = task.generate("test", 0)
     assert (spell(task, test.inputs["x"][0]), np.asarray(test.targets).tolist()) == ("a <unk>", [1])
 
 
-def test_words_get_their_tags(place: Path) -> None:
+def test_file_tagging_tags_words(place: Path) -> None:
     task = FileTagging(path=str(place), words=3)
     assert task.generate("train", 0).targets[0].tolist() == [0, 1, 0]
 
 
-def test_as_many_tags_as_words_are_asked_for(tmp_path: Path) -> None:
+def test_numbers_of_tags_and_words_must_be_equal(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\ttags\na b\tx\n")
     with pytest.raises(TaskError, match="line 2 of .*: it has 2 words and 1 tags"):
         FileTagging(path=str(tmp_path / "a.tsv")).generate("train", 0)
@@ -75,7 +75,7 @@ def test_answers_are_shifted_for_the_decoder(place: Path) -> None:
     assert test.groups["length"].tolist() == [2]
 
 
-def test_the_next_word_is_asked_for(place: Path) -> None:
+def test_file_language_model_predicts_the_next_word(place: Path) -> None:
     task = FileLanguageModel(path=str(place), words=6, by="characters")
     train = task.generate("train", 0)
     assert spell(task, train.inputs["x"][0]) == "[B] a   b   c"
@@ -99,7 +99,7 @@ def test_a_changed_file_is_not_read_from_the_cache(place: Path) -> None:
     assert loaded() == "c b a"
 
 
-@pytest.mark.parametrize("made", TASKS.values(), ids=TASKS)
-def test_an_unknown_way_to_cut_is_refused(made: type[Task]) -> None:
+@pytest.mark.parametrize("task_class", TASKS.values(), ids=TASKS)
+def test_an_unknown_value_of_by_is_refused(task_class: type[Task]) -> None:
     with pytest.raises(TaskError, match="by = letters is not a valid value for"):
-        made(by="letters")  # type: ignore[call-arg] # every one of them has it
+        task_class(by="letters")  # type: ignore[call-arg] # every one of them has it

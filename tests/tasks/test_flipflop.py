@@ -20,7 +20,7 @@ SMALL = FlipFlop(
 
 
 @cache
-def made(task: FlipFlop, split: str, seed: int = 0) -> Split:
+def generated(task: FlipFlop, split: str, seed: int = 0) -> Split:
     return task.generate(split, seed)
 
 
@@ -30,8 +30,8 @@ def sequences(split: Split) -> list[str]:
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_every_read_repeats_the_last_write(split: str) -> None:
-    items = made(SMALL, split)
+def test_every_read_returns_the_last_write(split: str) -> None:
+    items = generated(SMALL, split)
     assert items.scored is not None
     for index, text in enumerate(sequences(items)):
         assert text[0] == "w"
@@ -47,8 +47,8 @@ def test_every_read_repeats_the_last_write(split: str) -> None:
         assert items.scored[index].tolist() == read
 
 
-def test_the_input_is_what_came_before_and_begins_with_ignore() -> None:
-    items = made(SMALL, "test")
+def test_the_input_is_the_shifted_sequence_and_begins_with_ignore() -> None:
+    items = generated(SMALL, "test")
     assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         assert items.inputs["x"][index].tolist() == [1, *items.targets[index].tolist()[:-1]]
@@ -57,31 +57,31 @@ def test_the_input_is_what_came_before_and_begins_with_ignore() -> None:
 def test_each_setting_of_test_and_valid_has_its_items() -> None:
     tested = {(10, 20): 300, (10, 24): 300, (50, 20): 300, (50, 24): 300}
     for split, counts in (("test", tested), ("valid", {**dict.fromkeys(tested, 200), (50, 20): 400})):
-        groups = made(SMALL, split).groups
+        groups = generated(SMALL, split).groups
         pairs = list(zip(groups["ignore"].tolist(), groups["length"].tolist(), strict=True))
         assert {pair: pairs.count(pair) for pair in pairs} == counts
 
 
-def test_reads_are_as_frequent_as_published() -> None:
+def test_reads_have_the_published_frequency() -> None:
     task = FlipFlop(test_size=400, test_length=(512,))
-    items = made(task, "test")
+    items = generated(task, "test")
     assert items.scored is not None
     reads = items.scored.values.reshape(-1, 512).sum(axis=1)
     means = [reads[items.groups["ignore"] == ignore].mean() for ignore in (10, 80, 98)]
     assert np.allclose(means, [115, 26.4, 3.5], rtol=0.05)
 
 
-def test_splits_are_disjoint_even_across_seeds_and_repeat_nothing() -> None:
-    parts = [sequences(made(SMALL, split, seed)) for seed, split in enumerate(SMALL.split_names())]
+def test_splits_are_disjoint_across_seeds_and_have_distinct_items() -> None:
+    parts = [sequences(generated(SMALL, split, seed)) for seed, split in enumerate(SMALL.split_names())]
     assert len(set().union(*parts)) == sum(map(len, parts))
 
 
 def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(made(SMALL, "test")) == digest(made(replace(SMALL, train_size=5, iid_size=1), "test"))
+    assert digest(generated(SMALL, "test")) == digest(generated(replace(SMALL, train_size=5, iid_size=1), "test"))
 
 
 def test_an_empty_split_is_empty() -> None:
-    assert len(made(replace(SMALL, iid_size=0), "iid")) == 0
+    assert len(generated(replace(SMALL, iid_size=0), "iid")) == 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_impossible_statics_are_refused_before_anything_is_generated(statics: di
         FlipFlop(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_what_is_too_rare_is_given_up() -> None:
+def test_drawing_rare_items_ends_with_an_error() -> None:
     # There are 31,250 such sequences, but with so little else than `i` most are next to never drawn.
     rare = FlipFlop(length=14, ignore=0.99, train_size=3_000, iid_size=0, valid_size=0, test_size=0)
     with pytest.raises(TaskError, match="it stopped at"):

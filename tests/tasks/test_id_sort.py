@@ -1,4 +1,4 @@
-"""Id sort answers at each place with the symbol that has the same id."""
+"""Id sort answers at each position with the symbol of the same id."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def test_answers_are_the_symbols_that_share_an_id(split: str) -> None:
         symbols = items.inputs["source"][index][1:-1].tolist()
         first, *ids, last = [tuple(row) for row in items.inputs["id"][index].tolist()]
         assert first == last == (0.0, 0.0, 0.0)
-        alone = [one for one, count in Counter(ids).items() if count == 1]
+        alone = [vector for vector, count in Counter(ids).items() if count == 1]
         assert len(alone) == len(symbols) % 2
         assert len(set(ids)) == (len(symbols) + 1) // 2
         asked = []
-        for place, one in enumerate(ids):
-            others = [symbol for at, symbol in enumerate(symbols) if ids[at] == one and at != place]
+        for place, vector in enumerate(ids):
+            others = [symbol for at, symbol in enumerate(symbols) if ids[at] == vector and at != place]
             asked.append(others[0] if others else symbols[place])
         assert items.targets[index].tolist() == asked
 
 
-def test_any_two_places_may_be_a_pair() -> None:
+def test_any_two_positions_may_be_a_pair() -> None:
     items = SMALL.generate("train", 0)
     pairs = Counter[int]()
     for index in np.flatnonzero(items.groups["length"] == 4):

@@ -1,4 +1,4 @@
-"""What is tested was not trained on: no item of a train split occurs in another split of its task."""
+"""No item of a train split is in another split of its task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def items(split: Split) -> set[tuple[bytes, ...]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_item_of_another_split_was_trained_on(name: str) -> None:
+def test_no_item_of_train_is_in_another_split(name: str) -> None:
     task = build(name, **SMALL.get(name, {}))
     trained = items(items_of(task, "train"))
     assert trained
@@ -35,13 +35,13 @@ def test_no_item_of_another_split_was_trained_on(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "split"), SHARED)
-def test_what_shares_items_does_so(name: str, split: str) -> None:
-    """An exception that is not needed any more is taken away."""
+def test_the_listed_exceptions_share_items(name: str, split: str) -> None:
+    """Fails if an exception is no longer needed."""
     task = build(name, **{**SMALL[name], "train_size": 2_000})
     assert items(items_of(task, "train")) & items(items_of(task, split))
 
 
-def test_a_leak_would_be_found() -> None:
+def test_a_leak_is_detected() -> None:
     task = build("copy", train_size=20)
     train = items_of(task, "train")
     assert items(train) & items(train.select([3]))

@@ -1,4 +1,4 @@
-"""ListOps: labels by a slow reader, depths and lengths where they belong, the published distribution."""
+"""ListOps: labels against a slow parser, depths and lengths of splits, the published distribution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Argument = tuple[int, int]
 
 
 def read(words: list[str]) -> tuple[int, int, int]:
-    """Value, dependency depth, and the most arguments of an operator, from the text alone."""
+    """Returns the value, the dependency depth and the largest number of arguments of a list."""
     open_operators: list[tuple[str, list[Argument]]] = [("", [])]
     most = 0
     for word in words:
@@ -59,7 +59,7 @@ def apply(operator: str, arguments: list[Argument]) -> Argument:
 
 
 def nesting(words: tuple[str, ...]) -> int:
-    """How many operators stand inside one another at most."""
+    """Returns the largest number of nested operators."""
     deep = most = 0
     for word in words:
         deep += word.startswith("[") - (word == "]")
@@ -68,13 +68,13 @@ def nesting(words: tuple[str, ...]) -> int:
 
 
 @cache
-def made(task: ListOps, split: str, seed: int = 0) -> Split:
+def generated(task: ListOps, split: str, seed: int = 0) -> Split:
     return task.generate(split, seed)
 
 
 @cache
 def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
-    x = made(task, split, seed).inputs["x"]
+    x = generated(task, split, seed).inputs["x"]
     words = [task.vocabulary[token] for token in x.values.tolist()]
     rows = [words[start:stop] for start, stop in pairwise(x.offsets.tolist())]
     return [tuple(row[1:-1] if task.begin_end else row) for row in rows]
@@ -83,15 +83,15 @@ def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("task", "split"), [(task, split) for task in (DEPTH, ORIGINAL, LONG) for split in task.split_names()]
 )
-def test_labels_and_depths_are_what_the_text_says(task: ListOps, split: str) -> None:
-    items, groups = made(task, split), made(task, split).groups
+def test_labels_and_depths_agree_with_a_slow_parser(task: ListOps, split: str) -> None:
+    items, groups = generated(task, split), generated(task, split).groups
     for index, words in enumerate(texts(task, split)[:3000]):
         value, depth, most = read(list(words))
         assert (value, depth) == (items.targets[index], groups["depth"][index])
         assert most <= groups["arguments"][index]
 
 
-def test_published_labels_are_what_the_reader_says(published: Callable[[str], list[str]]) -> None:
+def test_published_labels_agree_with_a_slow_parser(published: Callable[[str], list[str]]) -> None:
     lines = published("listops/test_d20s.tsv")
     assert len(lines) == 10_000
     for line in lines:
@@ -101,40 +101,43 @@ def test_published_labels_are_what_the_reader_says(published: Callable[[str], li
         assert most <= 5
 
 
-def test_trees_are_as_long_as_the_published_ones(published: Callable[[str], list[str]]) -> None:
+def test_trees_have_the_published_lengths(published: Callable[[str], list[str]]) -> None:
     lines = published("listops/test_d20s.tsv")
     theirs = np.array([len([word for word in line.split("\t")[1].split() if word not in "()"]) for line in lines])
-    ours = made(ListOps(source="original", begin_end=False), "iid").inputs["x"].lengths
+    ours = generated(ListOps(source="original", begin_end=False), "iid").inputs["x"].lengths
     assert abs(len(ours) - 10_000) < 300
     assert abs(ours.mean() - theirs.mean()) < 3
     assert np.allclose(np.percentile(ours, [25, 50, 75, 90]), np.percentile(theirs, [25, 50, 75, 90]), rtol=0.07)
 
 
-def test_trees_are_as_deep_as_the_published_ones() -> None:
+def test_trees_have_the_published_depths() -> None:
     # Of the published test set: 4.53 on average, and 19 at most.
     deep = [nesting(words) for words in texts(ListOps(source="original", begin_end=False), "iid")]
     assert abs(np.mean(deep) - 4.53) < 0.15
     assert max(deep) == 19
 
 
-def test_long_and_wide_trees_are_as_long_as_measured() -> None:
+def test_long_and_wide_trees_have_the_measured_lengths() -> None:
     # Of Long Range Arena 1,048 tokens on average, of 200 trees; with 5, 10 and 15 arguments 134, 447 and 582.
     assert (
-        abs(made(ListOps(source="lra", valid_size=1_000, begin_end=False), "valid").inputs["x"].lengths.mean() - 1_040)
+        abs(
+            generated(ListOps(source="lra", valid_size=1_000, begin_end=False), "valid").inputs["x"].lengths.mean()
+            - 1_040
+        )
         < 50
     )
     task = ListOps(source="original", test_size=500, begin_end=False)
-    lengths, bounds = made(task, "arguments").inputs["x"].lengths, made(task, "arguments").groups["arguments"]
+    lengths, bounds = generated(task, "arguments").inputs["x"].lengths, generated(task, "arguments").groups["arguments"]
     means = [lengths[bounds == bound].mean() for bound in (5, 10, 15)]
     assert np.allclose(means, [134, 447, 582], rtol=0.08)
 
 
-def test_every_depth_has_its_even_share() -> None:
-    assert np.bincount(made(DEPTH, "train").groups["depth"]).tolist() == [0, 1000, 1000, 1000, 1000, 1000]
-    assert np.bincount(made(DEPTH, "valid").groups["depth"]).tolist() == [0] * 6 + [200]
-    assert np.bincount(made(DEPTH, "test").groups["depth"]).tolist() == [0] * 7 + [10, 10]
+def test_all_depths_are_equally_frequent() -> None:
+    assert np.bincount(generated(DEPTH, "train").groups["depth"]).tolist() == [0, 1000, 1000, 1000, 1000, 1000]
+    assert np.bincount(generated(DEPTH, "valid").groups["depth"]).tolist() == [0] * 6 + [200]
+    assert np.bincount(generated(DEPTH, "test").groups["depth"]).tolist() == [0] * 7 + [10, 10]
     odd = ListOps(train_size=7, train=Interval(1, 2), valid=Interval(3, 3), test=Interval(4, 4))
-    assert np.bincount(made(odd, "train").groups["depth"]).tolist() == [0, 4, 3]
+    assert np.bincount(generated(odd, "train").groups["depth"]).tolist() == [0, 4, 3]
 
 
 def test_nominal_length_counts_an_operator_three_times() -> None:
@@ -143,56 +146,56 @@ def test_nominal_length_counts_an_operator_three_times() -> None:
 
 
 def test_lengths_are_in_their_ranges() -> None:
-    lengths, labels = made(ORIGINAL, "test").inputs["x"].lengths, made(ORIGINAL, "test").groups["length"]
+    lengths, labels = generated(ORIGINAL, "test").inputs["x"].lengths, generated(ORIGINAL, "test").groups["length"]
     assert np.unique(labels, return_counts=True)[1].tolist() == [50, 50]
     assert ((lengths >= labels) & (lengths <= labels + 100)).all()
-    assert made(ORIGINAL, "train").inputs["x"].lengths.max() == 100
-    assert made(ORIGINAL, "iid").inputs["x"].lengths.max() > 100
+    assert generated(ORIGINAL, "train").inputs["x"].lengths.max() == 100
+    assert generated(ORIGINAL, "iid").inputs["x"].lengths.max() > 100
 
 
 def test_argument_splits_use_their_arguments() -> None:
-    groups = made(ORIGINAL, "arguments").groups["arguments"]
+    groups = generated(ORIGINAL, "arguments").groups["arguments"]
     most = np.array([read(list(words))[2] for words in texts(ORIGINAL, "arguments")])
     assert np.unique(groups, return_counts=True)[1].tolist() == [50, 50, 50]
     assert [most[groups == bound].max() for bound in (5, 10, 15)] == [5, 10, 15]
-    lengths = made(ORIGINAL, "arguments").inputs["x"].lengths
+    lengths = generated(ORIGINAL, "arguments").inputs["x"].lengths
     assert lengths.min() > 100
     assert lengths.max() <= 1000
 
 
-def test_unbalanced_depths_are_those_that_were_drawn() -> None:
-    counts = np.bincount(made(replace(DEPTH, balanced=False), "train").groups["depth"])
+def test_unbalanced_depths_keep_the_drawn_distribution() -> None:
+    counts = np.bincount(generated(replace(DEPTH, balanced=False), "train").groups["depth"])
     assert counts.sum() == 5_000
     assert counts[1] > 2 * counts[2] > 4 * counts[3] > 0
 
 
 def test_trees_of_long_range_arena_are_long_and_wide() -> None:
     for split in LONG.split_names():
-        lengths = made(LONG, split).inputs["x"].lengths
+        lengths = generated(LONG, split).inputs["x"].lengths
         assert 500 < lengths.min() <= lengths.max() < 2_000
     found = [read(list(words)) for words in texts(LONG, "valid")]
     assert max(most for _, _, most in found) == 10
 
 
 @pytest.mark.parametrize("task", [DEPTH, ORIGINAL, LONG])
-def test_splits_are_disjoint_even_across_seeds_and_repeat_nothing(task: ListOps) -> None:
+def test_splits_are_disjoint_across_seeds_and_have_distinct_items(task: ListOps) -> None:
     parts = [texts(task, split, seed % 2) for seed, split in enumerate(task.split_names())]
     assert len(set().union(*parts)) == sum(map(len, parts))
 
 
 def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(made(DEPTH, "iid")) == digest(made(ListOps(train_size=9, iid_size=500), "iid"))
+    assert digest(generated(DEPTH, "iid")) == digest(generated(ListOps(train_size=9, iid_size=500), "iid"))
 
 
-def test_small_splits_are_distributed_as_large_ones() -> None:
+def test_small_splits_have_the_distribution_of_large_ones() -> None:
     small = ListOps(source="original", pool=20_000, train_size=2_000, begin_end=False)
-    lengths = made(small, "train").inputs["x"].lengths
-    assert abs(np.median(lengths) - np.median(made(ORIGINAL, "train").inputs["x"].lengths)) <= 1
+    lengths = generated(small, "train").inputs["x"].lengths
+    assert abs(np.median(lengths) - np.median(generated(ORIGINAL, "train").inputs["x"].lengths)) <= 1
 
 
 def test_ids_are_the_published_ones() -> None:
     assert DEPTH.vocabulary == (*"0123456789", "[MAX", "[MED", "[MIN", "[SM", "]", "[E]", "[B]")
-    x = made(DEPTH, "iid").inputs["x"]
+    x = generated(DEPTH, "iid").inputs["x"]
     assert set(x.values[x.offsets[:-1]].tolist()) == {16}
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {15}
 
@@ -215,12 +218,12 @@ def test_impossible_statics_are_refused_before_anything_is_generated(statics: di
         ListOps(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_a_pool_that_is_too_small_says_so() -> None:
+def test_a_pool_that_is_too_small_is_an_error() -> None:
     with pytest.raises(TaskError, match="draw a larger `pool`"):
         ListOps(source="original", pool=50, train_size=100).generate("train", 0)
 
 
-def test_what_is_too_rare_is_given_up() -> None:
+def test_drawing_rare_items_ends_with_an_error() -> None:
     # Five operators in 21 symbols have two arguments each, and where trees grow too low they are given three.
     task = ListOps(train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 5), nominal_length=21)
     with pytest.raises(TaskError, match=r"test_size = 1000 .* it stopped at"):

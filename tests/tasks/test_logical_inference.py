@@ -1,4 +1,4 @@
-"""Logical inference: relations by truth tables written out, counts as in the published files."""
+"""Logical inference: relations against truth tables, and the published counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Formula = str | tuple[str, "Formula"] | tuple["Formula", str, "Formula"]
 
 
 def parse(words: list[str]) -> Formula:
-    """Takes a formula off the front of the words."""
+    """Parses and removes the formula at the front of the words."""
     if words[0] != "(":
         return words.pop(0)
     words.pop(0)
@@ -78,12 +78,12 @@ def relation(left: str, right: str) -> str:
 
 
 @cache
-def made(task: LogicalInference, split: str, seed: int = 0) -> Split:
+def generated(task: LogicalInference, split: str, seed: int = 0) -> Split:
     return task.generate(split, seed)
 
 
 def pairs(task: LogicalInference, split: str, seed: int = 0) -> list[tuple[str, str]]:
-    items = made(task, split, seed)
+    items = generated(task, split, seed)
     sides = [
         [" ".join(task.vocabulary[token] for token in items.inputs[side][index]) for index in range(len(items))]
         for side in ("left", "right")
@@ -93,7 +93,7 @@ def pairs(task: LogicalInference, split: str, seed: int = 0) -> list[tuple[str, 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_every_relation_holds_by_the_truth_table(split: str) -> None:
-    items = made(SMALL, split)
+    items = generated(SMALL, split)
     for index, (left, right) in enumerate(pairs(SMALL, split)[:1000]):
         assert relation(left, right) == RELATIONS[items.targets[index]]
         most = min(max(operators(left.split()), operators(right.split())), 12)
@@ -109,9 +109,9 @@ def test_published_relations_agree_with_ours(published: Callable[[str], list[str
             assert relation(*texts) == label
 
 
-def test_there_are_as_many_of_each_number_of_operators_as_published(published: Callable[[str], list[str]]) -> None:
-    whole = LogicalInference(train=Interval(0, 12), test=Interval(0, 12), draws=100_000)
-    found = [made(whole, split).groups["operators"] for split in ("train", "valid", "test")]
+def test_the_numbers_of_pairs_per_operator_count_are_the_published_ones(published: Callable[[str], list[str]]) -> None:
+    all_counts = LogicalInference(train=Interval(0, 12), test=Interval(0, 12), draws=100_000)
+    found = [generated(all_counts, split).groups["operators"] for split in ("train", "valid", "test")]
     ours = np.bincount(np.concatenate(found), minlength=13)
     theirs = np.array(
         [sum(len(published(f"logical_inference/{part}{count}")) for part in ("train", "test")) for count in range(13)]
@@ -121,22 +121,22 @@ def test_there_are_as_many_of_each_number_of_operators_as_published(published: C
     assert ours[0] == theirs[0] == 36
 
 
-def test_splits_are_disjoint_and_repeat_nothing() -> None:
+def test_splits_are_disjoint_and_have_distinct_items() -> None:
     parts = [pairs(SMALL, split, seed % 2) for seed, split in enumerate(SMALL.split_names())]
     assert len(set().union(*parts)) == sum(map(len, parts))
 
 
 def test_operators_are_in_their_ranges() -> None:
     for split, counts in (("train", range(7)), ("valid", range(7)), ("iid", range(7)), ("test", range(7, 13))):
-        assert set(made(SMALL, split).groups["operators"].tolist()) <= set(counts)
+        assert set(generated(SMALL, split).groups["operators"].tolist()) <= set(counts)
 
 
-def test_training_on_fewer_operators_leaves_the_test_as_it_is() -> None:
+def test_train_does_not_influence_test() -> None:
     fewer = LogicalInference(draws=20_000, train=Interval(0, 3))
-    assert digest(made(fewer, "test")) == digest(made(SMALL, "test"))
+    assert digest(generated(fewer, "test")) == digest(generated(SMALL, "test"))
 
 
-def test_begin_and_end_stand_around_both_sides() -> None:
+def test_begin_and_end_enclose_both_sides() -> None:
     framed = LogicalInference(draws=20_000, begin_end=True)
     assert pairs(framed, "test") == [(f"[B] {left} [E]", f"[B] {right} [E]") for left, right in pairs(SMALL, "test")]
 
@@ -177,13 +177,13 @@ def true_in(formulas: Ragged) -> np.ndarray:
 
 
 def test_every_published_relation_is_reproduced(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
-    """All 249,069."""
+    """Covers all 249,069 pairs."""
     names = [f"logical_inference/{part}{count}" for part in ("train", "test") for count in range(13)]
     offer({name: published_bytes(name) for name in names})
-    whole = LogicalInference(data="files", train=Interval(0, 12), test=Interval(0, 12))
+    all_counts = LogicalInference(data="files", train=Interval(0, 12), test=Interval(0, 12))
     seen = 0
     for split in ("train", "valid", "test"):
-        items = whole.generate(split, 0)
+        items = all_counts.generate(split, 0)
         seen += len(items)
         here, there = true_in(items.inputs["left"]), true_in(items.inputs["right"])
         both, left, right, neither = (here & there, here & ~there, ~here & there, ~(here | there))
@@ -201,7 +201,7 @@ def test_every_published_relation_is_reproduced(published_bytes: Callable[[str],
     assert seen == 249_069
 
 
-def test_published_splits_are_as_large_as_in_the_papers(
+def test_published_splits_have_the_sizes_of_the_papers(
     published_bytes: Callable[[str], bytes], published: Callable[[str], list[str]], offer: Offer
 ) -> None:
     names = [f"logical_inference/train{count}" for count in range(7)]
@@ -221,7 +221,7 @@ def test_published_splits_are_as_large_as_in_the_papers(
     assert RELATIONS[valid.targets[0]] == label
 
 
-def test_a_line_of_a_file_that_is_no_pair_is_named(offer: Offer) -> None:
+def test_the_error_names_a_malformed_line(offer: Offer) -> None:
     offer({"logical_inference/train0": "=\ta\ta\n=\ta\tg\n"})
     with pytest.raises(TaskError, match="line 2 of logical_inference/train0"):
         LogicalInference(data="files", train=Interval(0, 0)).generate("train", 0)

@@ -1,4 +1,4 @@
-"""Image of the Long Range Arena: batches of the published form, and pickles that are something else."""
+"""Image of the Long Range Arena: batches of the published format, and other pickles."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ RANDOM = np.random.RandomState(0)
 
 
 def packed(pictures: np.ndarray, shown: list[int]) -> bytes:
-    """A batch as Python 2 pickled it: the keys are bytes."""
+    """Returns a batch as pickled by Python 2: the keys are bytes."""
     return pickle.dumps({b"data": pictures, b"labels": shown, b"batch_label": b"one"}, protocol=2)
 
 
-def some(count: int) -> tuple[np.ndarray, list[int]]:
+def random_batch(count: int) -> tuple[np.ndarray, list[int]]:
     return RANDOM.randint(0, 256, (count, 3_072)).astype(np.uint8), RANDOM.randint(0, 10, count).tolist()
 
 
 def test_a_batch_is_read() -> None:
-    pictures, shown = some(3)
+    pictures, shown = random_batch(3)
     found = batch(packed(pictures, shown))
     assert found[0].tolist() == pictures.tolist()
     assert found[1].tolist() == shown
 
 
-def test_shades_are_weighed_and_rounded_down() -> None:
-    pictures, _ = some(5)
+def test_shades_are_weighted_and_rounded_down() -> None:
+    pictures, _ = random_batch(5)
     red, green, blue = pictures.reshape(5, 3, 1_024).transpose(1, 0, 2).astype(float)
     exact = (0.2989 * red + 0.587 * green + 0.114 * blue) / 255 * 255.5
     found = shades(pictures)
@@ -47,7 +47,7 @@ def test_shades_are_weighed_and_rounded_down() -> None:
 
 
 class Attack:
-    """What would run a program if it were unpickled."""
+    """An object that runs a command when unpickled."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:  # Any: a function
         return os.system, ("echo unpickled",)
@@ -60,7 +60,7 @@ class Attack:
         (pickle.dumps({b"data": Attack()}), "system, which is not part of an array"),
         (b"", "expected a batch of pictures"),
         (b"text", "expected a batch of pictures"),
-        (packed(*some(2))[:-50], "expected a batch of pictures"),
+        (packed(*random_batch(2))[:-50], "expected a batch of pictures"),
         (pickle.dumps({b"labels": [1]}, protocol=2), "expected a batch of pictures"),
         (pickle.dumps([1], protocol=2), "expected a batch of pictures"),
         (packed(np.zeros((2, 3_071), dtype=np.uint8), [1, 2]), "have the shape"),
@@ -69,16 +69,14 @@ class Attack:
         (packed(np.zeros((2, 3_072), dtype=np.uint8), [1, 10]), "not one of the ten classes"),
     ],
 )
-def test_a_pickle_that_is_something_else_is_refused(
-    data: bytes, reason: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_other_pickles_are_refused(data: bytes, reason: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=reason):
         batch(data)
     assert "unpickled" not in capfd.readouterr().out
 
 
 def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = {f"data_batch_{number}": some(4) for number in range(1, 6)} | {"test_batch": some(4)}
+    batches = {f"data_batch_{number}": random_batch(4) for number in range(1, 6)} | {"test_batch": random_batch(4)}
     content = {f"cifar-10-batches-py/{name}": packed(*one) for name, one in batches.items()}
     # The order in the archive does not matter.
     files = {"cifar-10-batches-py/readme.html": b"<html>", **dict(reversed(content.items()))}
@@ -94,16 +92,16 @@ def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.Monke
     assert [int(answer) for split in splits.values() for answer in np.asarray(split.targets)] == shown.tolist()
 
 
-@pytest.mark.parametrize("files", [{}, {"data_batch_1": packed(*some(2))}, {"test_batch": b"text"}])
-def test_an_archive_that_is_not_whole_is_refused(files: dict[str, bytes], offer: Offer) -> None:
+@pytest.mark.parametrize("files", [{}, {"data_batch_1": packed(*random_batch(2))}, {"test_batch": b"text"}])
+def test_an_incomplete_archive_is_refused(files: dict[str, bytes], offer: Offer) -> None:
     offer({"cifar10/cifar-10-python.tar.gz": archive(files)})
     for split in ("train", "test"):
         with pytest.raises(TaskError, match="cifar-10-python.tar.gz of cifar10 is malformed"):
             LraImage().generate(split, 0)
 
 
-def test_too_few_pictures_are_noticed(offer: Offer) -> None:
-    offer({"cifar10/cifar-10-python.tar.gz": archive({"test_batch": packed(*some(2))})})
+def test_too_few_pictures_are_refused(offer: Offer) -> None:
+    offer({"cifar10/cifar-10-python.tar.gz": archive({"test_batch": packed(*random_batch(2))})})
     with pytest.raises(TaskError, match="it has 2 pictures of test"):
         LraImage().generate("test", 0)
     with pytest.raises(TaskError, match="its splits are train, valid, test"):

@@ -1,4 +1,4 @@
-"""Pathfinder: what our pictures look like, and how the published ones are read."""
+"""Pathfinder: generated pictures, and the published files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tasks.kit.test_grey_png import png
 
 
 @cache
-def made(split: str, seed: int = 0) -> Split:
+def generated(split: str, seed: int = 0) -> Split:
     return LraPathfinder(train_size=300, valid_size=60, test_size=60).generate(split, seed)
 
 
@@ -37,7 +37,7 @@ def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
     return found
 
 
-def test_marks_stand_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two paths that keep clear of each other by more than the gaps of a path are two pieces. The marks, which are only
     noted here and not drawn, are in one of them or in both."""
     once, noted = pathfinder_pictures._wider, []
@@ -61,7 +61,7 @@ def test_marks_stand_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.Monke
 
 
 def test_pictures_are_black_and_white_rows_of_1024_pixels() -> None:
-    train = made("train")
+    train = generated("train")
     assert len(train) == 300
     assert set(train.inputs["x"].lengths.tolist()) == {1_024}
     assert set(np.unique(train.inputs["x"].values).tolist()) == {0, 255}
@@ -69,23 +69,23 @@ def test_pictures_are_black_and_white_rows_of_1024_pixels() -> None:
     assert 0.03 < light.min() <= light.max() < 0.2
 
 
-def test_both_answers_are_equally_likely() -> None:
-    assert abs(made("train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
+def test_both_classes_are_equally_likely() -> None:
+    assert abs(generated("train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
 
 
-def test_splits_are_disjoint_and_repeat_nothing() -> None:
+def test_splits_are_disjoint_and_have_distinct_items() -> None:
     rows = [
-        made(split, seed).inputs["x"][index].tobytes()
+        generated(split, seed).inputs["x"][index].tobytes()
         for seed, split in enumerate(LraPathfinder().split_names())
-        for index in range(len(made(split, seed)))
+        for index in range(len(generated(split, seed)))
     ]
     assert len(set(rows)) == len(rows) == 420
 
 
 def test_the_same_seed_gives_the_same_pictures() -> None:
     again = LraPathfinder(train_size=300, valid_size=5, test_size=60)
-    assert digest(again.generate("test", 0)) == digest(made("test"))
-    assert digest(again.generate("test", 1)) != digest(made("test"))
+    assert digest(again.generate("test", 0)) == digest(generated("test"))
+    assert digest(again.generate("test", 1)) != digest(generated("test"))
 
 
 def test_published_pictures_are_read_from_their_lists() -> None:
@@ -101,7 +101,7 @@ def test_published_pictures_are_read_from_their_lists() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "imgs/0 sample_0.png", "imgs/0 sample_0.png 0 2 3"])
-def test_a_line_that_names_no_picture_is_refused(line: str) -> None:
+def test_a_malformed_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="expected a picture and its label"):
         listed([line])
 
@@ -117,4 +117,4 @@ def test_impossible_statics_are_refused() -> None:
     with pytest.raises(TaskError, match="write one of generated, files"):
         LraPathfinder(data="png")
     with pytest.raises(TaskError, match="its splits are train, valid, test"):
-        made("iid")
+        generated("iid")

@@ -1,4 +1,4 @@
-"""Text of the Long Range Arena: an archive of the published form."""
+"""Text of the Long Range Arena: archives of the published format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tasks.conftest import Offer
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """A tar file, packed with gzip, of these files and a folder."""
+    """Returns a tar file, compressed with gzip, of these files and a folder."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         folder = tarfile.TarInfo("folder")
@@ -47,7 +47,7 @@ def test_reviews_come_in_the_order_of_their_numbers() -> None:
     assert reviews(backwards, "train", 99) == ([b"Zero.", "Größe".encode(), b"Ten."], [0, 1, 1])
 
 
-def test_an_archive_is_read_and_reviews_are_cut(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_read_and_reviews_are_truncated(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
     offer({"imdb/aclImdb_v1.tar.gz": archive(FILES)})
     monkeypatch.setattr(lra_text, "PUBLISHED_SIZE", 2)
     test = LraText(length=9).generate("test", 0)
@@ -55,7 +55,7 @@ def test_an_archive_is_read_and_reviews_are_cut(offer: Offer, monkeypatch: pytes
     assert np.asarray(test.targets).tolist() == [0, 1]
 
 
-def test_an_archive_that_is_not_whole_is_noticed(offer: Offer) -> None:
+def test_an_incomplete_archive_is_refused(offer: Offer) -> None:
     offer({"imdb/aclImdb_v1.tar.gz": archive(FILES)})
     with pytest.raises(TaskError, match="it has 3 reviews of train, expected 25000"):
         LraText().generate("train", 0)
@@ -66,7 +66,7 @@ def test_an_archive_that_is_not_whole_is_noticed(offer: Offer) -> None:
     [b"", b"no archive", archive(FILES)[:200], archive(FILES)[:10] + b"????"],
     ids=["empty", "text", "cut off", "damaged"],
 )
-def test_what_is_no_archive_is_refused(content: bytes, offer: Offer) -> None:
+def test_other_files_are_refused(content: bytes, offer: Offer) -> None:
     offer({"imdb/aclImdb_v1.tar.gz": content})
     with pytest.raises(ArchlangError, match=r"aclImdb_v1.tar.gz.* cannot be decompressed|it has \d reviews"):
         LraText().generate("train", 0)

@@ -1,4 +1,4 @@
-"""Mathematics: answers worked out in another way, for our questions and those of the published generator."""
+"""Mathematics: answers against a second implementation, for generated and published questions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ DRAWS, TEST_SIZE = 4_000, 500
 
 
 @cache
-def made(module: str, split: str, seed: int = 0) -> Split:
+def generated(module: str, split: str, seed: int = 0) -> Split:
     return Mathematics(module=module, draws=DRAWS, test_size=TEST_SIZE).generate(split, seed)
 
 
 def asked(module: str, split: str, seed: int = 0) -> list[tuple[str, str]]:
-    items = made(module, split, seed)
+    items = generated(module, split, seed)
     return [question(Mathematics(module=module), items, index) for index in range(len(items))]
 
 
 def answer(text: str) -> Fraction:
-    """What a question asks for."""
+    """Returns the answer to a question."""
     place = re.fullmatch(r"What is the (.+)s digit of (\d+)\?", text)
     if place:
         return Fraction(int(place[2]) // 10 ** PLACES.index(place[1]) % 10)
@@ -61,7 +61,7 @@ def written(name: str, module: str) -> str:
 
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("split", ["train", "iid", "interpolate", "extrapolate"])
-def test_answers_are_right(module: str, split: str) -> None:
+def test_answers_are_correct(module: str, split: str) -> None:
     for text, found in asked(module, split):
         assert Fraction(found) == answer(text), text
         assert not re.search(r"^-0$|\.0*$|\.\d*0$|^0\d", found), found
@@ -69,7 +69,7 @@ def test_answers_are_right(module: str, split: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("split", FILES)
-def test_questions_are_like_those_of_the_published_generator(
+def test_questions_have_the_statistics_of_the_published_generator(
     module: str, split: str, published: Callable[[str], list[str]]
 ) -> None:
     theirs = [pair for name in FILES[split] for pair in read(name, published(written(name, module)))]
@@ -90,24 +90,24 @@ def test_questions_are_like_those_of_the_published_generator(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_splits_are_disjoint_and_repeat_nothing(module: str) -> None:
+def test_splits_are_disjoint_and_have_distinct_items(module: str) -> None:
     texts = [
         text for seed, split in enumerate(Mathematics().split_names()) for text, _ in asked(module, split, seed % 2)
     ]
     assert len(set(texts)) == len(texts)
 
 
-def test_difficulties_follow_one_another() -> None:
-    train = made("place_value", "train")
+def test_difficulties_are_in_order() -> None:
+    train = generated("place_value", "train")
     digits, difficulty = train.groups["digits"], train.groups["difficulty"]
     assert np.unique(difficulty).tolist() == [0, 1, 2]
     assert [digits[difficulty == number].max() for number in range(3)] == [6, 8, 10]
 
 
-def test_the_precision_that_a_user_has_set_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decimal_context_of_the_user_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getcontext(), "prec", 3)
     again = Mathematics(draws=DRAWS, test_size=TEST_SIZE).generate("extrapolate", 0)
-    assert digest(again) == digest(made("add_or_sub", "extrapolate"))
+    assert digest(again) == digest(generated("add_or_sub", "extrapolate"))
 
 
 def test_a_question_without_an_answer_is_refused() -> None:
@@ -139,7 +139,7 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
     assert len(texts["interpolate"]) <= 1_000
 
 
-def test_the_vocabulary_holds_every_character() -> None:
+def test_the_vocabulary_has_every_character() -> None:
     assert set("".join(text + found for module in MODULES for text, found in asked(module, "train"))) <= set(CHARACTERS)
 
 

@@ -1,4 +1,4 @@
-"""Mix answers with the middle symbol and the first one in turn."""
+"""Mix answers with the middle symbol and the first symbol alternately."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from archlang.tasks.mix import Mix
 SMALL = Mix(train_size=500, valid_size=20, test_size=5)
 
 
-def said(symbols: list[int], even: str) -> list[int]:
-    """Section 3.1, with places t from 1; or as Table 6 shows it."""
+def expected_answer(symbols: list[int], even: str) -> list[int]:
+    """Section 3.1, with positions t from 1; or as in Table 6."""
     length = len(symbols)
     middle = symbols[-(-length // 2) - 1]
     return [middle if t % 2 else symbols[0] if even == "first" else symbols[t - 1] for t in range(1, length + 1)]
@@ -22,23 +22,23 @@ def said(symbols: list[int], even: str) -> list[int]:
 
 @pytest.mark.parametrize("even", ["first", "same"])
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_answers_are_as_the_paper_says(split: str, even: str) -> None:
+def test_answers_agree_with_the_paper(split: str, even: str) -> None:
     items = replace(SMALL, even=even).generate(split, 0)
     assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         symbols = items.inputs["source"][index][1:-1].tolist()
-        assert items.targets[index].tolist() == said(symbols, even)
-        assert items.inputs["target"][index].tolist() == [11, *said(symbols, even)[:-1]]
+        assert items.targets[index].tolist() == expected_answer(symbols, even)
+        assert items.inputs["target"][index].tolist() == [11, *expected_answer(symbols, even)[:-1]]
 
 
-def test_the_example_of_the_paper_has_the_same_symbols_at_even_places() -> None:
+def test_the_example_of_the_paper_has_the_same_symbols_at_even_positions() -> None:
     # Table 6: $%&&$%^@%# becomes $%$&$%$@$#
     symbols = "~!@#$%^&*("
-    given = Ragged.of([[symbols.index(symbol) for symbol in "$%&&$%^@%#"]])
-    answer = Mix(even="same").answers(given)
+    source = Ragged.of([[symbols.index(symbol) for symbol in "$%&&$%^@%#"]])
+    answer = Mix(even="same").answers(source)
     assert "".join(symbols[token] for token in answer[0]) == "$%$&$%$@$#"
 
 
-def test_another_choice_is_refused() -> None:
+def test_an_unknown_value_is_refused() -> None:
     with pytest.raises(TaskError, match="even = last is not a valid value for mix: write one of first, same"):
         Mix(even="last")

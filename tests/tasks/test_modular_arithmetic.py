@@ -1,4 +1,4 @@
-"""Modular arithmetic comes to what Python says that the text comes to."""
+"""Modular arithmetic agrees with Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = ModularArithmetic(train_size=2_000, valid_size=50, test_size=200, begin_
 
 @pytest.mark.parametrize("modulus", [2, 5, 13])
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_values_are_what_the_text_says(split: str, modulus: int) -> None:
+def test_values_agree_with_python(split: str, modulus: int) -> None:
     task = replace(SMALL, modulus=modulus)
     items = task.generate(split, 0)
     for index in range(len(items)):
@@ -30,21 +30,21 @@ def test_literal_cases() -> None:
     assert [eval(text) % 5 for text in ("1+2*3", "1-1-1", "0*1+4*3-2")] == [2, 4, 0]
 
 
-def test_lengths_are_odd_and_the_even_ones_are_shortened() -> None:
+def test_lengths_are_odd_and_even_ones_are_reduced() -> None:
     lengths = SMALL.generate("train", 0).inputs["x"].lengths
     assert set(lengths.tolist()) == set(range(1, 40, 2))
     assert np.mean(lengths == 39) == pytest.approx(2 / 40, abs=0.02)
     assert SMALL.generate("test", 0).inputs["x"].lengths.min() >= 41
 
 
-def test_numbers_and_operators_are_even() -> None:
+def test_numbers_and_operators_are_uniform() -> None:
     values = SMALL.generate("train", 0).inputs["x"].values
     counts = np.bincount(values, minlength=8)
     assert np.allclose(counts[:5] / counts[:5].sum(), 0.2, atol=0.01)
     assert np.allclose(counts[5:] / counts[5:].sum(), 1 / 3, atol=0.015)
 
 
-def test_begin_and_end_stand_around() -> None:
+def test_begin_and_end_enclose_the_input() -> None:
     task = replace(SMALL, begin_end=True)
     row = task.generate("train", 0).inputs["x"][0]
     assert (task.vocabulary[row[0]], task.vocabulary[row[-1]]) == ("[B]", "[E]")

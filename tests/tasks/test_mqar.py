@@ -1,4 +1,4 @@
-"""Associative recall asks for the value that each key had, where the key comes again, and nowhere else."""
+"""Associative recall scores the value of each repeated key, and nothing else."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def test_answers_are_the_values_of_the_keys(split: str) -> None:
         assert all(place >= 2 * pairs and place % 2 == 0 for place in asked)
 
 
-def test_the_cells_of_test_are_its_lengths_with_their_pairs() -> None:
+def test_test_combines_its_lengths_with_their_pairs() -> None:
     groups = SMALL.generate("test", 0).groups
     assert list(zip(groups["length"][::50].tolist(), groups["pairs"][::50].tolist(), strict=True)) == [(20, 4), (40, 8)]
 
 
-def test_without_lengths_to_test_there_is_no_test_split() -> None:
+def test_without_test_lengths_there_is_no_test_split() -> None:
     assert replace(SMALL, test_length=(), test_pairs=()).split_names() == ("train", "valid")
 
 
-def test_keys_and_values_are_even() -> None:
+def test_keys_and_values_are_uniform() -> None:
     task = replace(SMALL, train_size=20_000)
     x = task.generate("train", 0).inputs["x"].values.reshape(-1, 20)
     keys, values = np.bincount(x[:, 0:6:2].ravel(), minlength=32)[1:], np.bincount(x[:, 1:6:2].ravel())[32:]
@@ -54,7 +54,7 @@ def test_keys_and_values_are_even() -> None:
 
 
 def test_gaps_follow_the_power_law() -> None:
-    """Against the same law drawn one gap after another."""
+    """Compares with successive sampling from the same law."""
     task = Mqar(words=64, length=28, pairs=2, train_size=20_000, test_length=(), test_pairs=())
     items = task.generate("train", 0)
     x, scored = items.inputs["x"].values.reshape(-1, 28), items.scored
@@ -71,7 +71,7 @@ def test_gaps_follow_the_power_law() -> None:
     assert np.allclose(np.bincount((second - 4) // 2, minlength=12) / len(second), after, atol=0.012)
 
 
-def test_with_power_one_all_gaps_are_even() -> None:
+def test_with_power_one_gaps_are_uniform() -> None:
     task = Mqar(words=64, length=20, pairs=1, power=1.0, train_size=20_000, test_length=(), test_pairs=())
     scored = task.generate("train", 0).scored
     assert scored is not None
@@ -79,7 +79,7 @@ def test_with_power_one_all_gaps_are_even() -> None:
     assert np.allclose(shares[2::2], 1 / 9, atol=0.01)
 
 
-def test_splits_do_not_share_rows_of_one_form() -> None:
+def test_splits_are_disjoint_at_the_same_length_and_pairs() -> None:
     task = Mqar(
         words=8, length=8, pairs=2, test_length=(8,), test_pairs=(2,), train_size=900, valid_size=90, test_size=90
     )
@@ -109,7 +109,7 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
         Mqar(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_what_is_too_rare_is_given_up() -> None:
+def test_drawing_rare_items_ends_with_an_error() -> None:
     # Of four words there is one key, and two values.
     task = Mqar(words=4, length=4, pairs=1, test_length=(), test_pairs=(), train_size=1_000)
     with pytest.raises(TaskError, match="choose more `words`"):

@@ -18,50 +18,50 @@ TINY = {"multi30k/train.en": "A dog.\nTwo dogs run.\n", "multi30k/train.de": "Ei
 
 
 @pytest.fixture
-def whole(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
-    """The published files in place."""
+def published_files(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    """Provides the published files."""
     names = [f"multi30k/{file}.{side}" for file in FILES.values() for side in ("en", "de")]
     offer({name: published_bytes(name) for name in names})
 
 
 def tiny(offer: Offer, **changed: str) -> None:
-    """Two pairs to train on, and one each to validate and to test."""
+    """Provides two pairs for train, and one each for valid and test."""
     rest = {f"multi30k/{file}.{side}": "Dogs.\n" for file in FILES.values() if file != "train" for side in ("en", "de")}
     offer({**TINY, **rest, **{f"multi30k/{name.replace('_', '.')}": text for name, text in changed.items()}})
 
 
-@pytest.mark.usefixtures("whole")
-def test_published_splits_are_as_large_as_published() -> None:
+@pytest.mark.usefixtures("published_files")
+def test_published_splits_have_the_published_sizes() -> None:
     task = Multi30k(split="published")
     assert {split: len(task.generate(split, 0)) for split in task.split_names()} == SIZES
 
 
-@pytest.mark.usefixtures("whole")
+@pytest.mark.usefixtures("published_files")
 @pytest.mark.parametrize(("share", "trained"), [(0.8, 24_811), (0.5, 15_507)])
-def test_tests_are_longer_than_training(share: float, trained: int) -> None:
+def test_test_sentences_are_longer_than_training_sentences(share: float, trained: int) -> None:
     task = Multi30k(share=share)
     train, test = (task.generate(split, 0) for split in task.split_names())
     assert (len(train), len(test)) == (trained, 31_014 - trained)
     assert train.inputs["source"].lengths.max() <= test.inputs["source"].lengths.min()
 
 
-@pytest.mark.usefixtures("whole")
-def test_sentences_are_spelled_with_the_words_of_their_language(published: Callable[[str], list[str]]) -> None:
+@pytest.mark.usefixtures("published_files")
+def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) -> None:
     task = Multi30k(split="published")
     items = task.generate("test", 0)
     sources, targets = (published(f"multi30k/test_2016_flickr.{side}") for side in ("en", "de"))
     assert isinstance(items.targets, Ragged)
-    known, spoken = set(task.words), set(task.vocabulary)
+    source_words, target_words = set(task.words), set(task.vocabulary)
     for index in range(50):
         read = [task.words[token] for token in items.inputs["source"][index]]
-        said = [task.vocabulary[token] for token in items.targets[index]]
-        assert read == ["[B]", *(word if word in known else "<unk>" for word in words(sources[index])), "[E]"]
-        assert said == [*(word if word in spoken else "<unk>" for word in words(targets[index])), "[E]"]
+        answer = [task.vocabulary[token] for token in items.targets[index]]
+        assert read == ["[B]", *(word if word in source_words else "<unk>" for word in words(sources[index])), "[E]"]
+        assert answer == [*(word if word in target_words else "<unk>" for word in words(targets[index])), "[E]"]
     share = np.mean(items.targets.values == task.vocabulary.index("<unk>"))
     assert 0 < share < 0.05
 
 
-@pytest.mark.usefixtures("whole")
+@pytest.mark.usefixtures("published_files")
 def test_the_most_frequent_words_come_first(published: Callable[[str], list[str]]) -> None:
     task = Multi30k(split="published", target_words=50)
     counts = Counter(word for line in published("multi30k/train.de") for word in words(line))
@@ -72,7 +72,7 @@ def test_the_most_frequent_words_come_first(published: Callable[[str], list[str]
     assert (task.vocabulary[task.end], task.vocabulary[task.begin]) == ("[E]", "[B]")
 
 
-def test_each_language_has_its_own_signs(offer: Offer) -> None:
+def test_each_language_has_its_own_begin_and_end(offer: Offer) -> None:
     tiny(offer)
     task = Multi30k(split="published", source_words=2, target_words=9)
     train = task.generate("train", 0)
@@ -84,7 +84,7 @@ def test_each_language_has_its_own_signs(offer: Offer) -> None:
     assert task.vocabulary == (*german, "<unused>0", "<unused>1", "<unused>2", "<unk>", "[E]", "[B]")
 
 
-def test_files_that_do_not_belong_together_are_refused(offer: Offer) -> None:
+def test_files_with_different_numbers_of_lines_are_refused(offer: Offer) -> None:
     tiny(offer, train_de="Ein Hund.\n")
     with pytest.raises(TaskError, match=r"train.en of multi30k has 2 lines and train.de has 1"):
         Multi30k().generate("train", 0)

@@ -1,4 +1,4 @@
-"""docs/tasks.md lists every task and every metric, as they are."""
+"""docs/tasks.md lists every task and every metric."""
 
 from __future__ import annotations
 

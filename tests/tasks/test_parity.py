@@ -28,7 +28,7 @@ def test_odd_numbers_of_ones_are_odd(split: str, begin_end: bool) -> None:
         assert items.groups["length"][index] == len(bits) // 50 * 50
 
 
-def test_lengths_are_the_published_ones_and_even() -> None:
+def test_lengths_are_the_published_ones_and_uniform() -> None:
     lengths = SMALL.generate("train", 0).inputs["x"].lengths - 2
     counts = np.bincount(lengths, minlength=41)
     assert counts[0] == 0
@@ -39,7 +39,7 @@ def test_lengths_are_the_published_ones_and_even() -> None:
     assert 480 < tested.max() <= 500
 
 
-def test_train_and_valid_are_drawn_alike_and_not_the_same() -> None:
+def test_train_and_valid_have_one_distribution_and_different_items() -> None:
     train, valid = (replace(SMALL, train_size=50).generate(split, 0).inputs["x"] for split in ("train", "valid"))
     assert train.values.tolist() != valid.values.tolist()
 
@@ -57,6 +57,6 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
         Parity(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
-def test_another_split_is_refused() -> None:
+def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(TaskError, match="parity has no split `iid`: its splits are train, valid, test"):
         SMALL.generate("iid", 0)

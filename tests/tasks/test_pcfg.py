@@ -1,4 +1,4 @@
-"""PCFG SET: every published value, the rules of the splits, and expressions like the published ones."""
+"""PCFG SET: every published value, the splits, and the published distribution of expressions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
 
 
 @cache
-def made(kind: str, split: str, seed: int = 0) -> Split:
+def generated(kind: str, split: str, seed: int = 0) -> Split:
     return Pcfg(split=kind, **SMALL).generate(split, seed)  # type: ignore[arg-type] # the sizes are numbers
 
 
@@ -73,15 +73,15 @@ def test_literal_values(expression: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "copy", "append A1", "append A1 ,", "A1 , B2", "copy , A1", "A1 copy B2"])
-def test_what_is_no_expression_is_refused(text: str) -> None:
+def test_a_malformed_expression_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         evaluate(text.split())
 
 
 @pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
 @pytest.mark.parametrize("split", ["train", "iid", "test"])
-def test_generated_values_are_those_of_the_expressions(kind: str, split: str) -> None:
-    items = made(kind, split)
+def test_generated_values_agree_with_the_expressions(kind: str, split: str) -> None:
+    items = generated(kind, split)
     assert isinstance(items.targets, Ragged)
     for index, expression in enumerate(expressions(items)):
         assert spell(Pcfg(), items.targets[index]) == " ".join([*evaluate(expression), "[E]"])
@@ -91,31 +91,33 @@ def test_generated_values_are_those_of_the_expressions(kind: str, split: str) ->
 
 def test_productivity_trains_on_few_functions_and_tests_on_many() -> None:
     for split in ("train", "iid"):
-        assert made("productivity", split).groups["functions"].max() == 8
-    assert made("productivity", "test").groups["functions"].min() == 9
+        assert generated("productivity", split).groups["functions"].max() == 8
+    assert generated("productivity", "test").groups["functions"].min() == 9
 
 
 def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
     for split in ("train", "iid"):
-        assert not any(map(pairs, expressions(made("systematicity", split))))
-    test = made("systematicity", "test")
+        assert not any(map(pairs, expressions(generated("systematicity", split))))
+    test = generated("systematicity", "test")
     assert all(map(pairs, expressions(test)))
     assert np.unique(test.groups["pair"]).tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
-def test_splits_are_disjoint_and_repeat_nothing(kind: str) -> None:
-    found = [" ".join(one) for seed, split in enumerate(SMALL) for one in expressions(made(kind, split[:-5], seed))]
+def test_splits_are_disjoint_and_have_distinct_items(kind: str) -> None:
+    found = [
+        " ".join(one) for seed, split in enumerate(SMALL) for one in expressions(generated(kind, split[:-5], seed))
+    ]
     assert len(set(found)) == len(found) == 4_000
 
 
-def test_there_are_as_many_functions_as_in_the_published_set(published: Callable[[str], list[str]]) -> None:
+def test_numbers_of_functions_have_the_published_distribution(published: Callable[[str], list[str]]) -> None:
     theirs = np.bincount([functions(line.split()) for line in published("pcfg_set/pcfgset/test.src")], minlength=31)
-    ours = np.bincount(made("iid", "train").groups["functions"], minlength=31)
+    ours = np.bincount(generated("iid", "train").groups["functions"], minlength=31)
     assert np.abs(ours / ours.sum() - theirs / theirs.sum()).max() < 0.02
 
 
-def test_there_are_as_many_items_as_published_unless_told() -> None:
+def test_the_published_sizes_are_the_default() -> None:
     assert len(Pcfg(split="productivity").generate("test", 0)) == PUBLISHED_SIZES["productivity"]["test"] == 11_333
     assert {name: sizes["train"] for name, sizes in PUBLISHED_SIZES.items()} == {
         "iid": 82_622,
@@ -129,21 +131,21 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
         f"{part}.{side}" for part in ("pcfgset/dev", "pcfgset/test", "systematicity/test") for side in ("src", "tgt")
     ]
     offer({f"pcfg_set/{name}": published_bytes(f"pcfg_set/{name}") for name in names})
-    whole, systematicity = Pcfg(data="files"), Pcfg(data="files", split="systematicity")
-    assert [len(whole.generate(split, 0)) for split in ("iid", "test")] == [4_860, 9_721]
+    iid, systematicity = Pcfg(data="files"), Pcfg(data="files", split="systematicity")
+    assert [len(iid.generate(split, 0)) for split in ("iid", "test")] == [4_860, 9_721]
     items = systematicity.generate("test", 0)
     assert np.unique(items.groups["pair"]).tolist() == [1, 2, 3, 4]
     assert isinstance(items.targets, Ragged)
     source = published_bytes("pcfg_set/systematicity/test.src").decode().split("\n")[7]
-    assert spell(whole, items.inputs["source"][7]) == f"[B] {source} [E]"
-    assert spell(whole, items.targets[7]) == " ".join([*evaluate(source.split()), "[E]"])
+    assert spell(iid, items.inputs["source"][7]) == f"[B] {source} [E]"
+    assert spell(iid, items.targets[7]) == " ".join([*evaluate(source.split()), "[E]"])
     assert systematicity.split_names() == ("train", "test")
     # The published train expressions could not be had.
     with pytest.raises(DataError, match="systematicity/train.src of pcfg_set is not at hand"):
         systematicity.generate("train", 0)
 
 
-def test_files_that_do_not_belong_together_are_refused(offer: Offer) -> None:
+def test_files_with_different_numbers_of_lines_are_refused(offer: Offer) -> None:
     offer({"pcfg_set/pcfgset/test.src": "copy A1\ncopy A2\n", "pcfg_set/pcfgset/test.tgt": "A1\n"})
     with pytest.raises(TaskError, match="test.src of pcfg_set has 2 lines and pcfgset/test.tgt has 1"):
         Pcfg(data="files").generate("test", 0)

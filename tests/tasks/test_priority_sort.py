@@ -1,4 +1,4 @@
-"""Priority sort answers with the symbols in the order of their priorities."""
+"""Priority sort answers with the symbols in order of priority."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALL = PrioritySort(train_size=1_000, valid_size=20, test_size=5)
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
-def test_answers_go_from_the_least_priority_to_the_greatest(split: str) -> None:
+def test_answers_are_in_order_of_priority(split: str) -> None:
     items = SMALL.generate(split, 0)
     assert isinstance(items.targets, Ragged)
     for index in range(len(items)):

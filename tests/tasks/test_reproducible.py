@@ -1,4 +1,4 @@
-"""The same statics and seed give the same items: today, in another process, on another machine."""
+"""The same statics and seed generate the same items in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -98,16 +98,16 @@ DIGESTS: list[tuple[Task, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("task", "split", "known"), DIGESTS, ids=[f"{type(task).__name__}-{split}" for task, split, _ in DIGESTS]
+    ("task", "split", "expected_digest"), DIGESTS, ids=[f"{type(task).__name__}-{split}" for task, split, _ in DIGESTS]
 )
-def test_digests_are_known(task: Task, split: str, known: str) -> None:
-    assert digest(task.generate(split, 7))[:16] == known
+def test_digests_are_fixed(task: Task, split: str, expected_digest: str) -> None:
+    assert digest(task.generate(split, 7))[:16] == expected_digest
 
 
 def test_seeds_give_different_items() -> None:
-    for task, split, known in DIGESTS:
+    for task, split, expected_digest in DIGESTS:
         if not isinstance(task, Scan):
-            assert digest(task.generate(split, 8))[:16] != known
+            assert digest(task.generate(split, 8))[:16] != expected_digest
 
 
 PROGRAM = """
@@ -125,10 +125,10 @@ answer = [digest(task.generate("train", 7)) for task in tasks]
 
 
 def vector_units() -> str:
-    """What numpy uses of this processor beyond what every one has."""
-    told = np.show_config(mode="dicts")
-    assert told is not None
-    return " ".join(told["SIMD Extensions"].get("found", ()))
+    """Returns the optional processor features that numpy uses."""
+    config = np.show_config(mode="dicts")
+    assert config is not None
+    return " ".join(config["SIMD Extensions"].get("found", ()))
 
 
 @pytest.mark.parametrize(

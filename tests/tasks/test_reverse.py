@@ -1,4 +1,4 @@
-"""Reverse gives back what it got, from the end."""
+"""Reverse answers with its input in reverse order."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def test_the_answer_is_the_source_from_its_end(split: str) -> None:
         assert seen.tolist() == [11, *asked.tolist()[:-1]]
 
 
-def test_mistakes_name_reverse() -> None:
+def test_errors_name_reverse() -> None:
     with pytest.raises(TaskError, match="of reverse overlap"):
         Reverse(valid=Interval(1, 1))

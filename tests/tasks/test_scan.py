@@ -20,7 +20,7 @@ GOLDENS = Path(os.environ.get("ARCHLANG_GOLDENS", Path(__file__).parents[2].pare
 RESPLIT = GOLDENS / "devil" / "goldens" / "scan_resplit.npz"
 
 
-def test_the_grammar_gives_the_published_commands(published: Callable[[str], list[str]]) -> None:
+def test_the_grammar_generates_the_published_commands(published: Callable[[str], list[str]]) -> None:
     ours = {f"IN: {' '.join(words)} OUT: {' '.join(actions)}" for words, actions in commands()}
     assert ours == set(published("scan/tasks.txt"))
     assert len(commands()) == 20_910
@@ -49,7 +49,7 @@ def test_literal_commands(command: str, actions: str) -> None:
         *((36, (18_474, 2_052, 384)), (40, (18_704, 2_078, 128))),
     ],
 )
-def test_length_splits_are_as_large_as_published(cutoff: int, sizes: tuple[int, ...]) -> None:
+def test_length_splits_have_the_published_sizes(cutoff: int, sizes: tuple[int, ...]) -> None:
     task = Scan(split="length", cutoff=cutoff)
     splits = [task.generate(split, 0) for split in ("train", "iid", "test")]
     assert tuple(map(len, splits)) == sizes
@@ -58,7 +58,7 @@ def test_length_splits_are_as_large_as_published(cutoff: int, sizes: tuple[int, 
 
 
 @pytest.mark.parametrize("task", [Scan(), Scan(split="length")])
-def test_splits_hold_every_command_once(task: Scan) -> None:
+def test_splits_have_every_command_once(task: Scan) -> None:
     found = []
     for name in task.split_names():
         split = task.generate(name, 0)
@@ -69,7 +69,7 @@ def test_splits_hold_every_command_once(task: Scan) -> None:
     assert sorted(found) == sorted((f"[B] {' '.join(x)} [E]", f"{' '.join(y)} [E]") for x, y in commands())
 
 
-def test_simple_holds_a_fifth_out() -> None:
+def test_simple_holds_out_a_fifth() -> None:
     assert [len(Scan().generate(split, 0)) for split in ("train", "test")] == [16_728, 4_182]
 
 
@@ -77,7 +77,7 @@ def test_simple_holds_a_fifth_out() -> None:
     ("split", "primitive", "sizes"),
     [("jump", "jump", (14_670, 7_706)), ("turn_left", "turn left", (21_890, 1_208))],
 )
-def test_a_primitive_is_trained_on_by_itself_only(split: str, primitive: str, sizes: tuple[int, int]) -> None:
+def test_a_primitive_is_alone_in_train(split: str, primitive: str, sizes: tuple[int, int]) -> None:
     task = Scan(split=split)
     train, test = (
         [spell(task, items.inputs["source"][index])[4:-4] for index in range(len(items))]
@@ -105,7 +105,7 @@ def test_held_out_commands_are_those_of_the_devil_paper(cutoff: int, published: 
     "line",
     ["", "IN: jump", "IN: jump OUT: I_HOP", "IN: hop OUT: I_JUMP", "jump OUT: I_JUMP", "IN: jump OUT: I_JUMP OUT: "],
 )
-def test_a_line_that_is_no_command_is_refused(line: str) -> None:
+def test_a_malformed_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         read(line)
 
@@ -139,7 +139,7 @@ def test_words_and_actions_may_have_vocabularies_of_their_own() -> None:
     ("true", "tokens[n]", True), ("true", "tokens[n, words]", True),
     ("false", "tokens[n]", False), ("false", "tokens[n, words]", True),
 ])  # fmt: skip
-def test_a_source_of_its_own_is_checked(joint: str, source: str, fits: bool) -> None:
+def test_a_separate_source_vocabulary_is_checked(joint: str, source: str, fits: bool) -> None:
     text = (
         f"model m[d = 8](source: {source}, target: tokens[m]) -> logits[m, vocab] {{\n"
         "    return linear[vocab](embed[d](target) + attention[1](embed[d](target), embed[d](source)))\n}\n"
@@ -157,19 +157,19 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
     assert [len(simple.generate(split, 0)) for split in simple.split_names()] == [16_728, 4_182]
     assert [len(length.generate(split, 0)) for split in length.split_names()] == [15_292, 1_698, 3_920]
     # What the grammar settles is the same either way; the order is not.
-    assert told(jump, "test") == told(Scan(split="jump"), "test")
-    assert told(jump, "train") == told(Scan(split="jump"), "train")
-    assert told(length, "test") == told(Scan(split="length"), "test")
-    assert told(length, "iid") != told(Scan(split="length"), "iid")
+    assert commands_of_split(jump, "test") == commands_of_split(Scan(split="jump"), "test")
+    assert commands_of_split(jump, "train") == commands_of_split(Scan(split="jump"), "train")
+    assert commands_of_split(length, "test") == commands_of_split(Scan(split="length"), "test")
+    assert commands_of_split(length, "iid") != commands_of_split(Scan(split="length"), "iid")
 
 
-def told(task: Scan, split: str) -> list[str]:
-    """The commands of a split, in alphabetical order."""
+def commands_of_split(task: Scan, split: str) -> list[str]:
+    """Returns the commands of a split in alphabetical order."""
     items = task.generate(split, 0)
     return sorted(spell(task, items.inputs["source"][index]) for index in range(len(items)))
 
 
-def test_a_line_of_a_file_that_is_no_command_is_named(offer: Offer) -> None:
+def test_the_error_names_a_malformed_line(offer: Offer) -> None:
     offer({"scan/tasks.txt": "IN: jump OUT: I_JUMP\nIN: hop OUT: I_HOP\n"})
     with pytest.raises(TaskError, match=r"line 2 of scan/tasks.txt .* 'IN: hop OUT: I_HOP'"):
         Scan(split="length", data="files").generate("train", 0)

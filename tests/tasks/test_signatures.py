@@ -1,4 +1,4 @@
-"""The signature beside each task says what its class takes and gives."""
+"""The signature of each task agrees with its class."""
 
 from __future__ import annotations
 

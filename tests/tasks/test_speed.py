@@ -43,7 +43,7 @@ LIMITS: list[tuple[Task, int]] = [
 @pytest.mark.parametrize(
     ("task", "seconds"), LIMITS, ids=[f"{type(task).__name__}-{index}" for index, (task, _) in enumerate(LIMITS)]
 )
-def test_a_whole_train_set_is_made_in_time(task: Task, seconds: int) -> None:
+def test_a_published_train_set_is_generated_in_time(task: Task, seconds: int) -> None:
     begun = time.process_time()
     assert len(task.generate("train", 0)) >= 5_000
     assert time.process_time() - begun < seconds

@@ -1,4 +1,4 @@
-"""SQuAD: the published questions and their places, and the published measures."""
+"""SQuAD: the published questions and the published metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tasks.conftest import Offer
 
 
 def document(*questions: tuple[str, str, list[tuple[str, int]]]) -> str:
-    """A file of the published form: paragraph, question, answers with the characters where they begin."""
+    """Returns a file of the published format: paragraph, question, answers with the characters where they begin."""
     paragraphs = [
         {"context": context, "qas": [{"id": "x", "question": question, "answers": [
             {"text": text, "answer_start": start} for text, start in answers
@@ -41,21 +41,21 @@ def small(offer: Offer) -> Squad:
     return Squad(split="published", word_limit=20)
 
 
-def test_published_answers_stand_where_the_files_say(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
-    """The sample of the published dev set that XQuAD translated."""
+def test_published_answers_are_at_their_stated_positions(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+    """Uses the sample of the published dev set that XQuAD translated."""
     sample = published_bytes("squad/xquad.en.json")
     asked = list(read(json.loads(sample)))
     assert len(asked) == 1_190
-    assert len({one.paragraph for one in asked}) == 240
+    assert len({question.paragraph for question in asked}) == 240
     offer({f"squad/{name}": sample for name in FILES})
     task = Squad(split="published", word_limit=20_000)
     items = task.generate("test", 0)
     assert len(items) == 1_190
-    # The first answer is found wherever words and marks can say where it begins and ends.
-    found = task.judge(items, np.asarray(items.targets))
-    assert found["exact_match"].mean() > 0.99
-    assert found["f1"].min() > 0.3
-    assert not np.isnan(found["f1"]).any()
+    # The first answer is scores wherever words and marks can say where it begins and ends.
+    scores = task.judge(items, np.asarray(items.targets))
+    assert scores["exact_match"].mean() > 0.99
+    assert scores["f1"].min() > 0.3
+    assert not np.isnan(scores["f1"]).any()
     for index in (0, 500, 1_189):
         text = spell(task, items.inputs["x"][index])
         assert text.startswith("[B] ")
@@ -68,8 +68,8 @@ def test_an_item_is_the_question_and_then_the_paragraph(small: Squad) -> None:
     items = small.generate("test", 0)
     unknown = "<unk>"
     words = "how many cats ? [S] the cats , all 308 of “ them ” , slept on the mat ."
-    known = {"?", ".", "[S]"}
-    expected = " ".join(word if word in known else unknown for word in words.split())
+    special = {"?", ".", "[S]"}
+    expected = " ".join(word if word in special else unknown for word in words.split())
     assert spell(small, items.inputs["x"][0]) == f"[B] {expected} [E]"
     assert np.asarray(items.targets).tolist() == [[10, 10]]
     assert items.scored is not None
@@ -77,7 +77,7 @@ def test_an_item_is_the_question_and_then_the_paragraph(small: Squad) -> None:
     assert len(small.vocabulary) == 24
 
 
-def test_the_best_of_all_answers_counts(small: Squad) -> None:
+def test_the_best_answer_counts(small: Squad) -> None:
     items = small.generate("test", 0)
     for span, match, overlap in (
         ((10, 10), 1.0, 1.0),
@@ -89,8 +89,8 @@ def test_the_best_of_all_answers_counts(small: Squad) -> None:
         # An answer that ends before it begins is none.
         ((12, 10), 0.0, 0.0),
     ):
-        found = small.judge(items, np.asarray([span]))
-        assert (found["exact_match"][0], round(found["f1"][0], 3)) == (match, overlap)
+        scores = small.judge(items, np.asarray([span]))
+        assert (scores["exact_match"][0], round(scores["f1"][0], 3)) == (match, overlap)
 
 
 def test_the_vocabulary_counts_each_paragraph_of_train_once(small: Squad) -> None:
@@ -101,7 +101,9 @@ def test_the_vocabulary_counts_each_paragraph_of_train_once(small: Squad) -> Non
     assert texts[20:] == ("<unk>", "[E]", "[S]", "[B]")
 
 
-def test_tests_are_about_longer_paragraphs_than_training(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
+def test_test_paragraphs_are_longer_than_training_paragraphs(
+    published_bytes: Callable[[str], bytes], offer: Offer
+) -> None:
     offer({f"squad/{FILES[0]}": published_bytes("squad/xquad.en.json"), f"squad/{FILES[1]}": document(CATS, DOGS)})
     for share, trained in ((0.8, 954), (0.5, 596)):
         task = Squad(share=share)
@@ -119,11 +121,11 @@ def test_tests_are_about_longer_paragraphs_than_training(published_bytes: Callab
     ("text", "plain"),
     [("The Cat", "cat"), ("an  apple, a day", "apple day"), ("U.S.A.", "usa"), ("theatre", "theatre"), ("", "")],
 )
-def test_answers_are_compared_without_articles_marks_and_case(text: str, plain: str) -> None:
+def test_answers_are_compared_without_articles_punctuation_and_case(text: str, plain: str) -> None:
     assert normalised(text) == plain
 
 
-def test_measures_of_literal_answers() -> None:
+def test_scores_of_literal_answers() -> None:
     assert exact_match("the Broncos", "Broncos!") == 1
     assert exact_match("Broncos won", "Broncos") == 0
     assert f1("Broncos won", "Broncos") == pytest.approx(2 / 3)
@@ -138,13 +140,13 @@ def test_measures_of_literal_answers() -> None:
         *(document(("Dogs", "?", [("", 0)])), document(("Dogs", "?", []))),
     ],
 )
-def test_files_that_are_something_else_are_refused(text: str, offer: Offer) -> None:
+def test_malformed_files_are_refused(text: str, offer: Offer) -> None:
     offer({f"squad/{name}": text for name in FILES})
     with pytest.raises(TaskError, match="train-v1.1.json of squad is malformed"):
         Squad().generate("train", 0)
 
 
-def test_characters_are_counted_and_not_bytes() -> None:
+def test_positions_count_characters_not_bytes() -> None:
     (asked,) = read(json.loads(document(("Größe: 6½ Meter.", "?", [("6½", 7)]))))
     assert asked == Question("Größe: 6½ Meter.", "?", ("6½",), 7)
 

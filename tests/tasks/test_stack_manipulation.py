@@ -1,4 +1,4 @@
-"""Stack manipulation ends with the stack that a list has after the same actions."""
+"""Stack manipulation agrees with a list after the same actions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SMALL = StackManipulation(train_size=2_000, valid_size=50, test_size=60)
 WORDS = SMALL.vocabulary
 
 
-def said(words: list[str]) -> list[str]:
-    """The final stack from its top, the end, and zeros until it is one longer than what was given."""
+def expected_answer(words: list[str]) -> list[str]:
+    """Returns the final stack from its top, the end, and zeros up to one more than the length of the input."""
     stack: list[str] = []
     for word in words:
         if word == "pop":
@@ -32,28 +32,28 @@ def test_the_answer_is_the_final_stack(split: str) -> None:
     for index in range(len(items)):
         row = [WORDS[token] for token in items.inputs["x"][index]]
         half = len(row) // 2
-        given, asked = row[:half], said(row[:half])
+        inputs, answer = row[:half], expected_answer(row[:half])
         assert row[half:] == ["?"] * (half + 1)
-        assert [WORDS[token] for token in items.targets[index][half:]] == asked
+        assert [WORDS[token] for token in items.targets[index][half:]] == answer
         marks = items.scored[index].tolist()
-        assert marks == [False] * half + [place <= asked.index("[E]") for place in range(half + 1)]
-        bits = [word in ("0", "1") for word in given]
+        assert marks == [False] * half + [place <= answer.index("[E]") for place in range(half + 1)]
+        bits = [word in ("0", "1") for word in inputs]
         assert bits == sorted(bits, reverse=True), "the stack stands before the actions"
         assert bits[0]
         assert not bits[-1] or half == 1
 
 
 def test_the_published_examples() -> None:
-    for given, answer in (
+    for inputs, answer in (
         ("0 1 1 0 push1 pop pop", "1 1 0 [E] 0 0 0 0"),
         ("1 1 0 pop pop pop pop", "[E] 0 0 0 0 0 0 0"),
     ):
-        found, marks = _results(Ragged.of([[WORDS.index(word) for word in given.split()]]))
+        found, marks = _results(Ragged.of([[WORDS.index(word) for word in inputs.split()]]))
         assert " ".join(WORDS[token] for token in found[0]) == answer
         assert marks.values.sum() == answer.split().index("[E]") + 1
 
 
-def test_actions_and_heights_of_the_stack_are_even() -> None:
+def test_actions_and_heights_of_the_stack_are_uniform() -> None:
     items = StackManipulation(train_size=20_000).generate("train", 0)
     counts = np.bincount(items.inputs["x"].values, minlength=7)
     assert np.allclose(counts[3:6] / counts[3:6].sum(), 1 / 3, atol=0.01)

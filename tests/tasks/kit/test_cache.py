@@ -1,4 +1,4 @@
-"""What was generated once is read from then on, and what is damaged is made again."""
+"""Splits are generated once and loaded from then on; damaged ones are generated again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from archlang.types.statics import Interval, StaticValue, Symbol
 
 
 class Counting:
-    """A task that says how often it was asked."""
+    """A task that counts its calls."""
 
     vocabulary = ("a", "b")
     kind = Kind.CLASSIFICATION
@@ -58,13 +58,13 @@ def test_a_split_is_generated_once() -> None:
     assert digest(first) == digest(second) == digest(task.generate("train", 0))
 
 
-def test_an_empty_split_is_kept_too() -> None:
+def test_an_empty_split_is_cached() -> None:
     task = Counting()
     assert len(load(task, split="test")) == len(load(task, split="test")) == 0
     assert task.generated == 1
 
 
-def test_arrays_are_mapped_read_only() -> None:
+def test_arrays_are_memory_mapped_and_read_only() -> None:
     values = load(Counting()).inputs["x"].values
     assert isinstance(values, np.memmap)
     assert not values.flags.writeable
@@ -74,7 +74,7 @@ def test_arrays_are_mapped_read_only() -> None:
     "statics",
     [{"n": 1}, {"n": 1.0}, {"n": True}, {"n": Symbol("one")}, {"n": Interval(1, 2)}, {"n": (1, 2)}, {"n": ((1,), 2)}],
 )
-def test_other_statics_are_another_split(statics: dict[str, StaticValue]) -> None:
+def test_the_key_depends_on_the_statics(statics: dict[str, StaticValue]) -> None:
     task = Counting()
     load(task, {"n": 2})
     load(task, statics)
@@ -82,7 +82,7 @@ def test_other_statics_are_another_split(statics: dict[str, StaticValue]) -> Non
     assert task.generated == 2
 
 
-def test_seed_split_and_version_are_told_apart() -> None:
+def test_the_key_depends_on_seed_split_and_version() -> None:
     task, newer = Counting(), Counting(version=2)
     load(task)
     load(task, seed=1)
@@ -97,7 +97,7 @@ def only_entry() -> Path:
 
 
 @pytest.mark.parametrize("name", ["inputs.x.values.npy", "targets.npy", "manifest.json"])
-def test_a_damaged_file_is_noticed_and_the_split_made_again(name: str) -> None:
+def test_a_damaged_split_is_generated_again(name: str) -> None:
     task = Counting()
     good = digest(load(task))
     path = only_entry() / name
@@ -110,7 +110,7 @@ def test_a_damaged_file_is_noticed_and_the_split_made_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["inputs.x.offsets.npy", "manifest.json"])
-def test_a_missing_file_is_noticed(name: str) -> None:
+def test_a_split_with_a_missing_file_is_generated_again(name: str) -> None:
     task = Counting()
     load(task)
     (only_entry() / name).unlink()
@@ -119,7 +119,7 @@ def test_a_missing_file_is_noticed(name: str) -> None:
     assert task.generated == 2
 
 
-def test_a_manifest_that_names_too_little_is_noticed() -> None:
+def test_a_split_with_an_incomplete_manifest_is_generated_again() -> None:
     task = Counting()
     load(task)
     (only_entry() / "manifest.json").write_text('{"sha256": {}}')
@@ -127,7 +127,7 @@ def test_a_manifest_that_names_too_little_is_noticed() -> None:
         load(task)
 
 
-def test_nothing_is_left_beside_the_entry() -> None:
+def test_no_temporary_folder_remains() -> None:
     load(Counting())
     assert sorted(path.name for path in only_entry().iterdir()) == [
         "groups.length.npy",
@@ -138,7 +138,7 @@ def test_nothing_is_left_beside_the_entry() -> None:
     ]
 
 
-def test_a_cache_that_cannot_be_made_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_folder_the_split_is_generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")
     monkeypatch.setenv("ARCHLANG_CACHE", str(file))
@@ -147,7 +147,7 @@ def test_a_cache_that_cannot_be_made_costs_time_only(tmp_path: Path, monkeypatch
         assert len(load(task)) == 2
 
 
-def test_a_full_disk_costs_time_only_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_full_disk_the_split_is_generated_and_nothing_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -158,14 +158,14 @@ def test_a_full_disk_costs_time_only_and_leaves_nothing(monkeypatch: pytest.Monk
     assert list(cache.folder().iterdir()) == []
 
 
-def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archlang_cache_sets_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "here"))
     assert cache.folder() == tmp_path / "here" / "tasks"
     monkeypatch.delenv("ARCHLANG_CACHE")
     assert cache.folder().parts[-2:] == ("archlang", "tasks") or sys.platform == "win32"
 
 
-def test_two_processes_at_once_both_succeed() -> None:
+def test_two_processes_may_generate_the_same_split() -> None:
     program = (
         "from archlang.tasks import load, digest\n"
         "from archlang.tasks.listops import ListOps\n"
@@ -182,7 +182,7 @@ def test_two_processes_at_once_both_succeed() -> None:
     assert only_entry().name.startswith("listops-train-")
 
 
-def test_fields_come_back_in_the_order_in_which_a_model_takes_them() -> None:
+def test_fields_keep_the_order_of_a_models_inputs() -> None:
     task = IdSort(train_size=3)
     for _ in range(2):
         assert list(cache.load("id_sort", {}, task, "train", 0).inputs) == ["source", "id", "target"]

@@ -1,4 +1,4 @@
-"""Whole batches of trees are what a slow reader of their tokens makes of them."""
+"""Batches of trees agree with a slow parser of their tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 
 
 def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int]:
-    """Value, dependency depth and height of the tree at `start`, and where it ends."""
+    """Returns the value, the dependency depth and the height of the tree at `start`, and the index after it."""
     if tokens[start] < 10:
         return tokens[start], 0, 0, start + 1
     arguments, at = [], start + 1
@@ -64,13 +64,13 @@ def finished(forest: Forest) -> Forest:
 
 
 @pytest.mark.parametrize("arguments", [3, 5, 15])
-def test_grown_trees_are_read_back(arguments: int) -> None:
+def test_drawn_trees_agree_with_a_slow_parser(arguments: int) -> None:
     growth = Growth(probability=0.3, height=4, arguments=arguments, limit=200)
     forest = grow(RandomStream("grown", arguments), 3000, growth)
     check(forest.select(forest.sizes <= 200), cost=2)
 
 
-def test_grafted_trees_are_read_back_and_one_higher() -> None:
+def test_grafted_trees_agree_with_a_slow_parser_and_are_one_higher() -> None:
     old = finished(grow(RandomStream("old"), 4000, GROWTH))
     old = old.select(old.heights < 5)
     new = graft(RandomStream("new"), old, GROWTH)
@@ -94,7 +94,7 @@ def test_the_old_tree_is_never_the_last_argument() -> None:
         assert abs(seven[:, -1].mean() - 0.1) < 0.06
 
 
-def test_nodes_are_as_likely_as_asked() -> None:
+def test_operators_have_the_given_probability() -> None:
     forest = grow(RandomStream("shares"), 100_000, Growth(probability=0.25, height=1, arguments=5, limit=99))
     root, leaves = forest.levels
     operators = root.arguments > 0
@@ -104,13 +104,13 @@ def test_nodes_are_as_likely_as_asked() -> None:
     assert np.allclose(np.bincount(leaves.token) / len(leaves.token), 0.1, atol=0.01)
 
 
-def test_a_tree_over_the_limit_is_given_up_and_known_to_be() -> None:
+def test_a_tree_over_the_limit_is_unfinished_and_marked() -> None:
     growth = Growth(probability=0.9, height=12, arguments=5, limit=60)
     forest = grow(RandomStream("large"), 2000, growth)
     assert max(len(level.tree) for level in forest.levels) < 2000 * 61
     assert 0 < (forest.sizes > 60).mean() < 1
 
 
-def test_no_tree_is_no_tree() -> None:
+def test_an_empty_forest_is_empty() -> None:
     none = grow(RandomStream("none"), 10, GROWTH).select(np.zeros(10, dtype=np.bool_))
     assert len(write(none)) == len(evaluate(none)[0]) == len(graft(RandomStream("none"), none, GROWTH)) == 0

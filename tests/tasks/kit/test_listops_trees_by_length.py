@@ -1,4 +1,4 @@
-"""Trees of a wanted length are those that growing until the length is right would give."""
+"""Trees of a given length have the distribution of rejection sampling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_tree_has_its_length() -> None:
     assert forest.heights.max() == 4
 
 
-def test_they_are_distributed_as_grown_ones() -> None:
+def test_they_have_the_distribution_of_rejection_sampling() -> None:
     rng, lengths, heights, depths, arguments = RandomStream("grown"), [], [], [], []
     for _ in range(40):
         forest = grow(rng, 1 << 15, GROWTH)
@@ -43,7 +43,7 @@ def test_they_are_distributed_as_grown_ones() -> None:
         assert np.abs(shares(np.concatenate(grown)) - shares(made)).max() < 0.012
 
 
-def test_the_table_holds_all_probability() -> None:
+def test_the_probabilities_of_the_table_sum_to_one() -> None:
     table = LengthTable.of(Growth(probability=0.25, height=2, arguments=3, limit=40))
     assert np.isclose(table.powers[2][1].sum(), 1)
     assert np.isclose(table.powers[0][3][3], 1)

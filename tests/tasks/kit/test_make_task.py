@@ -1,4 +1,4 @@
-"""Of what a program names, archlang's tasks are made, and a user's own if its file is named too."""
+"""make_task instantiates archlang's tasks, and a user's own classes from a named file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plugin(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_shipped_task_gets_its_statics() -> None:
+def test_make_task_passes_the_statics() -> None:
     task = make_task("ctl", "archlang.tasks.ctl:Ctl", {"order": Symbol("forward"), "test": Interval(9, 12)})
     assert task == Ctl(order="forward", test=Interval(9, 12))
 
@@ -64,18 +64,18 @@ def test_a_shipped_task_gets_its_statics() -> None:
         "archlang.tasks.ctl:Interval", "archlang.tasks.nothing:Nothing", "archlang.tasks.ctl:", "archlang.cli.main:app",
     ],
 )  # fmt: skip
-def test_nothing_else_is_imported_or_called(python: str, plugin: Path) -> None:
+def test_only_task_classes_are_imported_and_called(python: str, plugin: Path) -> None:
     with pytest.raises(TaskError, match="is not one of archlang's"):
         make_task("mine", python, {})
 
 
-def test_without_the_flag_the_message_says_what_to_add(plugin: Path) -> None:
+def test_without_plugin_the_error_names_the_option(plugin: Path) -> None:
     with pytest.raises(TaskError) as error:
         make_task("even", "mine:Even", {})
     assert error.value.remedy == "read mine.py, and if you trust it, add `--plugin mine.py`"
 
 
-def test_with_the_flag_the_class_is_made(plugin: Path) -> None:
+def test_with_plugin_the_class_is_instantiated(plugin: Path) -> None:
     task = make_task("even", "mine:Even", {"size": 2}, str(plugin))
     assert (task.kind, len(task.generate("train", 0))) == (Kind.CLASSIFICATION, 2)
     check_vocabulary(task, "even", {"vocab": 2, "classes": 2})
@@ -104,12 +104,12 @@ def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Pat
         ("mine:Half", "lacks breakdown, in_distribution, unit, metrics, version, split_names, generate"),
     ],
 )
-def test_a_plugin_that_does_not_fit_is_told(python: str, reason: str, plugin: Path) -> None:
+def test_an_unsuitable_plugin_is_refused(python: str, reason: str, plugin: Path) -> None:
     with pytest.raises(TaskError, match=reason):
         make_task("even", python, {}, str(plugin))
 
 
-def test_a_plugin_that_fails_is_told_without_a_traceback(plugin: Path, tmp_path: Path) -> None:
+def test_a_failing_plugin_is_an_error_without_a_traceback(plugin: Path, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"mine\.py fails: TypeError: .*colour"):
         make_task("even", "mine:Even", {"colour": 1}, str(plugin))
     with pytest.raises(TaskError, match="is not a Python file"):

@@ -1,4 +1,4 @@
-"""Metrics count what their names say."""
+"""The counts of metrics."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_accuracy_of_classes_counts_samples() -> None:
     assert counted.share == pytest.approx(2 / 3)
 
 
-def test_accuracy_of_positions_counts_scored_ones() -> None:
+def test_accuracy_of_positions_counts_scored_positions() -> None:
     counted = tally("accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
     assert counted.hits.tolist() == [1, 2, 0]
     assert counted.counts.tolist() == [2, 2, 0]
 
 
-def test_accuracy_of_sequences_wants_every_scored_position() -> None:
+def test_accuracy_of_sequences_requires_every_scored_position() -> None:
     counted = tally("accuracy", Unit.SEQUENCE, POSITIONS, PREDICTIONS)
     assert counted.hits.tolist() == [0, 1, 0]
     assert counted.counts.tolist() == [1, 1, 0]
@@ -37,7 +37,7 @@ def test_accuracy_of_sequences_wants_every_scored_position() -> None:
     assert tally("token_accuracy", Unit.SEQUENCE, POSITIONS, PREDICTIONS).share == 0.75
 
 
-def test_last_accuracy_looks_at_the_last_scored_position() -> None:
+def test_last_accuracy_counts_the_last_scored_position() -> None:
     counted = tally("last_accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
     assert counted.hits.tolist() == [0, 1, 0]
     assert counted.counts.tolist() == [1, 1, 0]
@@ -48,17 +48,17 @@ def test_without_marks_every_position_is_scored() -> None:
     assert tally("accuracy", Unit.POSITION, whole, PREDICTIONS).counts.tolist() == [3, 2, 1]
 
 
-def test_nothing_asked_is_not_a_number() -> None:
+def test_the_metric_of_no_answers_is_nan() -> None:
     empty = Split({"x": Ragged.of([])}, np.zeros(0, dtype=np.int64))
     assert np.isnan(tally("accuracy", Unit.SAMPLE, empty, np.zeros(0)).share)
 
 
-def test_an_unknown_metric_names_those_there_are() -> None:
+def test_the_error_for_an_unknown_metric_names_the_metrics() -> None:
     with pytest.raises(ValueError, match=", ".join(MEANINGS)):
         tally("precision", Unit.SAMPLE, CLASSES, np.zeros(3))
 
 
-def test_a_step_of_sets_is_right_only_as_a_whole() -> None:
+def test_a_set_is_correct_only_as_a_whole() -> None:
     x = Ragged.of([[1, 2], [3]])
     asked = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=np.bool_)
     sets = Split({"x": x}, Ragged(asked, x.offsets))
@@ -69,7 +69,7 @@ def test_a_step_of_sets_is_right_only_as_a_whole() -> None:
     assert tally("accuracy", Unit.SEQUENCE, sets, asked).share == 1.0
 
 
-def test_spans_match_wholly_or_by_what_they_have_in_common() -> None:
+def test_spans_match_exactly_or_by_overlap() -> None:
     x = Ragged.of([[1] * 6] * 4)
     spans = Split({"x": x}, np.array([[1, 3], [2, 2], [0, 1], [4, 5]], dtype=np.int64))
     answers = np.array([[1, 3], [1, 3], [2, 4], [3, 4]])
@@ -78,12 +78,12 @@ def test_spans_match_wholly_or_by_what_they_have_in_common() -> None:
     assert tally("f1", Unit.SAMPLE, spans, answers).hits.tolist() == [1.0, 0.5, 0.0, 0.5]
 
 
-def test_perplexity_is_e_to_the_mean_loss_of_what_is_counted() -> None:
+def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
     counted = Tally(np.array([2.0, 1.0, 0.0]), np.array([2, 1, 0]), exponential=True)
     assert counted.share == pytest.approx(np.e)
     assert counted.among(np.array([True, False, False])) == pytest.approx(np.e)
     assert np.isnan(counted.among(np.array([False, False, True])))
 
 
-def test_of_perplexity_less_is_better_and_of_all_else_more() -> None:
+def test_only_lower_perplexity_is_better() -> None:
     assert {metric for metric in MEANINGS if rank(metric, 2.0) < rank(metric, 1.0)} == LOWER_IS_BETTER == {"perplexity"}

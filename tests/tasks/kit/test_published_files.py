@@ -1,4 +1,4 @@
-"""Published files as tasks read them: what is missing or wrong is named, and an exchanged file is noticed."""
+"""Published files of tasks: errors for missing and damaged files, and versions for the cache."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_a_file_that_is_missing_is_named_with_how_to_get_it(folder: Path) -> None:
+def test_the_error_for_a_missing_file_names_the_command(folder: Path) -> None:
     with pytest.raises(DataError, match="tasks.txt of scan is not at hand: run `archlang data get scan`"):
         Scan(split="length", data="files").generate("train", 0)
 
 
-def test_a_file_that_is_not_the_published_one_is_refused(folder: Path) -> None:
+def test_a_damaged_file_is_refused(folder: Path) -> None:
     (folder / "scan" / "tasks.txt").write_text("IN: jump OUT: I_JUMP\n")
     with pytest.raises(DataError, match="is not the published file"):
         Scan(split="length", data="files").generate("train", 0)
 
 
-def test_an_exchanged_file_is_noticed_by_the_cache(folder: Path) -> None:
-    """Of a file whose digest nobody has published."""
+def test_replacing_a_file_changes_its_version(folder: Path) -> None:
+    """Covers a file without a published digest."""
     place = folder / "lra" / "tsv_data" / "new_aan_pairs.test.tsv"
     place.parent.mkdir(parents=True)
     task = LraRetrieval()
@@ -54,7 +54,9 @@ def test_an_exchanged_file_is_noticed_by_the_cache(folder: Path) -> None:
     assert load() != before
 
 
-def test_a_file_with_a_published_digest_may_move(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_a_file_with_a_published_digest_is_its_digest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = published_files.versions(Cogs())
     monkeypatch.setenv("ARCHLANG_DATA", str(folder / "elsewhere"))
     assert published_files.versions(Cogs()) == before
@@ -62,8 +64,8 @@ def test_a_file_with_a_published_digest_may_move(folder: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_task_reads_no_files_unless_it_says_so(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its defaults a task is made from what it names, or from nothing."""
+def test_a_task_reads_only_the_files_that_it_names(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With default statics a task reads its named files, or none."""
     task = build(name)
     named = set(task.reads()) if isinstance(task, published_files.ReadsPublishedFiles) else set()
     asked: list[tuple[str, str]] = []

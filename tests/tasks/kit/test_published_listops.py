@@ -1,4 +1,4 @@
-"""ListOps: the published labels, and lines that cannot be right."""
+"""ListOps: the published labels, and malformed lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archlang.tasks.kit.published_listops import LEXICON, columns, parse, read
 
 
 def value(tokens: list[str]) -> int:
-    """Takes a list off the front of the tokens and works it out."""
+    """Removes the list at the front of the tokens and returns its value."""
     token = tokens.pop(0)
     if token.isdigit():
         return int(token)
@@ -62,6 +62,6 @@ def test_literal_lists(written: str, found: tuple[int, int, int]) -> None:
     "line",
     ["", "7", "8\t7", "x\t7", "7\t[AVG 7 ]", "7\t[MAX 7", "7\t7 7", "7\t]", "0\t[MAX ]", "77\t77", "Source\tTarget"],
 )
-def test_a_line_that_is_wrong_is_refused(line: str) -> None:
+def test_a_malformed_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         read(line)

@@ -1,4 +1,4 @@
-"""Random numbers are the same for ever, and even."""
+"""Random numbers are fixed and have their distributions."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_every_part_of_the_key_matters() -> None:
     assert len({RandomStream(*key).words(1)[0] for key in keys}) == len(keys)
 
 
-def test_a_stream_does_not_depend_on_how_it_is_cut() -> None:
+def test_a_stream_does_not_depend_on_the_sizes_of_requests() -> None:
     whole, cut = RandomStream("x"), RandomStream("x")
     assert whole.words(10).tolist() == [*cut.words(3), *cut.words((7,))]
 
 
-def test_whole_numbers_are_even() -> None:
+def test_integers_are_uniform() -> None:
     counts = np.bincount(RandomStream("even").below(10, 100_000), minlength=10)
     assert counts.sum() == 100_000
     assert np.abs(counts - 10_000).max() < 500
 
 
-def test_each_place_may_have_a_bound_of_its_own() -> None:
+def test_each_number_may_have_its_own_bound() -> None:
     bounds = np.array([1, 2, 3] * 1000)
     drawn = RandomStream("bounds").below(bounds, 3000)
     assert (drawn < bounds).all()
@@ -77,6 +77,6 @@ def test_exponential_numbers_are_fixed_and_exponential() -> None:
     assert abs(np.mean(numbers > 2) - np.exp(-2)) < 0.003
 
 
-def test_logarithms_are_those_of_the_library_but_for_rounding() -> None:
+def test_logarithms_agree_with_the_library_up_to_rounding() -> None:
     numbers = RandomStream("logarithm").real(10_000) + 1e-300
     assert np.allclose(_logarithm(numbers), np.log(numbers), rtol=1e-14, atol=1e-15)

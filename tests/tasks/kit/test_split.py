@@ -17,18 +17,18 @@ def rows(ragged: Ragged) -> list[list[int]]:
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
 
 
-def test_a_ragged_gives_its_rows_back() -> None:
+def test_a_ragged_returns_its_sequences() -> None:
     assert rows(WORDS) == [[3, 1], [], [2], [5, 6, 7]]
     assert WORDS.lengths.tolist() == [2, 0, 1, 3]
     assert WORDS[-1].tolist() == [5, 6, 7]
 
 
-def test_a_row_that_is_not_there_is_an_index_error() -> None:
+def test_an_index_out_of_range_is_an_index_error() -> None:
     with pytest.raises(IndexError):
         WORDS[4]
 
 
-def test_selecting_by_index_and_by_mask_keeps_the_order_asked_for() -> None:
+def test_select_keeps_the_order_of_indices_and_masks() -> None:
     assert rows(WORDS.select([3, 0, 3])) == [[5, 6, 7], [3, 1], [5, 6, 7]]
     assert rows(WORDS.select(np.array([True, False, False, True]))) == [[3, 1], [5, 6, 7]]
     assert rows(WORDS.select([])) == []
@@ -38,17 +38,17 @@ def test_a_table_is_ragged_with_equal_lengths() -> None:
     assert rows(Ragged.table(np.array([[1, 2], [3, 4]]))) == [[1, 2], [3, 4]]
 
 
-def test_begin_and_end_stand_around_every_sequence() -> None:
+def test_enclose_adds_begin_and_end() -> None:
     assert rows(enclose(WORDS, begin=9, end=8)) == [[9, 3, 1, 8], [9, 8], [9, 2, 8], [9, 5, 6, 7, 8]]
 
 
-def test_a_decoder_sees_begin_and_the_targets_before() -> None:
+def test_shift_prepends_begin_and_drops_the_last_target() -> None:
     targets = append(Ragged.of([[3, 1], [2]]), 8)
     assert rows(targets) == [[3, 1, 8], [2, 8]]
     assert rows(shift(targets, 9)) == [[9, 3, 1], [9, 2]]
 
 
-def test_joined_parts_follow_one_another() -> None:
+def test_join_concatenates_parts() -> None:
     assert rows(join([WORDS, Ragged.of([[4]])])) == [*rows(WORDS), [4]]
     assert rows(join([])) == []
 
@@ -59,7 +59,7 @@ def split() -> Split:
     )
 
 
-def test_a_split_survives_its_arrays() -> None:
+def test_from_arrays_is_the_inverse_of_arrays() -> None:
     back = Split.from_arrays(split().arrays())
     assert digest(back) == digest(split())
     assert list(back.inputs) == ["x"]
@@ -81,7 +81,7 @@ def test_joined_splits_have_all_items() -> None:
     assert digest(both.select(np.arange(4, 8))) == digest(split())
 
 
-def test_digests_tell_every_difference() -> None:
+def test_digests_detect_every_difference() -> None:
     some = split()
     others = [
         Split({"y": WORDS}, WORDS, some.scored, some.groups),
@@ -96,7 +96,7 @@ def test_digests_tell_every_difference() -> None:
 FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
 
 
-def test_rows_of_features_are_cut_enclosed_and_joined_as_tokens_are() -> None:
+def test_features_are_selected_enclosed_and_joined_as_tokens() -> None:
     assert FEATURES.values.shape == (3, 2)
     assert FEATURES.select([1])[0].tolist() == [[2.0, -1.0], [0.0, 3.0]]
     assert enclose(FEATURES, begin=0, end=9)[0].tolist() == [[0.0, 0.0], [0.5, 1.0], [9.0, 9.0]]
@@ -104,7 +104,7 @@ def test_rows_of_features_are_cut_enclosed_and_joined_as_tokens_are() -> None:
     assert join([FEATURES, FEATURES])[3].tolist() == FEATURES[1].tolist()
 
 
-def test_targets_say_their_form() -> None:
+def test_the_form_follows_from_the_targets() -> None:
     x = Ragged.of([[1], [2, 3]])
     classes, spans = np.array([0, 1], dtype=np.int64), np.array([[0, 0], [0, 1]], dtype=np.int64)
     sets = Ragged(np.zeros((3, 4), dtype=np.bool_), x.offsets)

@@ -106,7 +106,7 @@ def test_an_error_names_the_line(tmp_path: Path, name: str, content: str, line: 
     assert reason in error.value.message
 
 
-def test_messages_quote_nothing_of_a_file(tmp_path: Path) -> None:
+def test_messages_never_quote_a_file(tmp_path: Path) -> None:
     secret = "root:x:0:0"
     for name, content in (
         ("a.tsv", f"{secret}\n{secret}\n"),
