@@ -26,7 +26,7 @@ def sees_future(
 ) -> Diagnostic:
     return Diagnostic(
         "E0501",
-        f"`{model}` sees the future, and `{task}` asks to predict it: {' -> '.join(path)}",
+        f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}",
         span,
         f"`{culprit}` {reason.value}",
         tuple(labels),
@@ -58,7 +58,7 @@ def part_missing(span: Span, recipe: str, part: str, example: str) -> Diagnostic
 def part_twice(span: Span, part: str, first: Span) -> Diagnostic:
     return Diagnostic(
         "E0602",
-        f"a recipe has one `{part}`",
+        f"two `{part}` in one recipe",
         span,
         f"second `{part}`",
         (Label(first, f"first `{part}`"),),
@@ -100,7 +100,7 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
 def claim_without_number(span: Span) -> Diagnostic:
     return Diagnostic(
         "E0606",
-        "the value of a claim must be a number",
+        "the value of a claim is not a number",
         span,
         "not a number",
         remedy='write `claim test.accuracy = 0.84 ± 0.01 from "…"`',
@@ -155,14 +155,14 @@ def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
         span,
         f"second {part}",
         (Label(first, f"first {part}"),),
-        f"give each {part} a title of its own",
+        f"give each {part} a different title",
     )
 
 
 def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:
     return Diagnostic(
         "E0615",
-        f"this range has {count:_} values, and a recipe varies over {limit:_} at most",
+        f"this range has {count:_} values; `vary` takes at most {limit:_}",
         span,
         "too many values",
         remedy="write a smaller range, or list some of its values",

@@ -101,7 +101,7 @@ def test_a_model_that_reads_the_answer_is_refused(task: str) -> None:
         " h = embed[d](target)\n return linear[vocab](h + attention[2](h)) }" + recipe(task, "m")
     )
     assert diagnostic.code == "E0501"
-    assert f"`{task}` asks to predict it" in diagnostic.message
+    assert f"`{task}` asks it to predict" in diagnostic.message
 
 
 PAIR = """
