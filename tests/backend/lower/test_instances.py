@@ -205,7 +205,7 @@ def test_a_module_that_cannot_be_imported_says_where_and_why(
 
 def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:
     text = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
-    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab` .* set classes = …, vocab = …"):
+    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab`\. .* set classes = …, vocab = …"):
         compiled(text, vocab=None, classes=None)
 
 
