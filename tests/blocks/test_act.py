@@ -93,7 +93,7 @@ def test_dehghani_does_not_force_the_last_step() -> None:
     assert tally.ponder.item() == 0
 
 
-def test_columns_that_have_halted_are_transformed_on() -> None:
+def test_halted_columns_are_still_transformed() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
     tallies = drive(block, lambda state: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
@@ -105,7 +105,7 @@ def test_columns_that_have_halted_are_transformed_on() -> None:
         assert after.accepted.equal(before.live)
 
 
-def test_a_result_that_is_made_stays_bit_for_bit() -> None:
+def test_a_result_stays_bit_for_bit_after_halting() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
     tallies = drive(block, lambda state: state * 1.1, torch.randn(3, 5, 4, dtype=torch.float64), RAGGED, 6)
@@ -114,14 +114,14 @@ def test_a_result_that_is_made_stays_bit_for_bit() -> None:
 
 
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
-def test_half_precision_states_are_counted_in_single(variant: str) -> None:
+def test_half_precision_states_are_summed_in_single_precision(variant: str) -> None:
     block = act(variant=variant).to(torch.bfloat16)
     tally = drive(block, torch.tanh, torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
     assert tally.mixture.dtype == torch.bfloat16
     assert tally.ponder.dtype == torch.float32
 
 
-def test_the_probability_starts_as_torch_has_it() -> None:
+def test_the_probability_is_initialised_as_in_torch() -> None:
     block = act(d=400)
     assert block.halt.weight.abs().max().item() == pytest.approx(1 / 20, rel=0.02)
     assert block.halt.bias.ne(0).all()

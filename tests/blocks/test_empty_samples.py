@@ -105,7 +105,7 @@ def module(tmp_path: Path, request: pytest.FixtureRequest) -> Architecture:
     return load(path, vocab=5)
 
 
-def test_every_block_of_the_library_is_looked_at() -> None:
+def test_every_block_of_the_library_is_tested() -> None:
     known = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
     assert {*BODIES, *POINTWISE, *OTHERS} == known
 

@@ -70,7 +70,7 @@ def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: P
     assert any(one is not None and bool(one.isfinite().all()) for one in gradients)
 
 
-def test_everything_in_the_library_says_in_one_line_what_it_is() -> None:
+def test_the_documentation_of_every_item_starts_with_one_line() -> None:
     for name, item in library.blocks().items():
         assert item.documentation, name
         assert item.documentation[0], name

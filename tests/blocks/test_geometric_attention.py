@@ -93,7 +93,7 @@ REAL = torch.tensor([[True] * 6, [True, True, True, False, False, False]])
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
-def test_a_key_takes_what_nearer_keys_have_left(
+def test_a_key_receives_the_weight_that_nearer_keys_leave(
     normalised: bool, causal: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
     block = geometric(normalised=normalised, causal=causal).double()
@@ -123,7 +123,7 @@ def test_the_nearest_match_wins() -> None:
     torch.testing.assert_close(weights.amax(-1), torch.ones(9))
 
 
-def test_of_two_keys_at_one_distance_the_right_one_wins() -> None:
+def test_of_two_keys_at_equal_distance_the_right_key_wins() -> None:
     weights = nearest_match(torch.full((5, 5), 30.0).fill_diagonal_(-torch.inf))
     assert weights.argmax(-1).tolist() == [1, 2, 3, 4, 3]
 
@@ -136,7 +136,7 @@ def test_weights_sum_to_at_most_one(dtype: torch.dtype, spread: float) -> None:
     assert total.max().item() <= 1 + 1e-5
 
 
-def test_large_logits_keep_their_digits() -> None:
+def test_large_logits_keep_their_precision() -> None:
     logits = 50 * torch.randn(2, 512, 512, dtype=torch.float64)
     single = nearest_match(logits.float())
     torch.testing.assert_close(single.double(), nearest_match(logits.float().double()), atol=5e-6, rtol=0)
@@ -227,7 +227,7 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize(("n", "m", "offset"), [(6, 9, 0), (6, 9, 3), (70, 70, 0)])
-def test_a_processor_gives_the_weights_and_gradients_of_the_plain_form(
+def test_the_cpu_kernel_has_the_weights_and_gradients_of_the_plain_form(
     n: int, m: int, offset: int, normalised: bool, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = geometric(heads=3, head_dim=4, normalised=normalised, offset=offset, causal=causal).double()
@@ -249,14 +249,14 @@ def test_a_processor_gives_the_weights_and_gradients_of_the_plain_form(
         torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
-def test_a_short_sequence_keeps_its_digits_in_single_precision() -> None:
+def test_a_short_sequence_keeps_its_precision_in_float32() -> None:
     block = geometric(heads=2)
     x = torch.randn(4, 40, 8)
     found = block.weights(x, x)
     assert (found.double() - block.double().weights(x.double(), x.double())).abs().max() < 1e-5
 
 
-def test_half_precision_on_a_processor_keeps_single_precision_sums_for_short_sequences() -> None:
+def test_half_precision_on_a_cpu_keeps_single_precision_sums_for_short_sequences() -> None:
     block = geometric()
     x = torch.randn(2, 7, 8)
     with torch.autocast("cpu", torch.bfloat16):

@@ -127,7 +127,7 @@ BLOCKS: dict[str, Callable[..., TokenHalt | GlobalHalt]] = {
 @pytest.mark.parametrize("ponder", ["code", "equation"])
 @pytest.mark.parametrize("length_cap", [False, True])
 @pytest.mark.parametrize("opening", [-3.0, 0.0, 4.0])
-def test_the_loop_is_the_one_that_each_sample_would_run_alone(
+def test_a_batch_computes_the_loop_of_each_sample_alone(
     kind: str, transition: bool, ponder: str, length_cap: bool, opening: float
 ) -> None:
     block = BLOCKS[kind](transition=transition, ponder=ponder, length_cap=length_cap).double()
@@ -151,7 +151,7 @@ def test_the_loop_is_the_one_that_each_sample_would_run_alone(
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
 
 
-def test_steps_are_as_different_as_the_comparison_needs() -> None:
+def test_the_compared_steps_differ() -> None:
     block, body = token_halt().double(), Mix(4)
     block.hidden.weight.data.mul_(4)
     steps = drive(block, body, torch.randn(3, 5, 4, dtype=torch.float64), None, 8)[-1].steps
@@ -174,7 +174,7 @@ def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_halting_at_once_leaves_the_input_and_costs_nothing(kind: str) -> None:
+def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     block = BLOCKS[kind]()
     block.output.bias.data.fill_(20.0)
     h = torch.randn(2, 3, 4)
@@ -186,7 +186,7 @@ def test_halting_at_once_leaves_the_input_and_costs_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_what_has_halted_stays_bit_for_bit(kind: str) -> None:
+def test_halted_states_stay_bit_for_bit(kind: str) -> None:
     block, body = BLOCKS[kind]().double(), Mix(4)
     block.hidden.weight.data.mul_(4)
     tallies = drive(block, body, torch.randn(6, 5, 4, dtype=torch.float64), None, 8)
@@ -233,7 +233,7 @@ def test_no_position_depends_on_a_later_one(kind: str) -> None:
     assert before.mixture[:, 3:].ne(after.mixture[:, 3:]).any()
 
 
-def test_a_sample_takes_at_most_one_step_more_than_it_is_long() -> None:
+def test_a_sample_takes_at_most_one_step_more_than_its_length() -> None:
     block = global_halt()
     block.output.bias.data.fill_(-20.0)
     tallies = drive(block, lambda state, _: state + 1, torch.zeros(3, 5, 4), RAGGED, 9)
@@ -241,7 +241,7 @@ def test_a_sample_takes_at_most_one_step_more_than_it_is_long() -> None:
     assert len(tallies) == 7
 
 
-def test_decisions_are_taken_in_single_precision_at_least() -> None:
+def test_halting_is_computed_in_single_precision_at_least() -> None:
     block = global_halt(threshold=0.999).to(torch.bfloat16)
     tallies = drive(block, lambda state, _: state * 0.5, torch.randn(2, 5, 4, dtype=torch.bfloat16), None, 6)
     assert tallies[-1].ponder.dtype == torch.float32

@@ -135,7 +135,7 @@ def test_no_steps_are_no_pointers() -> None:
     assert unit()(torch.rand(3, 5, 4).double(), torch.zeros(3, 0, 3).double()).shape == (3, 0, 2, 5)
 
 
-def test_maps_start_as_in_torchs_attention() -> None:
+def test_maps_are_initialised_as_in_torchs_attention() -> None:
     score = DotScore(hidden=200, bits=10)
     assert score.query.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
     assert score.key.weight.abs().max().item() == pytest.approx(sqrt(6 / 210), rel=5e-3)

@@ -74,7 +74,7 @@ def test_dropout_is_on_the_weights_in_training() -> None:
     assert block.eval()(p, memory).equal(block(p, memory))
 
 
-def test_maps_start_as_in_torchs_attention() -> None:
+def test_maps_are_initialised_as_in_torchs_attention() -> None:
     read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, causal=False, k=300, d=100).read
     assert isinstance(read, DotRead)
     for projection in (read.query, read.key, read.value):

@@ -71,19 +71,19 @@ def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> 
 
 
 @every
-def test_documentation_is_one_sentence_and_then_the_rest(extern: Extern) -> None:
+def test_documentation_starts_with_one_sentence(extern: Extern) -> None:
     first, *rest = extern.documentation
     assert first.strip().endswith(".")
     assert not rest or not rest[0].strip()
 
 
 @every
-def test_every_input_says_how_it_is_read(extern: Extern) -> None:
+def test_every_input_has_a_reads_clause(extern: Extern) -> None:
     assert [one.input for one in extern.reads] == [one.name for one in extern.signature.inputs]
 
 
 @every
-def test_a_static_that_is_a_word_lists_its_values(extern: Extern) -> None:
+def test_a_symbol_lists_its_values(extern: Extern) -> None:
     conditions = [str(condition) for condition in extern.signature.where]
     for static in extern.signature.statics:
         if static.kind == "symbol":

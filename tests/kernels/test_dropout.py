@@ -46,14 +46,14 @@ def test_elements_of_one_draw_are_dropped_independently() -> None:
 
 
 @pytest.mark.parametrize("count", [1 << 13, (1 << 13) + 1, (1 << 13) + 3])
-def test_every_length_has_its_numbers(count: int) -> None:
+def test_every_count_of_elements_gets_numbers(count: int) -> None:
     y = dropout(torch.ones(count), 0.5, True)
     assert y.shape == (count,)
     assert not is_torchs(torch.ones(count), 0.5)
     assert 0 < int((y[-8:] == 0).sum()) + int((y[:-8] == 0).sum()) < count
 
 
-def test_gradients_pass_where_elements_stay() -> None:
+def test_gradients_pass_kept_elements_only() -> None:
     x = torch.randn(100, 100, dtype=torch.float64, requires_grad=True)
     y = dropout(x, 0.3, True)
     (gradient,) = torch.autograd.grad(y.sum(), x)
@@ -71,7 +71,7 @@ def test_the_same_seed_draws_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_type_stays(dtype: torch.dtype) -> None:
+def test_the_dtype_is_unchanged(dtype: torch.dtype) -> None:
     assert dropout(torch.ones(1 << 14, dtype=dtype), 0.1, True).dtype == dtype
 
 
@@ -91,6 +91,6 @@ def test_stacked_models_are_left_to_torch() -> None:
     assert not torch.equal(found[0], found[1])
 
 
-def test_a_processor_that_draws_fast_draws_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_draws_on_processors_where_it_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "has_slow_draws", lambda: False)
     assert is_torchs(torch.ones(1 << 14), 0.5)

@@ -67,18 +67,18 @@ def test_the_kernel_equals_the_plain_form(n: int, c: int, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_ragged_batches_see_real_keys_only(causal: bool) -> None:
+def test_padded_keys_are_ignored_in_ragged_batches(causal: bool) -> None:
     mask = torch.arange(45) < torch.tensor([45, 17])[:, None]
     for expected, found in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_queries_may_stand_behind_keys() -> None:
+def test_queries_may_have_positions_after_the_keys() -> None:
     for expected, found in both(drawn(7, 50, 16), None, False, 40, torch.float32):
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_sharp_matches_stop_the_walk_without_a_trace() -> None:
+def test_large_logits_end_the_loop_early_with_equal_results() -> None:
     for expected, found in both(drawn(90, 90, 16, strength=40.0), None, False, 0, torch.float32):
         torch.testing.assert_close(found, expected, atol=2e-3, rtol=1e-4)
 
@@ -91,7 +91,7 @@ def test_sharp_matches_stop_the_walk_without_a_trace() -> None:
         pytest.param(torch.bfloat16, marks=[pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")]),
     ],
 )
-def test_half_precision_goes_in_and_single_precision_is_inside(dtype: torch.dtype) -> None:
+def test_half_precision_inputs_are_computed_in_single_precision(dtype: torch.dtype) -> None:
     expected, found = both(drawn(40, 40, 32), None, False, 0, dtype)[0]
     assert (found - expected).abs().max() < 0.03
 

@@ -60,7 +60,7 @@ def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_what_does_not_lie_in_one_piece_is_mapped_as_well() -> None:
+def test_tensors_need_not_be_contiguous() -> None:
     x, weight, bias = inputs(6, 16, 5)
     weight = torch.randn(16, 24).t().requires_grad_()
     turned = x.transpose(1, 2)
@@ -73,7 +73,7 @@ def test_what_does_not_lie_in_one_piece_is_mapped_as_well() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_only_the_gradients_that_are_asked_for_are_made() -> None:
+def test_only_required_gradients_are_computed() -> None:
     x, weight, bias = inputs(8, 16)
     linear(x.detach(), weight, bias.detach()).sum().backward()  # type: ignore[no-untyped-call]
     assert weight.grad is not None
@@ -95,7 +95,7 @@ def test_it_has_a_second_derivative() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_without_gradients_nothing_is_kept() -> None:
+def test_without_gradients_nothing_is_saved() -> None:
     with torch.no_grad():
         x, weight, bias = inputs(8, 16)
         torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
@@ -103,7 +103,7 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_other_numbers_and_transforms_go_the_way_of_torch(calls: Calls) -> None:
+def test_torch_computes_other_dtypes_and_transforms(calls: Calls) -> None:
     x, weight, bias = inputs(8, 16)
     assert torch.equal(linear(x.double(), weight.double(), bias.double()), F.linear(*_doubled(x, weight, bias)))
     with torch.autocast("cpu", torch.bfloat16):
@@ -117,14 +117,14 @@ def _doubled(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(one.double() for one in tensors)
 
 
-def test_small_products_go_the_way_of_torch(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
+def test_torch_computes_small_products(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
     assert torch.equal(linear(*inputs(8, 16)), F.linear(*inputs(8, 16)))
     assert calls.count == 0
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_the_module_is_that_of_torch_with_other_products(calls: Calls) -> None:
+def test_the_module_has_the_interface_of_torch(calls: Calls) -> None:
     torch.manual_seed(0)
     ours = Linear(16, 24)
     torch.manual_seed(0)

@@ -66,7 +66,7 @@ def test_gradients_of_queries_keys_and_sides_are_those_of_the_plain_form(form: F
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
 
-def test_rows_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = torch.randn(2, 2, 11, 11, dtype=torch.float64, requires_grad=True)
     whole = of_logits(weights_of_long, logits)
     monkeypatch.setattr(kernel, "_part", lambda n: 40)
@@ -77,19 +77,19 @@ def test_rows_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
-def test_many_keys_keep_their_digits_where_logits_are_extreme() -> None:
+def test_many_keys_keep_their_precision_for_extreme_logits() -> None:
     logits = 50 * torch.randn(1, 2, 512, 512)
     exact = nearest_match(hide(logits.double()))
     assert (of_logits(weights_of_long, logits).double() - exact).abs().max() < 1e-6
 
 
-def test_few_keys_keep_their_digits_where_logits_are_extreme() -> None:
+def test_few_keys_keep_their_precision_for_extreme_logits() -> None:
     logits = 50 * torch.randn(4, 5, 40, 40)
     exact = nearest_match(hide(logits.double()))
     assert (of_logits(weights_of_short, logits).double() - exact).abs().max() < 1e-5
 
 
-def test_weights_of_many_keys_are_no_denormal_numbers() -> None:
+def test_weights_of_many_keys_have_no_denormal_numbers() -> None:
     weights = of_logits(weights_of_long, torch.randn(1, 1, 512, 512))
     assert weights[weights != 0].min() > torch.finfo(torch.float32).tiny
 
@@ -100,13 +100,13 @@ def test_a_hidden_key_has_the_weight_zero() -> None:
         assert torch.equal(weights, weights.tril(-1))
 
 
-def test_a_query_may_stand_behind_the_keys() -> None:
+def test_a_query_may_have_a_position_after_the_keys() -> None:
     logits = torch.randn(1, 2, 3, 9, dtype=torch.float64)
     found = of_logits(weights_of_short, logits, offset=5)
     torch.testing.assert_close(found, nearest_match(hide(logits, offset=5), 5), atol=1e-14, rtol=0)
 
 
-def test_many_keys_leave_two_score_matrices_behind() -> None:
+def test_many_keys_save_two_matrices_for_backward() -> None:
     b, h, n, c = 1, 2, 600, 4
     query, key = (torch.randn(b, h, n, c, requires_grad=True) for _ in range(2))
     kept: dict[int, int] = {}

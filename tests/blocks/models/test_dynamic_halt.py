@@ -64,7 +64,7 @@ def test_padding_never_changes_a_real_position_of_a_causal_model(model: str) -> 
 
 
 @models
-def test_a_causal_model_does_not_see_what_comes(model: str) -> None:
+def test_a_causal_model_does_not_read_later_positions(model: str) -> None:
     module, (tokens, _) = built(model, causal=True), items()
     other = tokens.clone()
     other[:, 5:] = (other[:, 5:] + 1) % 7
@@ -91,7 +91,7 @@ def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize("side", ["plain", "halting"])
-def test_both_sides_of_a_pair_share_an_encoder_and_their_costs_are_averaged(side: str, tmp_path: Path) -> None:
+def test_both_sides_of_a_pair_share_an_encoder_and_average_their_ponders(side: str, tmp_path: Path) -> None:
     sides = """
 block plain(h: seq[n, d]) -> seq[n, d] { return transformer_layers[heads = 2, ff = 24, layers = 2](h) }
 
