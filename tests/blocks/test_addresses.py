@@ -10,7 +10,7 @@ from archlang.blocks.addresses import Addresses
 
 
 def number(bits: Tensor) -> int:
-    """The number whose bits these are, the least significant first."""
+    """Returns the number with these bits, the least significant first."""
     return int(sum(int(bit) * 2**place for place, bit in enumerate(bits.tolist())))
 
 

@@ -1,4 +1,4 @@
-"""Softmax attention against loops over heads, queries and keys; masks, causality and places."""
+"""Softmax attention against loops over heads, queries and keys; masks, causality and positions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sinusoids(length: int, d: int) -> Tensor:
 
 
 def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
-    """Channels in pairs as complex numbers, turned and, for xpos, scaled."""
+    """Returns pairs of channels as complex numbers, rotated and, for xpos, scaled."""
     c = len(vector)
     parts = []
     for i in range(c // 2):
@@ -108,7 +108,7 @@ REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
 @pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [0, 6])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_self_attention_is_the_softmax_over_real_keys(
     position: str, causal: bool, head_dim: int, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -
     assert x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["no mask", "ragged"])
 def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
     block = attention(causal=True, position="xpos")
     x = torch.randn(1, 6, 8)

@@ -1,4 +1,4 @@
-"""How sequences are cut, and that no position is lost."""
+"""The cuts of sequences; no position is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concat puts features side by side."""
+"""Concat concatenates features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copy gate: its equation, what it copies, and how it closes columns."""
+"""The copy gate: its equation, copies and column dropout."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def test_a_step_reads_no_later_slot_of_a_growing_memory(form: str) -> None:
     other = torch.cat((memory[:, :4], torch.randn(3, 2, 4, dtype=torch.float64)), dim=1)
     assert block(w, memory)[:, :4].equal(block(w, other)[:, :4])
     assert block(w, memory)[:, 4:].ne(block(w, other)[:, 4:]).any()
-    # Pointers that saw the slots up to their step lose nothing.
+    # Pointers that read only the slots up to their step have the same result without `causal`.
     causal = w * torch.ones(6, 6, dtype=torch.float64).tril()[:, None]
-    whole = Dereference(form=form, causal=False, k=2, d=4).double()
-    whole.load_state_dict(block.state_dict())
-    torch.testing.assert_close(block(causal, memory), whole(causal, memory), rtol=1e-12, atol=1e-12)
+    full = Dereference(form=form, causal=False, k=2, d=4).double()
+    full.load_state_dict(block.state_dict())
+    torch.testing.assert_close(block(causal, memory), full(causal, memory), rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Dropout: how often, how scaled, and never in evaluation."""
+"""Dropout: its rate and scale in training, and none in evaluation."""
 
 from __future__ import annotations
 

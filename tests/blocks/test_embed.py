@@ -1,4 +1,4 @@
-"""Embed against its table, its initial values and its frozen row."""
+"""Embed: its table, initial values and frozen row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every block's documentation has an example, which checks, builds and runs, forward and backward."""
+"""The documentation of every block has an example that checks, builds, and runs forward and backward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = {"n": 6, "m": 5, "t": 4}
 
 
 def example(documentation: tuple[str, ...]) -> str:
-    """The indented lines after `Example:`."""
+    """Returns the indented lines after `Example:`."""
     start = documentation.index("Example:") + 1
     lines = []
     for line in documentation[start:]:

@@ -1,4 +1,4 @@
-"""Feedforward and the gate made of it, against loops, and how they start."""
+"""Feedforward against loops, and its initialisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate against its formula, and how open it starts."""
+"""The gate against its formula, and its initial values."""
 
 from __future__ import annotations
 

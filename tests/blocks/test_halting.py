@@ -1,4 +1,4 @@
-"""Halting loops against a sample-by-sample program with plain numbers, and what they promise."""
+"""Halting loops against a program for single samples in plain numbers, and their properties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def global_halt(
 
 
 def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
-    """The loop of the protocol: the tallies of its steps, the start first."""
+    """Runs the loop of the protocol and returns its tallies, from the start."""
     tallies = [block.start(h, mask)]
     while len(tallies) <= limit and tallies[-1].live.any():
         tallies.append(block.advance(tallies[-1], body(tallies[-1].state, tallies[-1].mixture), mask))
@@ -51,15 +51,15 @@ def slow_halt(block: TokenHalt | GlobalHalt, features: Tensor) -> Tensor:
 
 
 def slow_sample(block: TokenHalt | GlobalHalt, body: Body, h: Tensor, limit: int) -> tuple[Tensor, Tensor, list[int]]:
-    """One sample without padding: its result, its ponder and the steps of each position (or of all)."""
+    """Returns the result and the ponder of one sample without padding, and the steps of each position (or of all)."""
     n = len(h)
-    whole = isinstance(block, GlobalHalt) and not block.per_position
-    groups = [list(range(n))] if whole else [[i] for i in range(n)]
+    of_sample = isinstance(block, GlobalHalt) and not block.per_position
+    groups = [list(range(n))] if of_sample else [[i] for i in range(n)]
 
     def pool(states: list[Tensor], group: list[int]) -> Tensor:
         if isinstance(block, TokenHalt):
             return states[group[0]]
-        seen = states if whole else states[: group[0] + 1]
+        seen = states if of_sample else states[: group[0] + 1]
         return sum(seen[1:], seen[0]) / len(seen)
 
     states, mixture = list(h), list(h)
@@ -104,7 +104,7 @@ def slow_sample(block: TokenHalt | GlobalHalt, body: Body, h: Tensor, limit: int
 
 
 class Mix(nn.Module):
-    """A body whose positions see one another's mixture, up to themselves, and none of the padding."""
+    """A body whose positions read the mixture of the positions up to them, without padding."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ def test_the_compared_steps_differ() -> None:
 @pytest.mark.parametrize("kind", BLOCKS)
 @pytest.mark.parametrize("threshold", [0.5, 0.999])
 def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
-    """Each step's state is its own unit vector, so that the mixture shows the weights."""
+    """The state of each step is a unit vector of its own, so the mixture contains the weights."""
     block = BLOCKS[kind](threshold=threshold, length_cap=False, d=10).double()
     count = iter(range(1, 10))
     units = torch.eye(10, dtype=torch.float64)

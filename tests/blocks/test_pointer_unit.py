@@ -67,7 +67,7 @@ REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])
 
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("pointers", [1, 3])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_pointers_walk_over_the_addresses_of_their_sample(
     form: str, pointers: int, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
@@ -78,7 +78,7 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_in_a_memory_that_grows_pointers_walk_over_what_is_there(
     form: str, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:

@@ -20,7 +20,7 @@ RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [True, False, Fal
 
 
 @pytest.mark.parametrize("kind", ON_REAL)
-@pytest.mark.parametrize("mask", [None, RAGGED], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
 def test_only_real_positions_count(kind: type[Pooling], mask: Tensor | None, agree: Callable[..., None]) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []

@@ -65,13 +65,13 @@ def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Ten
     return results
 
 
-def same(block: nn.Module, x: Tensor, found: Tensor, expected: Tensor) -> None:
-    """Two results, and the gradients of the block's input and weights."""
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+def same(block: nn.Module, x: Tensor, result: Tensor, expected: Tensor) -> None:
+    """Compares two results, and the gradients of the block's input and weights."""
+    torch.testing.assert_close(result, expected, atol=1e-10, rtol=1e-10)
     probe, leaves = torch.randn_like(expected), [x, *block.parameters()]
     fast, slow = (
         torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for one in (found, expected)
+        for one in (result, expected)
     )
     for one, other in zip(fast, slow, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)

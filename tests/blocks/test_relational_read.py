@@ -39,7 +39,7 @@ REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_each_read_is_attention_to_the_real_slots(
     form: str, mask: Tensor | None, causal: bool, agree: Callable[..., None]

@@ -28,7 +28,7 @@ def relative(
     e: int = 8,
     gates: str = "",
 ) -> RelativeAttention:
-    """Relative attention, with `gates` that between distances and places; b and c away from their start at 0."""
+    """Returns relative attention, with `gates` absrel_attention, with random b and c instead of zeros."""
     block = (
         AbsrelAttention(
             heads=heads,
@@ -110,7 +110,7 @@ GATES = ["", "per_head", "shared"]
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize("scale", ["fixed", "learned"])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_logits_are_sums_of_content_and_position_terms(
     gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:

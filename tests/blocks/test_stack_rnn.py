@@ -40,7 +40,7 @@ def slow_network(block: StackRnn) -> Callable[..., Tensor]:
 
 
 def test_states_and_gradients_are_those_of_the_equations(agree: Callable[..., None]) -> None:
-    # Longer than the stack is deep, so that something is lost at its end.
+    # Longer than the stack, so that elements are lost at its end.
     block = network(slots=3)
     agree(block, slow_network(block), torch.randn(2, 7, 5, dtype=torch.float64), mask_n=None)
 

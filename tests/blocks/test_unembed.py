@@ -1,4 +1,4 @@
-"""Tied scores: products with the rows of the table, saved and trained once."""
+"""Tied scores: products with the rows of the table, which is saved and trained once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear maps by oneDNN: the same as torch's own, in outputs and gradients, and only where they are faster."""
+"""Linear maps by oneDNN: outputs and gradients equal torch's, and they are used only where they are faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archlang.kernels.linear import Linear, linear
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the processor and the sizes."""
+    """Uses oneDNN on any processor and for any sizes."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         pytest.skip("this torch has no products by oneDNN")
     monkeypatch.setattr(kernel, "_LEAST", 1)
@@ -21,7 +21,7 @@ def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Calls:
-    """How often oneDNN was asked for a product."""
+    """Counts the products that oneDNN computes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -50,11 +50,12 @@ def inputs(*shape: int, out: int = 24) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("biased", [True, False])
 def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased: bool, calls: Calls) -> None:
     x, weight, bias = inputs(*shape)
-    given = (x, weight, bias) if biased else (x, weight)
-    ours, theirs = linear(*given), F.linear(*given)
+    arguments = (x, weight, bias) if biased else (x, weight)
+    ours, theirs = linear(*arguments), F.linear(*arguments)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn_like(theirs)
-    for one, other in zip(torch.autograd.grad(ours, given, by), torch.autograd.grad(theirs, given, by), strict=True):
+    gradients = (torch.autograd.grad(result, arguments, by) for result in (ours, theirs))
+    for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
     assert calls.count or not x.numel()
 
@@ -67,8 +68,8 @@ def test_tensors_need_not_be_contiguous() -> None:
     ours, theirs = linear(turned, weight, bias), F.linear(turned, weight, bias)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn(5, 6, 24).transpose(0, 1)
-    found = torch.autograd.grad(ours, (x, weight), by)
-    for one, other in zip(found, torch.autograd.grad(theirs, (x, weight), by), strict=True):
+    gradients = torch.autograd.grad(ours, (x, weight), by)
+    for one, other in zip(gradients, torch.autograd.grad(theirs, (x, weight), by), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
 
 

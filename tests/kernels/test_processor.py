@@ -1,4 +1,4 @@
-"""Who made the processor."""
+"""The maker of the processor."""
 
 from __future__ import annotations
 

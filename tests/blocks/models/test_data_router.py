@@ -1,4 +1,4 @@
-"""The library's Neural Data Router and the transformers beside it: padding, what is shared, and closed gates."""
+"""The library's Neural Data Router and its baselines: padding, shared weights and closed gates."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ CTL: dict[str, Any] = {"vocab": 21, "classes": 8}  # Any: statics of any kind
 )
 def test_ndr_has_the_published_size_except_for_an_unused_map(statics: dict[str, Any], published: int) -> None:
     d = statics.get("d", 256)
-    # The program keeps a map of positions, d * d, which its relative attention would use.
+    # The program has an unused map of positions, d * d, for its relative attention.
     assert sum(parameter.numel() for parameter in loaded("ndr", **statics).parameters()) == published - d * d

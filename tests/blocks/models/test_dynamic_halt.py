@@ -1,4 +1,4 @@
-"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality, and halting's costs."""
+"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality and ponder."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ models = pytest.mark.parametrize("model", MODELS)
 
 
 def page() -> Path:
-    found = library_file("archlang.models.dynamic_halt")
-    assert found is not None
-    return found
+    path = library_file("archlang.models.dynamic_halt")
+    assert path is not None
+    return path
 
 
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
@@ -78,11 +78,11 @@ def test_an_ablation_is_another_model_whose_padding_changes_nothing(statics: dic
     together = module(tokens, lengths=lengths)
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(module(tokens[[row], :length])[0], together[row], atol=1e-12, rtol=1e-12)
-    whole = built("gated_universal_transformer")
-    shared = {name: weight for name, weight in module.state_dict().items() if name in whole.state_dict()}
-    fitting = {name: weight for name, weight in shared.items() if weight.shape == whole.state_dict()[name].shape}
-    whole.load_state_dict({**whole.state_dict(), **fitting})
-    assert whole(tokens, lengths=lengths).ne(together).any()
+    complete = built("gated_universal_transformer")
+    shared = {name: weight for name, weight in module.state_dict().items() if name in complete.state_dict()}
+    fitting = {name: weight for name, weight in shared.items() if weight.shape == complete.state_dict()[name].shape}
+    complete.load_state_dict({**complete.state_dict(), **fitting})
+    assert complete(tokens, lengths=lengths).ne(together).any()
 
 
 def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:

@@ -1,4 +1,4 @@
-"""The library's pointer memories: on every encoder, in both forms, and as the last layer of a Transformer."""
+"""The library's pointer memories with every encoder, in both forms, and as the last layer of a Transformer."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_mode_two_may_have_several_reads_or_none(tmp_path: Path) -> None:
         module = program(tmp_path, reads=reads)
         sizes[reads] = module.get_parameter("linear.weight").shape[1]
         assert any("relational_read" in name for name in module.state_dict()) is (reads > 0)
-    # Two pointers and a state, eight wide each, and as much for every read.
+    # Two pointers and a state, each of width 8, and 8 for every read.
     assert sizes == {0: 24, 1: 32, 2: 40}
 
 

@@ -1,4 +1,4 @@
-"""The library's encoder-decoders: what is padding, what is shared, and what depends on what."""
+"""The library's encoder-decoders: padding, shared weights and causality."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_universal_model_may_be_deeper_than_in_training() -> None:
 
 def test_the_table_of_the_target_scores_the_answer() -> None:
     module, (source, target, _) = seq2seq(relative=True), items()
-    target %= 4  # the last token is never said, so its row is only an answer's
+    target %= 4  # the last token is never an input, so its row only scores
     before = module(source, target)
     module.get_parameter("table.weight").data[4] += 1.0
     after = module(source, target)
