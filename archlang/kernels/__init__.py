@@ -1,1 +1,1 @@
-"""Fast forms for one kind of machine: Triton on a GPU, oneDNN and few passes on a processor. Each has a plain twin."""
+"""Fast implementations for some machines: Triton on a GPU, oneDNN and few passes on a CPU. Each has a plain form."""

@@ -1,8 +1,7 @@
-"""Dropout where torch draws its numbers slowly.
+"""Dropout that is faster than torch's on CPUs where torch draws random numbers slowly.
 
-On the CPU torch draws one number of 64 bits for each element, on one core, except where Intel's library does it on
-Intel's processors. In training that is a third of a step of a Neural Data Router. Here one such number decides over
-four elements."""
+On the CPU torch draws a number of 64 bits for each element, on one core, except with Intel's library on Intel's
+processors. This takes a third of a training step of a Neural Data Router. Here one number decides four elements."""
 
 from __future__ import annotations
 
@@ -13,15 +12,16 @@ from torch import Tensor
 
 from archlang.kernels.processor import is_made_by
 
-# Elements from which on it is faster: below, its calls cost more than they spare.
+# The number of elements from which it is faster than torch.
 _LEAST = 1 << 13
-# A decision is made by 16 bits, so that elements are dropped in so many parts, to the nearest of the rate.
+# A decision uses 16 bits, so the rate is rounded to a multiple of 1 / 2^16.
 _PARTS = 1 << 16
 
 
 def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor, "*b"]:
-    """In training, 0 with the probability `rate`, else x / (1 - rate): as `torch.nn.functional.dropout`, by the way
-    that is faster here, which depends on the machine and the size only."""
+    """Returns, in training, 0 with probability `rate`, else x / (1 - rate), as `torch.nn.functional.dropout` does.
+
+    The implementation depends on the machine and the size only."""
     dropped = round(rate * _PARTS)
     if not training or not is_drawn_here(x, x.numel()) or not 0 < dropped < _PARTS:
         return F.dropout(x, rate, training)
@@ -29,25 +29,25 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
 
 
 def is_drawn_here(x: Tensor, count: int) -> bool:
-    """Whether so many elements, on the device of x, are dropped by numbers that are drawn here."""
+    """Returns whether this module draws the numbers for `count` elements on the device of x."""
     return (
         count >= _LEAST
         and x.device.type == "cpu"
         and has_slow_draws()
-        # A compiler and stacked models have ways of their own.
+        # torch.compile and stacked models need torch's own operation.
         and not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
     )
 
 
 def _noise(x: Tensor, dropped: int) -> Tensor:
-    """0 where an element is dropped, else 1."""
+    """Returns 0 for each dropped element, else 1."""
     count = x.numel()
     drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    stays = drawn.view(torch.int16)[:count] >= dropped - _PARTS // 2
-    return stays.to(x.dtype).view(x.shape)
+    kept = drawn.view(torch.int16)[:count] >= dropped - _PARTS // 2
+    return kept.to(x.dtype).view(x.shape)
 
 
 def has_slow_draws() -> bool:
-    """Whether torch draws the numbers of dropout one by one on this processor."""
+    """Returns whether torch draws the numbers of dropout one by one on this processor."""
     return not (torch.backends.mkl.is_available() and is_made_by("GenuineIntel"))

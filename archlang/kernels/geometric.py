@@ -1,12 +1,11 @@
-"""Geometric attention on a GPU, without score matrices: a Triton kernel that walks outward from each query.
+"""Geometric attention on a GPU without score matrices: a Triton kernel that moves outward from each query.
 
-A program takes a block of queries and goes through the distances 1, 2, … in chunks. Scores of a chunk are a matrix
-product with a window of keys, out of which each query takes those at its distances. Beside a running logarithm of
-Π (1 - P) nothing is kept, so memory is linear in the length; the way back computes the weights again. A block stops
-where nothing is left of any of its queries: the nearest match has been found. Gradients of keys and values are added up
-by atomic additions, in no fixed order.
+A program computes a block of queries over the distances 1, 2, … in chunks. The scores of a chunk are a matrix product
+with a window of keys, from which each query selects the keys at its distances. The only state is a running logarithm of
+Π (1 - P), so memory is linear in the length; backward recomputes the weights. A block stops when the remaining weight
+of all of its queries is negligible. Gradients of keys and values are summed by atomic additions, in no fixed order.
 
-It runs on a CPU too, in Triton's interpreter (`TRITON_INTERPRET=1`): that is how it is tested without a GPU."""
+Without a GPU, tests run it on the CPU in Triton's interpreter (`TRITON_INTERPRET=1`)."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ from torch.autograd.function import once_differentiable
 
 from archlang.backend.runtime.stacking import in_one_batch
 
-# Queries of a program, and distances of a chunk. A window of keys has their sum of columns, a power of two.
+# Queries of a program and distances of a chunk. A window of keys has twice as many rows, a power of two.
 _ROWS = 32
-# A weight below e to this is nothing: its block has finished.
+# A block stops when the logarithm of the remaining weight is below this.
 _FINISHED = -40.0
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @triton.jit
 def _window(pointer, first, m, channel, c: tl.constexpr, size: tl.constexpr):
-    """Rows `first` and after it of a matrix [m, c], zeros where there are none: [size, channels]."""
+    """Returns `size` rows of a matrix [m, c] from row `first`, [size, channels]; rows outside the matrix are zero."""
     place = first + tl.arange(0, size)
     there = (place >= 0)[:, None] & (place < m)[:, None] & (channel < c)[None, :]
     return tl.load(pointer + place[:, None] * c + channel[None, :], mask=there, other=0.0)
@@ -38,7 +37,7 @@ def _window(pointer, first, m, channel, c: tl.constexpr, size: tl.constexpr):
 
 @triton.jit
 def _seen(mask, place, m, masked: tl.constexpr):
-    """Whether there is a key at each place that may be seen."""
+    """Returns whether there is a visible key at each position."""
     there = (place >= 0) & (place < m)
     if masked:
         there = there & (tl.load(mask + place, mask=there, other=0) != 0)
@@ -47,13 +46,13 @@ def _seen(mask, place, m, masked: tl.constexpr):
 
 @triton.jit
 def _closed(x, seen):
-    """ln(1 - P); 0 where nothing is seen."""
+    """Returns ln(1 - P), or 0 for a hidden key."""
     return tl.where(seen, -(tl.maximum(x, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(x)))), 0.0)
 
 
 @triton.jit
 def _spread(values, index, inside):
-    """What stands by distance, [rows, rows], as columns of a window, [rows, 2 rows]."""
+    """Scatters values by distance, [rows, rows], to the columns of a window, [rows, 2 rows]."""
     return tl.where(inside, tl.gather(values, index, 1), 0.0)
 
 
@@ -79,7 +78,7 @@ def _forward(
     k += head * m * c
     v += head * m * c
     mask += (head // heads) * m
-    asked = tl.load(q + query[:, None] * c + channel[None, :], mask=within, other=0.0)
+    queries = tl.load(q + query[:, None] * c + channel[None, :], mask=within, other=0.0)
     to_left = tl.load(left + head * n + query, mask=inside, other=0.0)
     to_right = tl.load(right + head * n + query, mask=inside, other=0.0)
     row, step, column = tl.arange(0, rows), tl.arange(0, rows), tl.arange(0, 2 * rows)
@@ -91,16 +90,16 @@ def _forward(
     is_behind = (back_behind >= 0) & (back_behind < rows)
     back_ahead = tl.minimum(tl.maximum(back_ahead, 0), rows - 1)
     back_behind = tl.minimum(tl.maximum(back_behind, 0), rows - 1)
-    found = tl.zeros((rows, channels), dtype=tl.float32)
+    result = tl.zeros((rows, channels), dtype=tl.float32)
     weight = tl.zeros((rows,), dtype=tl.float32)
-    left_over = tl.where(inside, 0.0, -1e30)
+    log_rest = tl.where(inside, 0.0, -1e30)
     farthest = tl.maximum(first + rows - 1, m - 1 - first)
     begin = 1
-    while (begin <= farthest) & (tl.max(left_over) > finished):
+    while (begin <= farthest) & (tl.max(log_rest) > finished):
         distance = begin + step
         key = _window(k, first - begin - rows + 1, m, channel, c, 2 * rows)
         value = _window(v, first - begin - rows + 1, m, channel, c, 2 * rows)
-        scores = tl.dot(asked, tl.trans(key), input_precision=precision)
+        scores = tl.dot(queries, tl.trans(key), input_precision=precision)
         x = tl.gather(scores, behind, 1) + to_left[:, None]
         seen = _seen(mask, place[:, None] - distance[None, :], m, masked)
         closed = _closed(x, seen)
@@ -108,27 +107,27 @@ def _forward(
         if not causal:
             other_key = _window(k, first + begin, m, channel, c, 2 * rows)
             other_value = _window(v, first + begin, m, channel, c, 2 * rows)
-            other_scores = tl.dot(asked, tl.trans(other_key), input_precision=precision)
+            other_scores = tl.dot(queries, tl.trans(other_key), input_precision=precision)
             other_x = tl.gather(other_scores, ahead, 1) + to_right[:, None]
             other_seen = _seen(mask, place[:, None] + distance[None, :], m, masked)
             other_closed = _closed(other_x, other_seen)
             pairs = closed + other_closed
-            before = left_over[:, None] + tl.cumsum(pairs, 1) - pairs
+            before = log_rest[:, None] + tl.cumsum(pairs, 1) - pairs
             other_a = tl.where(other_seen, tl.exp(other_x + other_closed + before), 0.0)
             weight += tl.sum(other_a, 1)
             spread = _spread(other_a, back_ahead, is_ahead).to(v.dtype.element_ty)
-            found += tl.dot(spread, other_value, input_precision=precision)
+            result += tl.dot(spread, other_value, input_precision=precision)
             a = tl.where(seen, tl.exp(x + closed + before + other_closed), 0.0)
         else:
-            before = left_over[:, None] + tl.cumsum(pairs, 1) - pairs
+            before = log_rest[:, None] + tl.cumsum(pairs, 1) - pairs
             a = tl.where(seen, tl.exp(x + closed + before), 0.0)
         weight += tl.sum(a, 1)
         spread = _spread(a, back_behind, is_behind).to(v.dtype.element_ty)
-        found += tl.dot(spread, value, input_precision=precision)
-        left_over += tl.sum(pairs, 1)
+        result += tl.dot(spread, value, input_precision=precision)
+        log_rest += tl.sum(pairs, 1)
         begin += rows
     out += head * n * c
-    tl.store(out + query[:, None] * c + channel[None, :], found, mask=within)
+    tl.store(out + query[:, None] * c + channel[None, :], result, mask=within)
     tl.store(total + head * n + query, weight, mask=inside)
 
 
@@ -153,17 +152,17 @@ def _backward(
     dk += head * m * c
     dv += head * m * c
     mask += (head // heads) * m
-    asked = tl.load(q + cells, mask=within, other=0.0)
+    queries = tl.load(q + cells, mask=within, other=0.0)
     to_left = tl.load(left + head * n + query, mask=inside, other=0.0)
     to_right = tl.load(right + head * n + query, mask=inside, other=0.0)
-    wanted = tl.load(by_out + head * n * c + cells, mask=within, other=0.0)
-    wanted_total = tl.load(by_total + head * n + query, mask=inside, other=0.0)
+    out_gradient = tl.load(by_out + head * n * c + cells, mask=within, other=0.0)
+    total_gradient = tl.load(by_total + head * n + query, mask=inside, other=0.0)
     most = tl.load(bound + head * n + query, mask=inside, other=0.0)[:, None]
     result = tl.load(out + head * n * c + cells, mask=within, other=0.0)
-    # Σ A dA over all keys; what is farther than a key is that without what is nearer. Where Π (1 - P) is small, only
-    # rounding is left of it, so it is held to what may be left: Σ A |dA| <= Π (1 - P) max |dA|.
-    farther = tl.sum(wanted.to(tl.float32) * result, 1)
-    farther += wanted_total * tl.load(total + head * n + query, mask=inside, other=0.0)
+    # Σ A dA over all keys; the sum over farther keys is this sum minus the sum over nearer keys. If Π (1 - P) is small,
+    # the difference is dominated by rounding, so it is clamped to its bound: Σ A |dA| <= Π (1 - P) max |dA|.
+    farther = tl.sum(out_gradient.to(tl.float32) * result, 1)
+    farther += total_gradient * tl.load(total + head * n + query, mask=inside, other=0.0)
     row, step, column = tl.arange(0, rows), tl.arange(0, rows), tl.arange(0, 2 * rows)
     ahead = row[:, None] + step[None, :]
     behind = row[:, None] - step[None, :] + rows - 1
@@ -173,36 +172,39 @@ def _backward(
     is_behind = (back_behind >= 0) & (back_behind < rows)
     back_ahead = tl.minimum(tl.maximum(back_ahead, 0), rows - 1)
     back_behind = tl.minimum(tl.maximum(back_behind, 0), rows - 1)
-    found = tl.zeros((rows, channels), dtype=tl.float32)
-    found_left = tl.zeros((rows,), dtype=tl.float32)
-    found_right = tl.zeros((rows,), dtype=tl.float32)
-    left_over = tl.where(inside, 0.0, -1e30)
+    query_gradient = tl.zeros((rows, channels), dtype=tl.float32)
+    left_gradient = tl.zeros((rows,), dtype=tl.float32)
+    right_gradient = tl.zeros((rows,), dtype=tl.float32)
+    log_rest = tl.where(inside, 0.0, -1e30)
     farthest = tl.maximum(first + rows - 1, m - 1 - first)
     begin = 1
-    while (begin <= farthest) & (tl.max(left_over) > finished):
+    while (begin <= farthest) & (tl.max(log_rest) > finished):
         distance = begin + step
         start = first - begin - rows + 1
         key = _window(k, start, m, channel, c, 2 * rows)
         value = _window(v, start, m, channel, c, 2 * rows)
-        x = tl.gather(tl.dot(asked, tl.trans(key), input_precision=precision), behind, 1) + to_left[:, None]
+        x = tl.gather(tl.dot(queries, tl.trans(key), input_precision=precision), behind, 1) + to_left[:, None]
         seen = _seen(mask, place[:, None] - distance[None, :], m, masked)
         closed = _closed(x, seen)
-        by_a = tl.gather(tl.dot(wanted, tl.trans(value), input_precision=precision), behind, 1) + wanted_total[:, None]
+        by_a = (
+            tl.gather(tl.dot(out_gradient, tl.trans(value), input_precision=precision), behind, 1)
+            + total_gradient[:, None]
+        )
         pairs = closed
         if not causal:
             other_start = first + begin
             other_key = _window(k, other_start, m, channel, c, 2 * rows)
             other_value = _window(v, other_start, m, channel, c, 2 * rows)
-            other_scores = tl.dot(asked, tl.trans(other_key), input_precision=precision)
+            other_scores = tl.dot(queries, tl.trans(other_key), input_precision=precision)
             other_x = tl.gather(other_scores, ahead, 1) + to_right[:, None]
             other_seen = _seen(mask, place[:, None] + distance[None, :], m, masked)
             other_closed = _closed(other_x, other_seen)
             pairs = closed + other_closed
-            before = left_over[:, None] + tl.cumsum(pairs, 1) - pairs
+            before = log_rest[:, None] + tl.cumsum(pairs, 1) - pairs
             other_a = tl.where(other_seen, tl.exp(other_x + other_closed + before), 0.0)
             a = tl.where(seen, tl.exp(x + closed + before + other_closed), 0.0)
-            other_by = tl.dot(wanted, tl.trans(other_value), input_precision=precision)
-            other_own = other_a * (tl.gather(other_by, ahead, 1) + wanted_total[:, None])
+            other_by = tl.dot(out_gradient, tl.trans(other_value), input_precision=precision)
+            other_own = other_a * (tl.gather(other_by, ahead, 1) + total_gradient[:, None])
             own = a * by_a
             both = own + other_own
             behind_left = farther[:, None] - tl.cumsum(both, 1)
@@ -210,47 +212,47 @@ def _backward(
             behind_left = _at_most(behind_left, most * tl.exp(before + pairs))
             open_ = tl.where(other_seen, tl.exp(other_x + other_closed), 0.0)
             other_g = other_own * (1.0 - open_) - open_ * behind_right
-            found_right += tl.sum(other_g, 1)
+            right_gradient += tl.sum(other_g, 1)
             spread = _spread(other_g, back_ahead, is_ahead).to(k.dtype.element_ty)
-            found += tl.dot(spread, other_key, input_precision=precision)
+            query_gradient += tl.dot(spread, other_key, input_precision=precision)
             there = other_start + column
             cell = there[:, None] * c + channel[None, :]
             on = (there >= 0)[:, None] & (there < m)[:, None] & (channel < c)[None, :]
-            tl.atomic_add(dk + cell, tl.dot(tl.trans(spread), asked, input_precision=precision), mask=on)
+            tl.atomic_add(dk + cell, tl.dot(tl.trans(spread), queries, input_precision=precision), mask=on)
             spread = _spread(other_a, back_ahead, is_ahead).to(v.dtype.element_ty)
-            tl.atomic_add(dv + cell, tl.dot(tl.trans(spread), wanted, input_precision=precision), mask=on)
+            tl.atomic_add(dv + cell, tl.dot(tl.trans(spread), out_gradient, input_precision=precision), mask=on)
             farther -= tl.sum(both, 1)
         else:
-            before = left_over[:, None] + tl.cumsum(pairs, 1) - pairs
+            before = log_rest[:, None] + tl.cumsum(pairs, 1) - pairs
             a = tl.where(seen, tl.exp(x + closed + before), 0.0)
             own = a * by_a
             behind_left = _at_most(farther[:, None] - tl.cumsum(own, 1), most * tl.exp(before + pairs))
             farther -= tl.sum(own, 1)
         open_ = tl.where(seen, tl.exp(x + closed), 0.0)
         g = own * (1.0 - open_) - open_ * behind_left
-        found_left += tl.sum(g, 1)
+        left_gradient += tl.sum(g, 1)
         spread = _spread(g, back_behind, is_behind).to(k.dtype.element_ty)
-        found += tl.dot(spread, key, input_precision=precision)
+        query_gradient += tl.dot(spread, key, input_precision=precision)
         there = start + column
         cell = there[:, None] * c + channel[None, :]
         on = (there >= 0)[:, None] & (there < m)[:, None] & (channel < c)[None, :]
-        tl.atomic_add(dk + cell, tl.dot(tl.trans(spread), asked, input_precision=precision), mask=on)
+        tl.atomic_add(dk + cell, tl.dot(tl.trans(spread), queries, input_precision=precision), mask=on)
         spread = _spread(a, back_behind, is_behind).to(v.dtype.element_ty)
-        tl.atomic_add(dv + cell, tl.dot(tl.trans(spread), wanted, input_precision=precision), mask=on)
-        left_over += tl.sum(pairs, 1)
+        tl.atomic_add(dv + cell, tl.dot(tl.trans(spread), out_gradient, input_precision=precision), mask=on)
+        log_rest += tl.sum(pairs, 1)
         begin += rows
-    tl.store(dq + head * n * c + cells, found, mask=within)
-    tl.store(dleft + head * n + query, found_left, mask=inside)
-    tl.store(dright + head * n + query, found_right, mask=inside)
+    tl.store(dq + head * n * c + cells, query_gradient, mask=within)
+    tl.store(dleft + head * n + query, left_gradient, mask=inside)
+    tl.store(dright + head * n + query, right_gradient, mask=inside)
 
 
 class _Kernel(torch.autograd.Function):
     @staticmethod
-    def forward(  # Any: what torch keeps for the way back
+    def forward(  # Any: torch's context
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None, causal: bool,
         offset: int,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        q, k, v, left, right = (one.contiguous() for one in (q, k, v, left.float(), right.float()))
+        q, k, v, left, right = (tensor.contiguous() for tensor in (q, k, v, left.float(), right.float()))
         b, heads, n, c = q.shape
         out = torch.empty(b, heads, n, c, dtype=torch.float32, device=q.device)
         total = torch.empty(b, heads, n, dtype=torch.float32, device=q.device)
@@ -261,15 +263,15 @@ class _Kernel(torch.autograd.Function):
                 **_constants(q, causal, mask),
             )  # fmt: skip
         ctx.save_for_backward(q, k, v, left, right, seen, out, total)
-        ctx.asked = mask, causal, offset
+        ctx.options = mask, causal, offset
         return out, total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_out: Tensor, by_total: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
         q, k, v, left, right, seen, out, total = ctx.saved_tensors
-        mask, causal, offset = ctx.asked
-        dq, dk, dv = (torch.zeros(one.shape, dtype=torch.float32, device=q.device) for one in (q, k, v))
+        mask, causal, offset = ctx.options
+        dq, dk, dv = (torch.zeros(tensor.shape, dtype=torch.float32, device=q.device) for tensor in (q, k, v))
         dleft, dright = torch.zeros_like(left), torch.zeros_like(right)
         by_out, by_total = by_out.to(v.dtype).contiguous(), by_total.float().contiguous()
         bound = by_out.float().norm(dim=-1) * v.float().norm(dim=-1).amax(-1)[..., None] + by_total.abs()
@@ -288,7 +290,7 @@ def _grid(q: Tensor) -> tuple[int, int]:
 
 def _constants(q: Tensor, causal: bool, mask: Tensor | None) -> dict[str, Any]:  # Any: compile-time constants
     c = q.shape[-1]
-    # TF32 would round float32 to ten bits.
+    # TF32 rounds float32 to a mantissa of ten bits.
     precision = "ieee" if q.dtype == torch.float32 else "tf32"
     return dict(
         c=c, channels=max(16, triton.next_power_of_2(c)), rows=_ROWS, causal=causal, masked=mask is not None,
@@ -307,12 +309,12 @@ def geometric_attention(
     causal: bool = False,
     offset: int = 0,
 ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h n"]]:
-    """Σ_j A_ij v_j and Σ_j A_ij of queries at the places `offset` and after it, each query's own key hidden.
+    """Returns Σ_j A_ij v_j and Σ_j A_ij of queries at the positions from `offset`. Each query ignores its own key.
 
         P_ij = σ(q_i · k_j + (right_i if j > i, left_i if j < i)),    A_ij = P_ij Π_k (1 - P_ik), k nearer to i than j
 
-    `mask` is True at keys that may be seen. With `causal` only those to the left are: stick-breaking attention. The
-    results are float32; the numbers inside are too, whatever q, k and v are. It has no second derivative.
+    `mask` is True for visible keys. With `causal` only keys to the left are visible: stick-breaking attention. Results
+    and intermediate values are float32 for any dtype of q, k and v. There is no second derivative.
 
     NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Eqs. 6-8; the one-sided form is that of Shen et al., "Scaling
     stick-breaking attention", 2024."""
@@ -320,8 +322,9 @@ def geometric_attention(
     def of_batch(
         q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = _Kernel.apply(q, k, v, left, right, mask, causal, offset)
-        return found
+        results: tuple[Tensor, Tensor] = _Kernel.apply(q, k, v, left, right, mask, causal, offset)
+        return results
 
-    found: tuple[Tensor, Tensor] = in_one_batch(of_batch, q, k, v, left, right, *(() if mask is None else (mask,)))
-    return found
+    masks = () if mask is None else (mask,)
+    results: tuple[Tensor, Tensor] = in_one_batch(of_batch, q, k, v, left, right, *masks)
+    return results

@@ -1,7 +1,7 @@
-"""Linear maps where torch's own matrix products leave half of a processor idle.
+"""Linear maps by oneDNN on CPUs where torch's matrix products are slow.
 
-On the CPU torch gives products of float32 to MKL, which uses the AVX-512 units of AMD's processors by halves. oneDNN,
-which torch carries as well, uses them whole."""
+On the CPU torch computes products of float32 with MKL, which uses half of the AVX-512 units of AMD's processors.
+oneDNN, which torch includes, uses all of them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from torch import Tensor, nn
 from archlang.backend.runtime.joined_linear import Joinable
 from archlang.kernels.processor import is_made_by
 
-# Multiplications from which on oneDNN is faster: below, to call it costs more than it spares.
+# The number of multiplications from which oneDNN is faster.
 _LEAST = 1 << 23
-# What torch derives from these has ways of its own: fake tensors, those of several devices.
+# Subclasses of these, such as fake and distributed tensors, need torch's own operation.
 _PLAIN = (Tensor, nn.Parameter)
 
 
 def linear(
     x: Float[Tensor, "*b d"], weight: Float[Tensor, "k d"], bias: Float[Tensor, " k"] | None = None
 ) -> Float[Tensor, "*b k"]:
-    """x Wᵀ + b, as `torch.nn.functional.linear`, by whichever library is the fastest one here for numbers of this kind
-    and so many of them. The choice depends on the machine and on the sizes, never on how long something took."""
-    # A compiler looks through what is torch's own alone.
+    """Returns x Wᵀ + b, as `torch.nn.functional.linear` does, by the library that is faster for these sizes and dtypes.
+
+    The choice depends on the machine and the sizes only, not on measured times."""
+    # torch.compile traces torch's own operations only.
     if torch.compiler.is_compiling() or not _is_for_onednn(x, weight):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
@@ -37,7 +38,7 @@ def linear(
 
 
 class Linear(Joinable):
-    """`torch.nn.Linear` by `linear`."""
+    """`torch.nn.Linear` that computes with `linear`."""
 
     product = staticmethod(linear)
 
@@ -60,12 +61,12 @@ def _is_for_onednn(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def has_slow_products() -> bool:
-    """Whether torch's products of float32 are slow on this processor, and it can do them with oneDNN."""
+    """Returns whether torch's products of float32 are slow on this processor and torch includes oneDNN."""
     try:
         schema = str(torch.ops.mkldnn._linear_pointwise.default._schema)
     except (AttributeError, RuntimeError):
         return False
-    # The operation is torch's own affair, and may change.
+    # The operation is internal to torch and may change.
     known = "(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor" in schema
     wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return (
@@ -84,7 +85,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # Any: what torch keeps
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # Any: torch's context
         ctx.save_for_backward(x, weight)
         return _product(x, weight, bias)
 
@@ -102,19 +103,19 @@ class _Linear(torch.autograd.Function):
 
 
 def _times(by: Tensor, weight: Tensor) -> Tensor:
-    # Where a second derivative is asked for, what torch can differentiate.
+    # A second derivative needs an operation that torch can differentiate.
     return by @ weight if torch.is_grad_enabled() else _product(by, weight.t(), None)
 
 
 def _weight_gradient(by: Float[Tensor, "r k"], x: Float[Tensor, "r d"]) -> Float[Tensor, "k d"]:
-    """byᵀ x: to oneDNN the gradient of a convolution of one pixel, with the rows as the pixels of one picture."""
+    """Returns byᵀ x, as the weight gradient of a 1 x 1 convolution whose pixels are the rows."""
     if torch.is_grad_enabled():
         return by.t() @ x
     (k, d), pixels = (by.shape[1], x.shape[1]), len(x)
-    found: Tensor = torch.ops.aten.convolution_backward(
+    gradient: Tensor = torch.ops.aten.convolution_backward(
         by.view(1, pixels, 1, k).permute(0, 3, 1, 2),
         x.view(1, pixels, 1, d).permute(0, 3, 1, 2),
         x.new_empty(k, d, 1, 1),
         None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False],
     )[1]  # fmt: skip
-    return found.view(k, d)
+    return gradient.view(k, d)

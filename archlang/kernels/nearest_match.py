@@ -1,6 +1,6 @@
-"""The weights of geometric attention on a processor: from queries and keys on, with few passes over the scores.
+"""The weights of geometric attention on a CPU, from queries and keys, with few passes over the scores.
 
-Both forms equal the block's own `nearest_match`. They have no second derivative."""
+Both forms equal `nearest_match` of the block. They have no second derivative."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from archlang.backend.runtime.stacking import in_one_batch
 
-# Up to so many keys the form for few keys is the faster one; its work grows with the third power of them.
+# The number of keys up to which the form for few keys is faster; its work grows with the third power of the number.
 SHORT = 64
 
 
@@ -30,8 +30,9 @@ def weights_of_short(
     offset: int = 0,
     causal: bool = False,
 ) -> Float[Tensor, "b h n m"]:
-    """The weights of the logits q · k + s, where s stands in `sides`: of each head for a key to the left, then of each
-    head for one to the right. Query i stands at position i + offset."""
+    """Returns the weights of the logits q · k + s, for few keys. Query i has the position i + offset.
+
+    `sides` has s for keys to the left of all heads, then s for keys to the right of all heads."""
     places = _places(query.shape[2], key.shape[2], offset, causal, _wide(query), query.device)
     return _weights(_OfShort, query, key, sides, places.unseen, mask_m, places)
 
@@ -43,14 +44,14 @@ def weights_of_long(
     mask_n: Bool[Tensor, "b n"] | None = None,
     causal: bool = False,
 ) -> Float[Tensor, "b h n n"]:
-    """The same for queries at the places of the keys. What would be a denormal number is 0."""
+    """Returns the same weights for many keys, at the positions of the queries. Denormal numbers become 0."""
     place = torch.arange(query.shape[2], device=query.device)
     unseen = place >= place[:, None] if causal else place == place[:, None]
     return _weights(_OfLong, query, key, sides, unseen, mask_n)
 
 
 def _weights(
-    form: Any,  # torch has no type for it
+    form: Any,  # torch types no autograd function
     query: Tensor,
     key: Tensor,
     sides: Tensor,
@@ -58,14 +59,14 @@ def _weights(
     mask_m: Bool[Tensor, "b m"] | None,
     *more: object,
 ) -> Tensor:
-    # The sums want at least single precision.
+    # The sums need at least single precision.
     wide = _wide(query)
 
     def of_batch(query: Tensor, key: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
         hidden = unseen[None, None] if mask is None else unseen | ~mask[:, None, None, :]
         with torch.autocast(query.device.type, enabled=False):
-            found: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), hidden, *more)
-        return found
+            weights: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), hidden, *more)
+        return weights
 
     weights: Tensor = in_one_batch(of_batch, query, key, sides, *(() if mask_m is None else (mask_m,)))
     return weights
@@ -84,11 +85,12 @@ def _left_and_right(sides: Float[Tensor, "b n _s"]) -> tuple[Float[Tensor, "k n 
 
 
 class _OfShort(torch.autograd.Function):
-    """The sums over nearer keys are matrix products with zeros and ones, one matrix for each place of a query."""
+    """Computes the sums over nearer keys as products with matrices of zeros and ones, one for each position of a
+    query."""
 
     @staticmethod
     def forward(
-        ctx: Any,  # what torch keeps for the way back
+        ctx: Any,  # torch's context
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h m c"],
         sides: Float[Tensor, "b n _s"],
@@ -116,13 +118,13 @@ class _OfShort(torch.autograd.Function):
         places: _Places = ctx.places
         b, h, n, m = gradient.shape
         own = weights * gradient.reshape(weights.shape)
-        # Each key closes itself, where it is open, and all that is farther.
+        # The logit of a key moves the weights of the key and of all farther keys.
         closing = _by_place(own, places.nearer.transpose(1, 2)).add_(own).mul_(open_)
-        found = own.sub_(closing)
-        by_side = _by_place(found, places.sides).view(b, h, n, 2)
+        by_logit = own.sub_(closing)
+        by_side = _by_place(by_logit, places.sides).view(b, h, n, 2)
         return (
-            torch.bmm(found, k).view(b, h, n, k.shape[-1]),
-            torch.bmm(found.transpose(1, 2), q).view(b, h, m, q.shape[-1]),
+            torch.bmm(by_logit, k).view(b, h, n, k.shape[-1]),
+            torch.bmm(by_logit.transpose(1, 2), q).view(b, h, m, q.shape[-1]),
             by_side.permute(0, 2, 3, 1).reshape(b, n, 2 * h),
             None,
             None,
@@ -130,23 +132,22 @@ class _OfShort(torch.autograd.Function):
 
 
 def _by_place(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m _l"]) -> Float[Tensor, "k n _l"]:
-    """values[:, i] @ maps[i] for each i"""
+    """Returns values[:, i] @ maps[i] for each i."""
     return torch.bmm(values.transpose(0, 1), maps).transpose(0, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """What depends on the places of queries and keys alone."""
+    """Values that depend on the positions of queries and keys only."""
 
     ahead: Bool[Tensor, "n m"]
     """the key is to the right of the query"""
     unseen: Bool[Tensor, "n m"]
-    """the key is the query's own; or to the right of it, where the block is causal"""
+    """the key is at the position of the query, or to the right of it if the block is causal"""
     nearer: Float[Tensor, "n m m"]
-    """for each query a matrix: 1 at (k, j) where the key k is nearer than j, or as near and to the right"""
+    """a matrix for each query: 1 at (k, j) if the key k is nearer than j, or at equal distance and to the right"""
     sides: Float[Tensor, "n m 2"]
-    """for each query a matrix: 1 at (k, 0) where the key k is to the left, or its own, and at (k, 1) where it is to the
-    right"""
+    """a matrix for each query: 1 at (k, 1) if the key k is to the right, else 1 at (k, 0)"""
 
 
 @lru_cache(maxsize=64)
@@ -167,13 +168,13 @@ def _places(n: int, m: int, offset: int, causal: bool, dtype: torch.dtype, devic
 
 
 class _OfLong(torch.autograd.Function):
-    """The sum over nearer keys is the difference of a running sum at a key and at its mirror image, as in NDR's
-    program; in double precision it loses nothing. So many rows at a time as stay in the processor's cache: beside the
-    weights and P no score matrix is ever whole."""
+    """Computes the sum over nearer keys as the difference of a cumulative sum at a key and at its mirror image, as in
+    NDR's program, but in double precision. It works on as many rows at a time as fit the processor's cache: the only
+    complete matrices are the weights and P."""
 
     @staticmethod
     def forward(
-        ctx: Any,  # what torch keeps for the way back
+        ctx: Any,  # torch's context
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h n c"],
         sides: Float[Tensor, "b n _s"],
@@ -197,7 +198,7 @@ class _OfLong(torch.autograd.Function):
             torch.sigmoid(bounded, out=open_[part])
             log = logits.sub_(closed).sub_(work.nearer(closed, rows))
             torch.threshold_(log, lowest, -torch.inf)
-            torch.exp2(log.mul_(log2(e)), out=weights[part])  # torch has it faster than exp
+            torch.exp2(log.mul_(log2(e)), out=weights[part])  # faster than exp in torch
         ctx.save_for_backward(weights, open_, q, k)
         return weights.view(b, h, n, n)
 
@@ -213,26 +214,26 @@ class _OfLong(torch.autograd.Function):
         for part in work.parts():
             matrices, rows = part
             own = weights[part] * by[part]
-            whole = own.sum(-1, keepdim=True)
-            # Each key closes itself, where it is open, and all that is farther.
+            total = own.sum(-1, keepdim=True)
+            # The logit of a key moves the weights of the key and of all farther keys.
             nearer = work.nearer(own, rows)
-            found = own.sub_(torch.sub(whole, nearer, out=nearer).mul_(open_[part]))
-            by_query[part] = found @ k[matrices]
-            by_key[matrices].baddbmm_(found.transpose(1, 2), q[part])
-            to_right = torch.sum(found * work.ahead[rows], -1)
-            by_side[part] = torch.stack([found.sum(-1) - to_right, to_right], -1)
+            by_logit = own.sub_(torch.sub(total, nearer, out=nearer).mul_(open_[part]))
+            by_query[part] = by_logit @ k[matrices]
+            by_key[matrices].baddbmm_(by_logit.transpose(1, 2), q[part])
+            to_right = torch.sum(by_logit * work.ahead[rows], -1)
+            by_side[part] = torch.stack([by_logit.sum(-1) - to_right, to_right], -1)
         sides = by_side.view(b, h, n, 2).permute(0, 2, 3, 1).reshape(b, n, 2 * h)
         return by_query.view(b, h, n, k.shape[-1]), by_key.view(b, h, n, q.shape[-1]), sides, None
 
 
 def _part(n: int) -> int:
-    """So many numbers are at work at a time. As measured: more of short rows leave the processor's cache, and fewer of
-    long ones keep its cores from sharing them."""
+    """Returns how many numbers to process at a time, as measured: more numbers of short rows exceed the processor's
+    cache, and fewer numbers of long rows do not occupy all cores."""
     return 1 << (17 if n <= 512 else 18)
 
 
 class _Workspace:
-    """Room for the running sums of some rows of a score matrix, or of some whole ones."""
+    """Buffers for the cumulative sums of some rows of a score matrix, or of some complete matrices."""
 
     def __init__(self, like: Float[Tensor, "k n n"]) -> None:
         self._count, n, _ = like.shape
@@ -240,7 +241,7 @@ class _Workspace:
         numbers = _part(n)
         self._rows = max(1, min(n, numbers // max(n, 1)))
         self._matrices = max(1, min(self._count, numbers // max(self._rows * n, 1)))
-        # Before the first key the running sum is 0, behind the last one the whole.
+        # The cumulative sum is 0 before the first key, and the total after the last key.
         self._sums = like.new_empty(self._matrices, self._rows, n + 1, dtype=torch.float64)
         self._sums[..., 0] = 0
         self._mirror = like.new_empty(self._matrices, self._rows, 3 * n, dtype=torch.float64)
@@ -251,7 +252,7 @@ class _Workspace:
         self._sign = 2 * self.ahead.to(like.dtype) - 1
 
     def parts(self) -> Iterator[tuple[slice, slice]]:
-        """Matrices and their rows."""
+        """Yields slices of matrices and of their rows."""
         for matrix in range(0, self._count, self._matrices):
             for row in range(0, self._n, self._rows):
                 yield (
@@ -260,14 +261,14 @@ class _Workspace:
                 )
 
     def nearer(self, values: Float[Tensor, "k r n"], rows: slice) -> Float[Tensor, "k r n"]:
-        """For each key the sum of the values at those that are nearer to its query."""
+        """Returns for each key the sum of the values of the keys that are nearer to its query."""
         count, height, n = values.shape
         sums, mirror = self._sums[:count, :height], self._mirror[:count, :height]
         torch.cumsum(values, -1, dtype=torch.float64, out=sums[..., 1:])
         mirror[..., :n] = sums[..., n:]
         mirror[..., n : 2 * n + 1] = sums.flip(-1)
-        # What stands at (i, 2i - j) of the sums is at (i, j) of this view of the reversed rows.
+        # Element (i, 2i - j) of the sums is element (i, j) of this view of the reversed rows.
         image = mirror.as_strided((count, height, n), (mirror.stride(0), 3 * n - 2, 1), 2 * n - 1 - 2 * rows.start)
-        # To the right the sum up to the key, to the left the one that has it.
+        # To the right the sum excludes the key, to the left it includes the key.
         key = torch.where(self.ahead[rows], sums[..., :n], sums[..., 1:])
         return key.sub_(image).to(values.dtype).mul_(self._sign[rows])

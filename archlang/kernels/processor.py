@@ -1,4 +1,4 @@
-"""What processor this is, as far as kernels choose by it."""
+"""The maker of the processor, by which kernels are chosen."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 @cache
 def is_made_by(maker: str) -> bool:
-    """Whether the processor gives itself a maker's name, such as `GenuineIntel`."""
+    """Returns whether the processor reports a maker's name, such as `GenuineIntel`."""
     try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        description = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        told = platform.processor()
-    return maker in told
+        description = platform.processor()
+    return maker in description
