@@ -1,1 +1,1 @@
-"""The recipes that are shipped."""
+"""Recipes that ship with archlang."""

@@ -232,7 +232,7 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
     return Diagnostic("E0502", message, span, "unknown input", remedy=suggest(name, possible, inputs))
 
 
-def unknown_mode(span: Span, name: str) -> Diagnostic:
+def unknown_manner(span: Span, name: str) -> Diagnostic:
     return _unknown("E0503", span, "manner of reading", name, MANNERS)
 
 

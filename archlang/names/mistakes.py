@@ -197,9 +197,9 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
     return Diagnostic("E0302", f"`{block}` requires the static `{name}`", span, f"`{name}` is missing", labels, remedy)
 
 
-def wrong_kind(span: Span, name: str, expected: str, found: str, declared: Span | None) -> Diagnostic:
+def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
-    message = f"`{name}` takes {_a(expected)}, not {found}"
+    message = f"`{name}` takes {_a(expected)}, not {value}"
     return Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, _KIND_REMEDY.get(expected, ""))
 
 

@@ -9,7 +9,16 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, RootModel, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    PlainSerializer,
+    RootModel,
+    model_validator,
+)
 from pydantic_core import core_schema
 
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
@@ -74,8 +83,8 @@ Static = Annotated[
 Statics = dict[str, Static]
 Measurement = Annotated[float | None, BeforeValidator(_finite_or_none)]
 Metrics = dict[str, Measurement]
-# Written only if it is known.
-OptionalNumber = Annotated[float | None, Field(default=None, exclude_if=_is_none)]
+# The key is absent if there is no number.
+OptionalNumber = Annotated[float | None, PlainSerializer(_finite_or_none), Field(default=None, exclude_if=_is_none)]
 
 
 def json_value(model: BaseModel) -> Any:  # Any: JSON

@@ -1,4 +1,4 @@
-"""The Python of blur.arch: a block that averages what is near."""
+"""The Python of blur.arch: a block that averages similar positions."""
 
 from __future__ import annotations
 

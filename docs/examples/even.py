@@ -1,4 +1,4 @@
-"""Is there an even number of ones in a row of bits?"""
+"""A task: is the number of ones in a sequence of bits even?"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The Python of shift.arch: a block that moves a sequence."""
+"""The Python of shift.arch: a block that shifts a sequence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Shift(nn.Module):
-    """y_i = x_{i - by}, and 0 where that is before the start"""
+    """y_i = x_{i - by}, and 0 for i < by"""
 
     def __init__(self, *, by: int, d: int) -> None:
         super().__init__()

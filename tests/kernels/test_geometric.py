@@ -37,21 +37,21 @@ def drawn(n: int, m: int, c: int, strength: float = 2.0) -> list[Tensor]:
 
 
 def both(
-    given: list[Tensor], mask: Tensor | None, causal: bool, offset: int, dtype: torch.dtype
+    inputs: list[Tensor], mask: Tensor | None, causal: bool, offset: int, dtype: torch.dtype
 ) -> list[tuple[Tensor, Tensor]]:
-    """Results and gradients: of the plain form in float64, and of the kernel, from numbers that are equal."""
-    rounded = [one.to(dtype) if index < 3 else one.float() for index, one in enumerate(given)]
+    """Returns pairs of results and gradients of the plain form in float64 and of the kernel, for equal inputs."""
+    rounded = [one.to(dtype) if index < 3 else one.float() for index, one in enumerate(inputs)]
     exact = [one.double().requires_grad_() for one in rounded]
     mine = [one.to(DEVICE).requires_grad_() for one in rounded]
-    probes = [torch.randn(*given[0].shape[:3], given[2].shape[-1]), torch.randn(given[0].shape[:3])]
+    probes = [torch.randn(*inputs[0].shape[:3], inputs[2].shape[-1]), torch.randn(inputs[0].shape[:3])]
     q, k, v, left, right = exact
     expected = plain(q, k, v, left, right, mask, causal, offset)
     q, k, v, left, right = mine
     seen = None if mask is None else mask.to(DEVICE)
-    found = geometric_attention(q, k, v, left, right, seen, causal=causal, offset=offset)
+    actual = geometric_attention(q, k, v, left, right, seen, causal=causal, offset=offset)
     torch.autograd.backward(expected, [probe.double() for probe in probes])
-    torch.autograd.backward(found, [probe.to(DEVICE) for probe in probes])
-    pairs = list(zip(expected, found, strict=True))
+    torch.autograd.backward(actual, [probe.to(DEVICE) for probe in probes])
+    pairs = list(zip(expected, actual, strict=True))
     for one, other in zip(exact, mine, strict=True):
         assert one.grad is not None
         assert other.grad is not None
@@ -62,38 +62,38 @@ def both(
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "c"), [(1, 16), (2, 16), (5, 40), (31, 16), (33, 64), (77, 16), (100, 128)])
 def test_the_kernel_equals_the_plain_form(n: int, c: int, causal: bool) -> None:
-    for expected, found in both(drawn(n, n, c), None, causal, 0, torch.float32):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
+    for expected, actual in both(drawn(n, n, c), None, causal, 0, torch.float32):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_ragged_batches_see_real_keys_only(causal: bool) -> None:
+def test_padded_keys_are_ignored_in_ragged_batches(causal: bool) -> None:
     mask = torch.arange(45) < torch.tensor([45, 17])[:, None]
-    for expected, found in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
+    for expected, actual in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_queries_may_stand_behind_keys() -> None:
-    for expected, found in both(drawn(7, 50, 16), None, False, 40, torch.float32):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
+def test_queries_may_have_positions_after_the_keys() -> None:
+    for expected, actual in both(drawn(7, 50, 16), None, False, 40, torch.float32):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_sharp_matches_stop_the_walk_without_a_trace() -> None:
-    for expected, found in both(drawn(90, 90, 16, strength=40.0), None, False, 0, torch.float32):
-        torch.testing.assert_close(found, expected, atol=2e-3, rtol=1e-4)
+def test_large_logits_end_the_loop_early_with_equal_results() -> None:
+    for expected, actual in both(drawn(90, 90, 16, strength=40.0), None, False, 0, torch.float32):
+        torch.testing.assert_close(actual, expected, atol=2e-3, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
     "dtype",
     [
         torch.float16,
-        # The interpreter takes its bits for whole numbers.
+        # The interpreter reads its bits as integers.
         pytest.param(torch.bfloat16, marks=[pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")]),
     ],
 )
-def test_half_precision_goes_in_and_single_precision_is_inside(dtype: torch.dtype) -> None:
-    expected, found = both(drawn(40, 40, 32), None, False, 0, dtype)[0]
-    assert (found - expected).abs().max() < 0.03
+def test_half_precision_inputs_are_computed_in_single_precision(dtype: torch.dtype) -> None:
+    expected, actual = both(drawn(40, 40, 32), None, False, 0, dtype)[0]
+    assert (actual - expected).abs().max() < 0.03
 
 
 def test_weights_sum_to_at_most_one() -> None:

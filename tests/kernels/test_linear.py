@@ -1,4 +1,4 @@
-"""Linear maps by oneDNN: the same as torch's own, in outputs and gradients, and only where they are faster."""
+"""Linear maps by oneDNN: outputs and gradients equal torch's, and they are used only where they are faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archlang.kernels.linear import Linear, linear
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the processor and the sizes."""
+    """Uses oneDNN on any processor and for any sizes."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         pytest.skip("this torch has no products by oneDNN")
     monkeypatch.setattr(kernel, "_LEAST", 1)
@@ -21,7 +21,7 @@ def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Calls:
-    """How often oneDNN was asked for a product."""
+    """Counts the products that oneDNN computes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -50,30 +50,31 @@ def inputs(*shape: int, out: int = 24) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("biased", [True, False])
 def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased: bool, calls: Calls) -> None:
     x, weight, bias = inputs(*shape)
-    given = (x, weight, bias) if biased else (x, weight)
-    ours, theirs = linear(*given), F.linear(*given)
+    arguments = (x, weight, bias) if biased else (x, weight)
+    ours, theirs = linear(*arguments), F.linear(*arguments)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn_like(theirs)
-    for one, other in zip(torch.autograd.grad(ours, given, by), torch.autograd.grad(theirs, given, by), strict=True):
+    gradients = (torch.autograd.grad(result, arguments, by) for result in (ours, theirs))
+    for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
     assert calls.count or not x.numel()
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_what_does_not_lie_in_one_piece_is_mapped_as_well() -> None:
+def test_tensors_need_not_be_contiguous() -> None:
     x, weight, bias = inputs(6, 16, 5)
     weight = torch.randn(16, 24).t().requires_grad_()
     turned = x.transpose(1, 2)
     ours, theirs = linear(turned, weight, bias), F.linear(turned, weight, bias)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn(5, 6, 24).transpose(0, 1)
-    found = torch.autograd.grad(ours, (x, weight), by)
-    for one, other in zip(found, torch.autograd.grad(theirs, (x, weight), by), strict=True):
+    gradients = torch.autograd.grad(ours, (x, weight), by)
+    for one, other in zip(gradients, torch.autograd.grad(theirs, (x, weight), by), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_only_the_gradients_that_are_asked_for_are_made() -> None:
+def test_only_required_gradients_are_computed() -> None:
     x, weight, bias = inputs(8, 16)
     linear(x.detach(), weight, bias.detach()).sum().backward()  # type: ignore[no-untyped-call]
     assert weight.grad is not None
@@ -95,7 +96,7 @@ def test_it_has_a_second_derivative() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_without_gradients_nothing_is_kept() -> None:
+def test_without_gradients_nothing_is_saved() -> None:
     with torch.no_grad():
         x, weight, bias = inputs(8, 16)
         torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
@@ -103,7 +104,7 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_other_numbers_and_transforms_go_the_way_of_torch(calls: Calls) -> None:
+def test_torch_computes_other_dtypes_and_transforms(calls: Calls) -> None:
     x, weight, bias = inputs(8, 16)
     assert torch.equal(linear(x.double(), weight.double(), bias.double()), F.linear(*_doubled(x, weight, bias)))
     with torch.autocast("cpu", torch.bfloat16):
@@ -117,14 +118,14 @@ def _doubled(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(one.double() for one in tensors)
 
 
-def test_small_products_go_the_way_of_torch(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
+def test_torch_computes_small_products(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
     assert torch.equal(linear(*inputs(8, 16)), F.linear(*inputs(8, 16)))
     assert calls.count == 0
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_the_module_is_that_of_torch_with_other_products(calls: Calls) -> None:
+def test_the_module_has_the_interface_of_torch(calls: Calls) -> None:
     torch.manual_seed(0)
     ours = Linear(16, 24)
     torch.manual_seed(0)

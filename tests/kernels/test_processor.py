@@ -1,4 +1,4 @@
-"""Who made the processor."""
+"""The maker of the processor."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def asked_anew() -> Iterator[None]:
     is_made_by.cache_clear()
 
 
-def test_the_system_tells_who_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maker_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "vendor_id\t: AuthenticAMD\n")
     assert is_made_by("AuthenticAMD")
     assert not is_made_by("GenuineIntel")
 
 
-def test_where_it_tells_nothing_python_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_reports_the_maker_if_the_system_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Path, encoding: str) -> str:
         raise FileNotFoundError(self)
 

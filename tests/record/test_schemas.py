@@ -98,6 +98,8 @@ def test_lines_hold_what_was_measured_and_read_back(tmp_path: Path) -> None:
     )
     (tmp_path / "metrics.jsonl").write_text(text + '{"step": 2')
     assert read_metrics(tmp_path) == (step, evaluation)
+    overflow = step.model_copy(update={"gradient_norm": math.inf})
+    assert json.loads(json_line(overflow))["gradient_norm"] is None
     assert (evaluation.value("loss"), evaluation.value("accuracy"), evaluation.value("bleu")) == (None, 0.25, None)
 
 
