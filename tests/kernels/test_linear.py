@@ -1,4 +1,4 @@
-"""Linear maps by oneDNN: the same as torch's own, in outputs and gradients, and only where they are faster."""
+"""Linear maps with oneDNN equal torch's in outputs and gradients, and are used only where they are faster."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from archlang.kernels.linear import Linear, linear
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the processor and the sizes."""
+    """Uses oneDNN on every processor and at every size."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        pytest.skip("this torch has no products by oneDNN")
+        pytest.skip("this torch lacks oneDNN products")
     monkeypatch.setattr(kernel, "_LEAST", 1)
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
 
 
 class Calls:
-    """How often oneDNN was asked for a product."""
+    """Counts the products computed with oneDNN."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -50,30 +50,31 @@ def inputs(*shape: int, out: int = 24) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("biased", [True, False])
 def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased: bool, calls: Calls) -> None:
     x, weight, bias = inputs(*shape)
-    given = (x, weight, bias) if biased else (x, weight)
-    ours, theirs = linear(*given), F.linear(*given)
+    leaves = (x, weight, bias) if biased else (x, weight)
+    ours, theirs = linear(*leaves), F.linear(*leaves)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn_like(theirs)
-    for one, other in zip(torch.autograd.grad(ours, given, by), torch.autograd.grad(theirs, given, by), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
+    gradients = (torch.autograd.grad(result, leaves, by) for result in (ours, theirs))
+    for our, their in zip(*gradients, strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
     assert calls.count or not x.numel()
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_what_does_not_lie_in_one_piece_is_mapped_as_well() -> None:
+def test_tensors_need_not_be_contiguous() -> None:
     x, weight, bias = inputs(6, 16, 5)
     weight = torch.randn(16, 24).t().requires_grad_()
-    turned = x.transpose(1, 2)
-    ours, theirs = linear(turned, weight, bias), F.linear(turned, weight, bias)
+    transposed = x.transpose(1, 2)
+    ours, theirs = linear(transposed, weight, bias), F.linear(transposed, weight, bias)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn(5, 6, 24).transpose(0, 1)
-    found = torch.autograd.grad(ours, (x, weight), by)
-    for one, other in zip(found, torch.autograd.grad(theirs, (x, weight), by), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
+    gradients = (torch.autograd.grad(result, (x, weight), by) for result in (ours, theirs))
+    for our, their in zip(*gradients, strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_only_the_gradients_that_are_asked_for_are_made() -> None:
+def test_only_required_gradients_are_computed() -> None:
     x, weight, bias = inputs(8, 16)
     linear(x.detach(), weight, bias.detach()).sum().backward()  # type: ignore[no-untyped-call]
     assert weight.grad is not None
@@ -85,17 +86,17 @@ def test_only_the_gradients_that_are_asked_for_are_made() -> None:
 def test_it_has_a_second_derivative() -> None:
     x, weight, bias = inputs(8, 16)
 
-    def second(way: object) -> tuple[Tensor, ...]:
-        assert callable(way)
-        (first,) = torch.autograd.grad((way(x, weight, bias) ** 3).sum(), x, create_graph=True)
+    def second(function: object) -> tuple[Tensor, ...]:
+        assert callable(function)
+        (first,) = torch.autograd.grad((function(x, weight, bias) ** 3).sum(), x, create_graph=True)
         return torch.autograd.grad((first**2).sum(), (x, weight, bias))
 
-    for one, other in zip(second(linear), second(F.linear), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+    for our, their in zip(second(linear), second(F.linear), strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_without_gradients_nothing_is_kept() -> None:
+def test_without_gradients_nothing_is_saved_for_backward() -> None:
     with torch.no_grad():
         x, weight, bias = inputs(8, 16)
         torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
@@ -103,28 +104,28 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_other_numbers_and_transforms_go_the_way_of_torch(calls: Calls) -> None:
+def test_other_dtypes_and_transforms_fall_back_to_torch(calls: Calls) -> None:
     x, weight, bias = inputs(8, 16)
     assert torch.equal(linear(x.double(), weight.double(), bias.double()), F.linear(*_doubled(x, weight, bias)))
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(x, weight, bias).dtype == torch.bfloat16
-    together = torch.func.vmap(linear)(x.expand(3, 8, 16), weight.expand(3, 24, 16), bias.expand(3, 24))
-    torch.testing.assert_close(together[1], F.linear(x, weight, bias))
+    stacked = torch.func.vmap(linear)(x.expand(3, 8, 16), weight.expand(3, 24, 16), bias.expand(3, 24))
+    torch.testing.assert_close(stacked[1], F.linear(x, weight, bias))
     assert calls.count == 0
 
 
 def _doubled(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tuple(one.double() for one in tensors)
+    return tuple(tensor.double() for tensor in tensors)
 
 
-def test_small_products_go_the_way_of_torch(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
+def test_small_products_fall_back_to_torch(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
     assert torch.equal(linear(*inputs(8, 16)), F.linear(*inputs(8, 16)))
     assert calls.count == 0
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_the_module_is_that_of_torch_with_other_products(calls: Calls) -> None:
+def test_the_module_equals_torchs_and_uses_onednn(calls: Calls) -> None:
     torch.manual_seed(0)
     ours = Linear(16, 24)
     torch.manual_seed(0)

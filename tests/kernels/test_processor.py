@@ -1,4 +1,4 @@
-"""Who made the processor."""
+"""`is_made_by` identifies the vendor of the processor."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from archlang.kernels.processor import is_made_by
 
 
 @pytest.fixture(autouse=True)
-def asked_anew() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     is_made_by.cache_clear()
     yield
     is_made_by.cache_clear()
 
 
-def test_the_system_tells_who_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_vendor_comes_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "vendor_id\t: AuthenticAMD\n")
     assert is_made_by("AuthenticAMD")
     assert not is_made_by("GenuineIntel")
 
 
-def test_where_it_tells_nothing_python_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_system_information_the_vendor_comes_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Path, encoding: str) -> str:
         raise FileNotFoundError(self)
 
