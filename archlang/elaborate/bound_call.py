@@ -130,13 +130,13 @@ class BoundCall:
 
     def _reads(self, item: Extern) -> tuple[str, ...]:
         """The manner in which each argument is read: fully, unless the signature says otherwise."""
-        written = {reads.input: reads.mode for reads in item.reads}
-        modes = []
+        written = {reads.input: reads.manner for reads in item.reads}
+        manners = []
         inputs = item.signature.inputs
         for position in range(len(self.arguments)):
-            mode = written.get(inputs[min(position, len(inputs) - 1)].name)
-            while isinstance(mode, Conditional):
-                truth = self.binding.evaluator.truth(mode.test)
-                mode = None if truth is None else (mode.then if truth else mode.otherwise)
-            modes.append(mode.text if isinstance(mode, Name) and mode.text in MANNERS else Manner.FULL.value)
-        return tuple(modes)
+            manner = written.get(inputs[min(position, len(inputs) - 1)].name)
+            while isinstance(manner, Conditional):
+                truth = self.binding.evaluator.truth(manner.test)
+                manner = None if truth is None else (manner.then if truth else manner.otherwise)
+            manners.append(manner.text if isinstance(manner, Name) and manner.text in MANNERS else Manner.FULL.value)
+        return tuple(manners)

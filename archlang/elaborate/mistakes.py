@@ -362,7 +362,7 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
     )
 
 
-def unknown_mode(span: Span, name: str) -> Diagnostic:
+def unknown_manner(span: Span, name: str) -> Diagnostic:
     return _unknown("E0503", span, "manner of reading", name, MANNERS)
 
 

@@ -80,9 +80,11 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
     for reads in item.reads:
         if reads.input not in inputs:
             report(mistakes.reads_unknown_input(reads.span, reads.input, item.name, inputs))
-        for mode in _modes(reads.mode):
-            if not isinstance(mode, Name) or mode.text not in MANNERS:
-                report(mistakes.unknown_mode(mode.span, mode.text if isinstance(mode, Name) else mode.span.text))
+        for manner in _manners(reads.manner):
+            if not isinstance(manner, Name) or manner.text not in MANNERS:
+                report(
+                    mistakes.unknown_manner(manner.span, manner.text if isinstance(manner, Name) else manner.span.text)
+                )
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:
             report(mistakes.unknown_caveat(caveat.span, caveat.kind))
@@ -102,7 +104,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
     # What a condition names must be there, and no length.
     conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
     for reads in item.reads:
-        conditions += [node.test for node in walk(reads.mode) if isinstance(node, Conditional)]
+        conditions += [node.test for node in walk(reads.manner) if isinstance(node, Conditional)]
     for condition in conditions:
         binding.evaluator.truth(condition)
     Facts(binding, item, report).check()
@@ -116,10 +118,10 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
             report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
 
 
-def _modes(mode: Expression) -> list[Expression]:
-    if isinstance(mode, Conditional):
-        return [*_modes(mode.then), *_modes(mode.otherwise)]
-    return [mode]
+def _manners(manner: Expression) -> list[Expression]:
+    if isinstance(manner, Conditional):
+        return [*_manners(manner.then), *_manners(manner.otherwise)]
+    return [manner]
 
 
 def _types(written: TypeExpression) -> list[TypeName]:

@@ -339,11 +339,11 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
     )
 
 
-def wrong_kind(span: Span, name: str, expected: str, found: str, declared: Span | None) -> Diagnostic:
+def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
     return Diagnostic(
         "E0303",
-        f"`{name}` takes {_a(expected)}, not {found}",
+        f"`{name}` takes {_a(expected)}, not {value}",
         span,
         f"expected {_a(expected)}",
         labels,

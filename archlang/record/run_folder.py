@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +30,8 @@ from pydantic import BaseModel
 import archlang
 from archlang.files.atomic import is_unfinished, remove_unfinished, write_atomically
 from archlang.files.os_errors import os_errors_as
+from archlang.graph.facts import UNKNOWN
+from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes
@@ -163,7 +166,7 @@ class Record:
             if old.settings.get(name) != new.settings.get(name):
                 raise mistakes.another_run(self.folder, f"its `{name}` differs")
         for name, graph in ((GRAPH, plan.graph), (GRAPH_AT_TEST, plan.at_test)):
-            if read_graph(self.folder, name) != graph:
+            if _computation(read_graph(self.folder, name)) != _computation(graph):
                 raise mistakes.another_run(self.folder, "its program means another model")
 
     def _require_same_data(self, data: DataRecord) -> None:
@@ -238,6 +241,14 @@ class Record:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _computation(graph: Graph) -> Graph:
+    """Returns a graph without facts that describe its computation: another version may write others."""
+    instances = {
+        path: replace(instance, costs=UNKNOWN, maps=(), records=()) for path, instance in graph.instances.items()
+    }
+    return replace(graph, instances=instances)
 
 
 def _may_be_left(name: str) -> bool:

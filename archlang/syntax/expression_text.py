@@ -150,8 +150,8 @@ def part_text(part: Part) -> str:
             return f"{path.text} in {expression_text(values)}"
         case Sought(path=path, values=values, log=log):
             return f"{path.text} in {expression_text(values)}" + (" log" if log else "")
-        case Reads(input=name, mode=mode):
-            return f"{name} {expression_text(mode)}"
+        case Reads(input=name, manner=manner):
+            return f"{name} {expression_text(manner)}"
         case Caveat(kind=kind, test=test):
             return caveat_words(kind) + _condition(test)
         case Cost(quantity=quantity, value=value, test=test):

@@ -44,39 +44,39 @@ def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 
-def unexpected_token(span: Span, found: str, expected: Expected, around: str, is_reserved: bool) -> Diagnostic:
-    """`found` is the unexpected word or sign; `around` is the innermost open bracket, or empty."""
+def unexpected_token(span: Span, token: str, expected: Expected, around: str, is_reserved: bool) -> Diagnostic:
+    """`token` is unexpected; `around` is the innermost open bracket, or empty."""
     return Diagnostic(
         "E0101",
-        f"expected {expected}, found {_quoted(found)}",
+        f"expected {expected}, found {_quoted(token)}",
         span,
         f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here",
-        remedy=_remedy(found, expected, around, is_reserved),
+        remedy=_remedy(token, expected, around, is_reserved),
     )
 
 
-def _remedy(found: str, expected: Expected, around: str, is_reserved: bool) -> str:
-    near = did_you_mean(found, expected.words) if found.isidentifier() and not is_reserved else None
+def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> str:
+    near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     binds = set(expected.phrases) <= {"`=`", "`<-`"}
     if near:
         return f"did you mean `{near}`?"
     if is_reserved and "a name" in expected.phrases:
-        return f"{_quoted(found)} is a reserved word; choose another name"
+        return f"{_quoted(token)} is a reserved word; choose another name"
     if is_reserved and expected.phrases[0] == ITEM:
         return "put statements between the braces of a block or a model"
-    if found == "=" and around == "(":
+    if token == "=" and around == "(":
         return "put statics in square brackets: `block[name = value](…)`"
-    if found == "=" and expected.operators:
+    if token == "=" and expected.operators:
         return "compare with `==`"
     if binds:
         return "begin a statement with `name =`, `name <-`, `return` or another keyword"
-    if found.replace(".", "").isidentifier() and "." in found and {"a name", "a statement"} & set(expected.phrases):
+    if token.replace(".", "").isidentifier() and "." in token and {"a name", "a statement"} & set(expected.phrases):
         return "bind a name without dots"
-    if found in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
+    if token in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
         return "comparisons do not chain: join them with `and`"
     if len(expected.phrases) == 1:
-        return f"put {expected} before {_quoted(found)}" if str(expected) != ITEM else f"delete {_quoted(found)}"
-    return f"put one of these before {_quoted(found)}, or delete it"
+        return f"put {expected} before {_quoted(token)}" if str(expected) != ITEM else f"delete {_quoted(token)}"
+    return f"put one of these before {_quoted(token)}, or delete it"
 
 
 def reserved_word(span: Span) -> Diagnostic:
@@ -89,9 +89,9 @@ def reserved_word(span: Span) -> Diagnostic:
     )
 
 
-def misspelt_keyword(span: Span, found: str, near: str) -> Diagnostic:
+def misspelt_keyword(span: Span, word: str, near: str) -> Diagnostic:
     return Diagnostic(
-        "E0101", f"no statement begins with {_quoted(found)}", span, "unknown keyword", remedy=f"did you mean `{near}`?"
+        "E0101", f"no statement begins with {_quoted(word)}", span, "unknown keyword", remedy=f"did you mean `{near}`?"
     )
 
 

@@ -159,10 +159,10 @@ class InputParameter(Node):
 @dataclass(frozen=True, kw_only=True)
 class Reads(Node):
     """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
-    `mode` is the Name of a manner, such as `causal`, or a Conditional of such names."""
+    `manner` is a Name, such as `causal`, or a Conditional of such names."""
 
     input: str
-    mode: Expression
+    manner: Expression
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,8 +111,8 @@ def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
             head, tail = f"{path.text} = ", value
         case Variation(path=path, values=value):
             head, tail = f"{path.text} in ", value
-        case Reads(input=name, mode=mode):
-            head, tail = f"{name} ", mode
+        case Reads(input=name, manner=manner):
+            head, tail = f"{name} ", manner
         case Caveat(kind=kind, test=test) if test:
             head = f"{caveat_words(kind)} when "
             return head + wrapped(test, column + len(head), indent, room, OR)

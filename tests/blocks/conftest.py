@@ -1,4 +1,4 @@
-"""What the tests of blocks share: the comparison with a slow form."""
+"""Fixtures of the tests of blocks: a seed, and the comparison with a slow form."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _seeded() -> None:
 def _agree(
     block: nn.Module, slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10, **masks: Tensor | None
 ) -> None:
-    """Holds a block in float64 against a slow form of it: results, and gradients of inputs and weights."""
+    """Compares a block in float64 with a slow form of it: results, and gradients of inputs and weights."""
     block = block.double()
     names = [name for name, _ in block.named_parameters()]
-    leaves = [one.requires_grad_() for one in inputs if one.is_floating_point()] + list(block.parameters())
-    labels = [f"input {i}" for i, one in enumerate(inputs) if one.is_floating_point()] + names
+    leaves = [value.requires_grad_() for value in inputs if value.is_floating_point()] + list(block.parameters())
+    labels = [f"input {i}" for i, value in enumerate(inputs) if value.is_floating_point()] + names
     results = [block(*inputs, **masks), slow(*inputs, **masks)]
     torch.testing.assert_close(
         results[0], results[1], rtol=tolerance, atol=tolerance, msg=lambda text: f"result: {text}"
@@ -34,9 +34,9 @@ def _agree(
         torch.autograd.grad((result * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
         for result in results
     )
-    for label, one, other in zip(labels, fast, expected, strict=True):
-        said = partial("gradient of {}: {}".format, label)
-        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, msg=said)
+    for label, gradient, expected_gradient in zip(labels, fast, expected, strict=True):
+        message = partial("gradient of {}: {}".format, label)
+        torch.testing.assert_close(gradient, expected_gradient, rtol=tolerance, atol=tolerance, msg=message)
 
 
 @pytest.fixture

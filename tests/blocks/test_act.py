@@ -1,4 +1,4 @@
-"""Adaptive computation time against a program for one column, and what it promises."""
+"""Adaptive computation time against a program for one column, and its properties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def drive(block: Act, body: Callable[[Tensor], Tensor], h: Tensor, mask: Tensor 
 
 
 def slow_column(block: Act, states: list[Tensor], variant: str, limit: int) -> tuple[Tensor, Tensor, int]:
-    """The result, the remainder and the steps of a column whose states at all steps are known."""
+    """Returns the result, the remainder and the steps of a column from its states at all steps."""
     spent, out = torch.zeros(()), torch.zeros_like(states[0])
     for step in range(1, limit + 1):
         p = 1 / (1 + torch.exp(-(block.halt.weight[0] @ states[step - 1] + block.halt.bias[0])))
@@ -75,7 +75,7 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
 
 @pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0])
 def test_weights_of_graves_sum_to_one_after_every_step(opening: float) -> None:
-    """Each step's state is its own unit vector, so that the result shows the weights."""
+    """The state of each step is a unit vector of its own, so the result contains the weights."""
     block = act(d=10).double()
     block.halt.bias.data.fill_(opening)
     units = torch.eye(10, dtype=torch.float64)
@@ -93,19 +93,19 @@ def test_dehghani_does_not_force_the_last_step() -> None:
     assert tally.ponder.item() == 0
 
 
-def test_columns_that_have_halted_are_transformed_on() -> None:
+def test_halted_columns_are_still_transformed() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
     tallies = drive(block, lambda state: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
     steps = tallies[-1].steps
     assert len(set(steps.flatten().tolist())) > 1
     torch.testing.assert_close(tallies[-1].state, tallies[0].state + len(tallies) - 1)
-    # Other states of the loop rest where a column has halted.
+    # Other states of the loop do not change for halted columns.
     for before, after in pairwise(tallies):
         assert after.accepted.equal(before.live)
 
 
-def test_a_result_that_is_made_stays_bit_for_bit() -> None:
+def test_a_result_stays_bit_for_bit_after_halting() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
     tallies = drive(block, lambda state: state * 1.1, torch.randn(3, 5, 4, dtype=torch.float64), RAGGED, 6)
@@ -114,14 +114,14 @@ def test_a_result_that_is_made_stays_bit_for_bit() -> None:
 
 
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
-def test_half_precision_states_are_counted_in_single(variant: str) -> None:
+def test_half_precision_states_are_summed_in_single_precision(variant: str) -> None:
     block = act(variant=variant).to(torch.bfloat16)
     tally = drive(block, torch.tanh, torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
     assert tally.mixture.dtype == torch.bfloat16
     assert tally.ponder.dtype == torch.float32
 
 
-def test_the_probability_starts_as_torch_has_it() -> None:
+def test_the_probability_is_initialised_as_in_torch() -> None:
     block = act(d=400)
     assert block.halt.weight.abs().max().item() == pytest.approx(1 / 20, rel=0.02)
     assert block.halt.bias.ne(0).all()

@@ -10,7 +10,7 @@ from archlang.blocks.addresses import Addresses
 
 
 def number(bits: Tensor) -> int:
-    """The number whose bits these are, the least significant first."""
+    """Returns the number with these bits, the least significant first."""
     return int(sum(int(bit) * 2**place for place, bit in enumerate(bits.tolist())))
 
 
@@ -28,14 +28,14 @@ def test_training_draws_a_base_for_each_sample_and_wraps() -> None:
 
 
 @pytest.mark.parametrize(("base", "training", "moves"), [("always", False, True), ("zero", True, False)])
-def test_the_base_may_always_or_never_be_drawn(base: str, training: bool, moves: bool) -> None:
+def test_the_base_is_drawn_always_or_never(base: str, training: bool, moves: bool) -> None:
     block = Addresses(bits=6, base=base, d=3).train(training)
     first = {number(row[0]) for row in block(torch.zeros(50, 2, 3))}
     assert (len(first) > 1) is moves
     assert moves or first == {0}
 
 
-def test_what_is_stored_has_no_part_in_its_address() -> None:
+def test_the_contents_of_a_memory_do_not_change_its_addresses() -> None:
     block = Addresses(bits=6, base="zero", d=3)
     assert block(torch.randn(2, 5, 3)).equal(block(torch.randn(2, 5, 3)))
 

@@ -1,4 +1,4 @@
-"""Softmax attention against loops over heads, queries and keys; masks, causality and places."""
+"""Softmax attention against loops over heads, queries and keys; masks, causality and positions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sinusoids(length: int, d: int) -> Tensor:
 
 
 def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
-    """Channels in pairs as complex numbers, turned and, for xpos, scaled."""
+    """Returns pairs of channels as complex numbers, rotated and, for xpos, scaled."""
     c = len(vector)
     parts = []
     for i in range(c // 2):
@@ -108,7 +108,7 @@ REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
 @pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [0, 6])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_self_attention_is_the_softmax_over_real_keys(
     position: str, causal: bool, head_dim: int, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
@@ -125,7 +125,7 @@ def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_weights_to_look_at_are_those_that_are_used(causal: bool) -> None:
+def test_weights_returns_the_weights_that_forward_uses(causal: bool) -> None:
     block = attention(causal=causal, position="xpos").double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     weights = block.weights(x, x, mask_m=REAL)
@@ -157,7 +157,7 @@ def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -
     assert x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["no mask", "ragged"])
 def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
     block = attention(causal=True, position="xpos")
     x = torch.randn(1, 6, 8)
@@ -168,7 +168,7 @@ def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
     assert before[:, 3:].ne(after[:, 3:]).any()
 
 
-def test_equal_lengths_is_causal_only_where_lengths_are_equal() -> None:
+def test_equal_lengths_is_causal_only_for_equal_lengths() -> None:
     block, always, never = (
         attention(causal=causal, causal_rule=rule)
         for causal, rule in ((True, "equal_lengths"), (True, "always"), (False, "always"))
@@ -180,7 +180,7 @@ def test_equal_lengths_is_causal_only_where_lengths_are_equal() -> None:
     assert block(q, longer).equal(never(q, longer))
 
 
-def test_absolute_positions_are_those_added_to_both_inputs() -> None:
+def test_absolute_positions_are_added_to_both_inputs() -> None:
     inside, outside = attention(position="absolute"), attention()
     outside.load_state_dict(inside.state_dict())
     q, kv = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
@@ -220,7 +220,9 @@ def test_xpos_stays_finite_far_beyond_training_lengths() -> None:
         ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
     ],
 )
-def test_projections_start_uniform_within_their_bounds(init: str, query: float, key: float, output: float) -> None:
+def test_initial_projections_are_uniform_within_their_bounds(
+    init: str, query: float, key: float, output: float
+) -> None:
     block = attention(d=240, e=160, heads=4, init=init)
     for projection, bound in (
         (block.query, query),
@@ -240,7 +242,7 @@ def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:
     assert outside(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_padded_query_may_be_computed_like_any_other() -> None:
+def test_padded_queries_may_be_computed() -> None:
     block = attention(padded="computed")
     x = torch.randn(2, 5, 8)
     assert block(x, x, mask_n=REAL, mask_m=REAL).equal(block(x, x, mask_m=REAL))

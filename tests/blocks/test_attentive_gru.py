@@ -1,4 +1,4 @@
-"""The controller that looks at a memory, step by step in plain equations."""
+"""The controller that attends to a memory, against its equations step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archlang.blocks.attentive_gru import AttentiveGru
 REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Callable[..., None]) -> None:
     block = AttentiveGru(hidden=5, e=3, d=4, s=5)
 

@@ -1,4 +1,4 @@
-"""How sequences are cut, and that no position is lost."""
+"""The cuts of sequences; no position is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def sizes(total: int, *, size: int = 0, balanced: bool = False, count: int = 0) 
     return [part.shape[1] for part, _ in parts]
 
 
-def test_fixed_chunks_have_the_asked_size() -> None:
+def test_fixed_chunks_have_the_given_size() -> None:
     assert sizes(9, size=4) == [4, 4, 1]
     assert sizes(8, size=4) == [4, 4]
     assert sizes(3, size=4) == [3]
@@ -39,7 +39,7 @@ def test_balanced_chunks_are_those_of_torch_chunk(total: int, size: int, expecte
     ("total", "expected"),
     [(512, [103] * 4 + [100]), (1024, [205] * 4 + [204]), (6, [2, 2, 2]), (13, [3] * 4 + [1]), (3, [1] * 3)],
 )
-def test_counted_chunks_are_at_most_that_many(total: int, expected: list[int]) -> None:
+def test_count_limits_the_number_of_chunks(total: int, expected: list[int]) -> None:
     assert sizes(total, count=5) == expected
 
 
@@ -55,7 +55,7 @@ def test_chunks_in_order_are_the_sequence(size: int, balanced: bool, count: int)
         assert all(real is None for _, real in block(x))
 
 
-def test_fixed_chunks_of_a_sample_do_not_depend_on_longer_ones_beside_it() -> None:
+def test_fixed_chunks_of_a_sample_do_not_depend_on_longer_samples_of_the_batch() -> None:
     block = Chunks(size=4, balanced=False, count=0, d=3)
     x = torch.randn(1, 6, 3)
     padded = torch.cat((x, torch.zeros(1, 7, 3)), dim=1)

@@ -1,4 +1,4 @@
-"""The copy gate: its equation, what it copies, and how it closes columns."""
+"""The copy gate: its equation, copies and column dropout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_open_gate_updates_bit_for_bit() -> None:
     assert CopyGate(column_dropout=0.0, d=4)(torch.ones_like(h), u, h).equal(u)
 
 
-def test_column_dropout_closes_whole_columns_and_scales_nothing() -> None:
+def test_column_dropout_closes_whole_columns_without_scaling() -> None:
     g, u, h = torch.full((50, 40, 8), 0.25), torch.ones(50, 40, 8), torch.zeros(50, 40, 8)
     y = CopyGate(column_dropout=0.1, d=8)(g, u, h)
     closed = y.eq(0).all(-1)
@@ -39,7 +39,7 @@ def test_column_dropout_closes_whole_columns_and_scales_nothing() -> None:
     assert y[~closed].eq(0.25).all()
 
 
-def test_evaluation_closes_nothing() -> None:
+def test_evaluation_has_no_column_dropout() -> None:
     g, u, h = torch.rand(3, 5, 7, 4).unbind()
     block = CopyGate(column_dropout=1.0, d=4)
     assert block(g, u, h).equal(h)

@@ -20,13 +20,13 @@ from archlang.names.resolve import Declaration
 from archlang.types import Dim
 
 LENGTHS = (24, 17)
-# torch pads what an LSTM keeps on the CPU, which small ones are nothing beside.
+# On the CPU torch pads the buffers of an LSTM, so small LSTMs keep many more numbers.
 PADDED = ("lstm", "bilstm", "bilstm_final")
 BLOCKS = [block for block in library_blocks() if block.name not in PADDED]
 
 
 class Loop(nn.Module):
-    """The tally of a halting block after some steps whose bodies keep nothing."""
+    """Some steps of a halting block, whose bodies keep no numbers."""
 
     def __init__(self, block: HaltingBlock, steps: int) -> None:
         super().__init__()
@@ -41,9 +41,9 @@ class Loop(nn.Module):
 
 
 def kept(module: nn.Module, arguments: list[Any]) -> float:
-    """The numbers, as float32, that a call keeps until backward, without weights, masks, arguments and the result."""
+    """Counts the numbers that a call keeps until backward, without weights, masks, arguments and the result."""
     storages: dict[int, int] = {}
-    alive = []  # so that no place is taken twice
+    alive = []  # so that no address is reused
 
     def keep(tensor: Tensor) -> Tensor:
         if tensor.dtype not in (torch.bool, torch.int64):
@@ -65,7 +65,7 @@ def kept(module: nn.Module, arguments: list[Any]) -> float:
 
 
 def of_a_sample(module: nn.Module, case: Case, sizes: dict[str, int]) -> float:
-    """The same for each further sample of a batch: what is kept once for all of them does not count."""
+    """Counts the numbers that each further sample of a batch adds."""
 
     def of_batch(count: int) -> float:
         torch.manual_seed(0)
@@ -78,7 +78,7 @@ def of_a_sample(module: nn.Module, case: Case, sizes: dict[str, int]) -> float:
 
 
 def stated(case: Case, sizes: dict[str, int]) -> int:
-    """What the signature states, with the lengths of a sample in place."""
+    """Returns the activations that the signature states for the lengths of a sample."""
     activations = case.instance.costs.activations
     assert activations is not None
     kinds = [case.inputs[index] for index in case.arguments]

@@ -1,4 +1,4 @@
-"""Embed against its table, its initial values and its frozen row."""
+"""Embed: its table, initial values and frozen row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_token_is_its_scaled_row(scaling: str, agree: Callable[..., None]) -> 
 @pytest.mark.parametrize(
     ("init", "deviation"), [("normal", 1.0), ("small", 0.02), ("kaiming", sqrt(2 / 200)), ("xavier", sqrt(2 / 1200))]
 )
-def test_the_table_starts_as_init_says(init: str, deviation: float) -> None:
+def test_init_selects_the_distribution_of_the_table(init: str, deviation: float) -> None:
     weight = embed(d=200, vocab=1000, init=init).weight
     assert weight.std().item() == pytest.approx(deviation, rel=0.01)
     assert weight.mean().item() == pytest.approx(0, abs=deviation / 100)

@@ -1,4 +1,4 @@
-"""Claims about samples without positions: every block of the library gives them finite results and gradients."""
+"""Samples without positions have finite results and gradients in every block of the library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archlang.compile import load
 from archlang.names import library
 from archlang.syntax.tree import Extern
 
-# What stands between embedding and result: `h` is a sequence of width 8, `q` one of another length, and `v` a vector.
+# The bodies of models: `h` is a sequence of width 8, `q` a sequence of another length, and `v` a vector.
 ATTENTION = [
     "position = rotary", "position = xpos", "position = absolute", "causal = true", "dropout = 0.5",
     "causal = true, causal_rule = equal_lengths", "padded = computed", "causal = true, dropout = 0.5",
@@ -77,7 +77,7 @@ BODIES = {
     "sum": ["sum(h)"],
     "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
 }
-# These read each position by itself, or halt loops: tests/blocks/test_halting.py and test_act.py are theirs.
+# Blocks that read each position alone, or halt loops, which test_halting.py and test_act.py test.
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh",
@@ -105,9 +105,9 @@ def module(tmp_path: Path, request: pytest.FixtureRequest) -> Architecture:
     return load(path, vocab=5)
 
 
-def test_every_block_of_the_library_is_looked_at() -> None:
-    known = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
-    assert {*BODIES, *POINTWISE, *OTHERS} == known
+def test_every_block_of_the_library_is_tested() -> None:
+    names = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
+    assert {*BODIES, *POINTWISE, *OTHERS} == names
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)

@@ -1,4 +1,4 @@
-"""Every block's documentation has an example, which checks, builds and runs, forward and backward."""
+"""The documentation of every block has an example that checks, builds, and runs forward and backward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = {"n": 6, "m": 5, "t": 4}
 
 
 def example(documentation: tuple[str, ...]) -> str:
-    """The indented lines after `Example:`."""
+    """Returns the indented lines after `Example:`."""
     start = documentation.index("Example:") + 1
     lines = []
     for line in documentation[start:]:
@@ -70,7 +70,7 @@ def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: P
     assert any(one is not None and bool(one.isfinite().all()) for one in gradients)
 
 
-def test_everything_in_the_library_says_in_one_line_what_it_is() -> None:
+def test_the_documentation_of_every_item_starts_with_one_line() -> None:
     for name, item in library.blocks().items():
         assert item.documentation, name
         assert item.documentation[0], name

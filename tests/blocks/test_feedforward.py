@@ -1,4 +1,4 @@
-"""Feedforward and the gate made of it, against loops, and how they start."""
+"""Feedforward against loops, and its initialisation."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def xavier(gain: float, inputs: int, outputs: int) -> float:
         ("torch", 1 / sqrt(200), 1 / sqrt(300)),
     ],
 )
-def test_weights_start_uniform_within_their_bounds(init: str, hidden: float, output: float) -> None:
+def test_initial_weights_are_uniform_within_their_bounds(init: str, hidden: float, output: float) -> None:
     block = feedforward(ff=300, d=200, init=init, gain=5 / 3)
     for weight, bound in ((block.hidden.weight, hidden), (block.output.weight, output)):
         assert weight.abs().max().item() == pytest.approx(bound, rel=1e-3)

@@ -1,4 +1,4 @@
-"""The gate against its formula, and how open it starts."""
+"""The gate against its formula, and its initial values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_dropout_reaches_the_logits() -> None:
     assert gate.eq(0.5).float().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_torch_start_has_torch_bounds() -> None:
+def test_torch_initialisation_has_the_bounds_of_torch() -> None:
     block = Gate(ff=300, dropout=0.0, init="torch", d=200)
     assert block.hidden.weight.abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)
     assert block.hidden.bias.abs().max().item() == pytest.approx(1 / sqrt(200), rel=0.05)

@@ -1,4 +1,4 @@
-"""Geometric attention against products taken one by one, and what the paper says that it does."""
+"""Geometric attention against explicit products, and its properties in the paper."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def geometric(
         d=d,
         e=e,
     )
-    # Away from the start, where a missing term would not show.
+    # The initial values hide missing terms.
     for parameter in (block.query_bias, block.content_scale, block.direction_scale, block.score_bias):
         nn.init.normal_(parameter)
     return block
 
 
 def match(p: list[Tensor | float], i: int, j: int) -> Tensor:
-    """Eqs. 7 and 8 for a query at i, with the probabilities of all keys."""
+    """Returns Eqs. 7 and 8 for a query at i, from the probabilities of all keys."""
     weight = torch.as_tensor(p[j], dtype=torch.float64)
     for k in range(len(p)):
         nearer = abs(i - k) < abs(i - j) if j > i else abs(i - k) <= abs(i - j)
@@ -92,8 +92,8 @@ REAL = torch.tensor([[True] * 6, [True, True, True, False, False, False]])
 
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
-def test_a_key_takes_what_nearer_keys_have_left(
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
+def test_a_key_receives_the_weight_that_nearer_keys_leave(
     normalised: bool, causal: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
     block = geometric(normalised=normalised, causal=causal).double()
@@ -108,10 +108,10 @@ def test_keys_may_have_another_width_and_heads_another_size(agree: Callable[...,
 
 
 def test_an_offset_places_the_queries_among_the_keys(agree: Callable[..., None]) -> None:
-    block, whole = geometric(offset=4).double(), geometric().double()
-    whole.load_state_dict(block.state_dict())
+    block, full = geometric(offset=4).double(), geometric().double()
+    full.load_state_dict(block.state_dict())
     x = torch.randn(2, 6, 8, dtype=torch.float64)
-    torch.testing.assert_close(block(x[:, 4:], x), whole(x, x)[:, 4:], atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(block(x[:, 4:], x), full(x, x)[:, 4:], atol=1e-12, rtol=1e-12)
     agree(block, slow_geometric(block, 4), x[:, 4:].clone(), x.clone(), mask_n=None, mask_m=None)
 
 
@@ -123,7 +123,7 @@ def test_the_nearest_match_wins() -> None:
     torch.testing.assert_close(weights.amax(-1), torch.ones(9))
 
 
-def test_of_two_keys_at_one_distance_the_right_one_wins() -> None:
+def test_of_two_keys_at_equal_distance_the_right_key_wins() -> None:
     weights = nearest_match(torch.full((5, 5), 30.0).fill_diagonal_(-torch.inf))
     assert weights.argmax(-1).tolist() == [1, 2, 3, 4, 3]
 
@@ -136,7 +136,7 @@ def test_weights_sum_to_at_most_one(dtype: torch.dtype, spread: float) -> None:
     assert total.max().item() <= 1 + 1e-5
 
 
-def test_large_logits_keep_their_digits() -> None:
+def test_large_logits_keep_their_precision() -> None:
     logits = 50 * torch.randn(2, 512, 512, dtype=torch.float64)
     single = nearest_match(logits.float())
     torch.testing.assert_close(single.double(), nearest_match(logits.float().double()), atol=5e-6, rtol=0)
@@ -227,7 +227,7 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize(("n", "m", "offset"), [(6, 9, 0), (6, 9, 3), (70, 70, 0)])
-def test_a_processor_gives_the_weights_and_gradients_of_the_plain_form(
+def test_the_cpu_kernel_has_the_weights_and_gradients_of_the_plain_form(
     n: int, m: int, offset: int, normalised: bool, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = geometric(heads=3, head_dim=4, normalised=normalised, offset=offset, causal=causal).double()
@@ -236,27 +236,27 @@ def test_a_processor_gives_the_weights_and_gradients_of_the_plain_form(
     leaves = [q, kv, *(one for one in block.parameters() if one.requires_grad)]
     probe = torch.randn(3, 3, n, m, dtype=torch.float64)
     plain = block._weights_plainly
-    made = []
+    results = []
     for fast in (True, False):
         if not fast:
             for form in ("weights_of_short", "weights_of_long"):
-                monkeypatch.setattr(kernel, form, lambda *given: plain(given[0], given[1], given[2], given[3], offset))
+                monkeypatch.setattr(kernel, form, lambda q, k, sides, mask, *_: plain(q, k, sides, mask, offset))
         weights = block.weights(q, kv, mask_m=mask)
         gradients = torch.autograd.grad((weights * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        made.append((weights, *gradients))
-    assert type(made[0][0].grad_fn) is not type(made[1][0].grad_fn) or normalised
-    for found, expected in zip(*made, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+        results.append((weights, *gradients))
+    assert type(results[0][0].grad_fn) is not type(results[1][0].grad_fn) or normalised
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=0)
 
 
-def test_a_short_sequence_keeps_its_digits_in_single_precision() -> None:
+def test_a_short_sequence_keeps_its_precision_in_float32() -> None:
     block = geometric(heads=2)
     x = torch.randn(4, 40, 8)
-    found = block.weights(x, x)
-    assert (found.double() - block.double().weights(x.double(), x.double())).abs().max() < 1e-5
+    weights = block.weights(x, x)
+    assert (weights.double() - block.double().weights(x.double(), x.double())).abs().max() < 1e-5
 
 
-def test_half_precision_on_a_processor_keeps_single_precision_sums_for_short_sequences() -> None:
+def test_half_precision_on_a_cpu_keeps_single_precision_sums_for_short_sequences() -> None:
     block = geometric()
     x = torch.randn(2, 7, 8)
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,4 +1,4 @@
-"""Halting loops against a sample-by-sample program with plain numbers, and what they promise."""
+"""Halting loops against a program for single samples in plain numbers, and their properties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def global_halt(
 
 
 def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
-    """The loop of the protocol: the tallies of its steps, the start first."""
+    """Runs the loop of the protocol and returns its tallies, from the start."""
     tallies = [block.start(h, mask)]
     while len(tallies) <= limit and tallies[-1].live.any():
         tallies.append(block.advance(tallies[-1], body(tallies[-1].state, tallies[-1].mixture), mask))
@@ -51,15 +51,15 @@ def slow_halt(block: TokenHalt | GlobalHalt, features: Tensor) -> Tensor:
 
 
 def slow_sample(block: TokenHalt | GlobalHalt, body: Body, h: Tensor, limit: int) -> tuple[Tensor, Tensor, list[int]]:
-    """One sample without padding: its result, its ponder and the steps of each position (or of all)."""
+    """Returns the result and the ponder of one sample without padding, and the steps of each position (or of all)."""
     n = len(h)
-    whole = isinstance(block, GlobalHalt) and not block.per_position
-    groups = [list(range(n))] if whole else [[i] for i in range(n)]
+    of_sample = isinstance(block, GlobalHalt) and not block.per_position
+    groups = [list(range(n))] if of_sample else [[i] for i in range(n)]
 
     def pool(states: list[Tensor], group: list[int]) -> Tensor:
         if isinstance(block, TokenHalt):
             return states[group[0]]
-        seen = states if whole else states[: group[0] + 1]
+        seen = states if of_sample else states[: group[0] + 1]
         return sum(seen[1:], seen[0]) / len(seen)
 
     states, mixture = list(h), list(h)
@@ -104,7 +104,7 @@ def slow_sample(block: TokenHalt | GlobalHalt, body: Body, h: Tensor, limit: int
 
 
 class Mix(nn.Module):
-    """A body whose positions see one another's mixture, up to themselves, and none of the padding."""
+    """A body whose positions read the mixture of the positions up to them, without padding."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ BLOCKS: dict[str, Callable[..., TokenHalt | GlobalHalt]] = {
 @pytest.mark.parametrize("ponder", ["code", "equation"])
 @pytest.mark.parametrize("length_cap", [False, True])
 @pytest.mark.parametrize("opening", [-3.0, 0.0, 4.0])
-def test_the_loop_is_the_one_that_each_sample_would_run_alone(
+def test_a_batch_computes_the_loop_of_each_sample_alone(
     kind: str, transition: bool, ponder: str, length_cap: bool, opening: float
 ) -> None:
     block = BLOCKS[kind](transition=transition, ponder=ponder, length_cap=length_cap).double()
@@ -151,7 +151,7 @@ def test_the_loop_is_the_one_that_each_sample_would_run_alone(
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
 
 
-def test_steps_are_as_different_as_the_comparison_needs() -> None:
+def test_the_compared_steps_differ() -> None:
     block, body = token_halt().double(), Mix(4)
     block.hidden.weight.data.mul_(4)
     steps = drive(block, body, torch.randn(3, 5, 4, dtype=torch.float64), None, 8)[-1].steps
@@ -161,7 +161,7 @@ def test_steps_are_as_different_as_the_comparison_needs() -> None:
 @pytest.mark.parametrize("kind", BLOCKS)
 @pytest.mark.parametrize("threshold", [0.5, 0.999])
 def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
-    """Each step's state is its own unit vector, so that the mixture shows the weights."""
+    """The state of each step is a unit vector of its own, so the mixture contains the weights."""
     block = BLOCKS[kind](threshold=threshold, length_cap=False, d=10).double()
     count = iter(range(1, 10))
     units = torch.eye(10, dtype=torch.float64)
@@ -174,7 +174,7 @@ def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_halting_at_once_leaves_the_input_and_costs_nothing(kind: str) -> None:
+def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     block = BLOCKS[kind]()
     block.output.bias.data.fill_(20.0)
     h = torch.randn(2, 3, 4)
@@ -186,7 +186,7 @@ def test_halting_at_once_leaves_the_input_and_costs_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_what_has_halted_stays_bit_for_bit(kind: str) -> None:
+def test_halted_states_stay_bit_for_bit(kind: str) -> None:
     block, body = BLOCKS[kind]().double(), Mix(4)
     block.hidden.weight.data.mul_(4)
     tallies = drive(block, body, torch.randn(6, 5, 4, dtype=torch.float64), None, 8)
@@ -233,7 +233,7 @@ def test_no_position_depends_on_a_later_one(kind: str) -> None:
     assert before.mixture[:, 3:].ne(after.mixture[:, 3:]).any()
 
 
-def test_a_sample_takes_at_most_one_step_more_than_it_is_long() -> None:
+def test_a_sample_takes_at_most_one_step_more_than_its_length() -> None:
     block = global_halt()
     block.output.bias.data.fill_(-20.0)
     tallies = drive(block, lambda state, _: state + 1, torch.zeros(3, 5, 4), RAGGED, 9)
@@ -241,7 +241,7 @@ def test_a_sample_takes_at_most_one_step_more_than_it_is_long() -> None:
     assert len(tallies) == 7
 
 
-def test_decisions_are_taken_in_single_precision_at_least() -> None:
+def test_halting_is_computed_in_single_precision_at_least() -> None:
     block = global_halt(threshold=0.999).to(torch.bfloat16)
     tallies = drive(block, lambda state, _: state * 0.5, torch.randn(2, 5, 4, dtype=torch.bfloat16), None, 6)
     assert tallies[-1].ponder.dtype == torch.float32

@@ -67,7 +67,7 @@ REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])
 
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("pointers", [1, 3])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_pointers_walk_over_the_addresses_of_their_sample(
     form: str, pointers: int, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
@@ -78,7 +78,7 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_in_a_memory_that_grows_pointers_walk_over_what_is_there(
     form: str, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
@@ -135,7 +135,7 @@ def test_no_steps_are_no_pointers() -> None:
     assert unit()(torch.rand(3, 5, 4).double(), torch.zeros(3, 0, 3).double()).shape == (3, 0, 2, 5)
 
 
-def test_maps_start_as_in_torchs_attention() -> None:
+def test_maps_are_initialised_as_in_torchs_attention() -> None:
     score = DotScore(hidden=200, bits=10)
     assert score.query.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
     assert score.key.weight.abs().max().item() == pytest.approx(sqrt(6 / 210), rel=5e-3)

@@ -20,7 +20,7 @@ RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [True, False, Fal
 
 
 @pytest.mark.parametrize("kind", ON_REAL)
-@pytest.mark.parametrize("mask", [None, RAGGED], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
 def test_only_real_positions_count(kind: type[Pooling], mask: Tensor | None, agree: Callable[..., None]) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []
@@ -40,7 +40,7 @@ def test_a_batch_of_empty_sequences_has_zeros(kind: type[Pooling]) -> None:
 
 
 @pytest.mark.parametrize("kind", ON_REAL)
-def test_nothing_in_the_padding_is_seen(kind: type[Pooling]) -> None:
+def test_padding_is_ignored(kind: type[Pooling]) -> None:
     x = torch.randn(4, 4, 3)
     spoilt = torch.where(RAGGED[..., None], x, torch.nan)
     assert kind(d=3)(spoilt, mask_n=RAGGED).equal(kind(d=3)(x, mask_n=RAGGED))

@@ -65,20 +65,20 @@ def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Ten
     return results
 
 
-def same(block: nn.Module, x: Tensor, found: Tensor, expected: Tensor) -> None:
-    """Two results, and the gradients of the block's input and weights."""
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+def same(block: nn.Module, x: Tensor, result: Tensor, expected: Tensor) -> None:
+    """Compares two results, and the gradients of the block's input and weights."""
+    torch.testing.assert_close(result, expected, atol=1e-10, rtol=1e-10)
     probe, leaves = torch.randn_like(expected), [x, *block.parameters()]
     fast, slow = (
         torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for one in (found, expected)
+        for one in (result, expected)
     )
     for one, other in zip(fast, slow, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_a_bilstm_reads_each_sample_from_both_of_its_ends(layers: int) -> None:
+def test_a_bilstm_reads_each_sample_in_both_directions(layers: int) -> None:
     block = BiLstm(hidden=6, layers=layers, dropout=0.0, d=4).double()
     x = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
     expected = []
@@ -111,7 +111,7 @@ def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
     torch.testing.assert_close(block(x), torch.cat((wrong[0], wrong[1]), dim=-1))
 
 
-def test_a_gru_begins_with_the_state_it_is_given(agree: Callable[..., None]) -> None:
+def test_a_gru_starts_from_its_argument(agree: Callable[..., None]) -> None:
     block = Gru(hidden=6, d=4, s=6)
 
     def slow(x: Tensor, start: Tensor, mask_n: Tensor | None) -> Tensor:
@@ -120,7 +120,7 @@ def test_a_gru_begins_with_the_state_it_is_given(agree: Callable[..., None]) -> 
     agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), torch.randn(3, 6, dtype=torch.float64), mask_n=None)
 
 
-def test_a_gru_from_zero_begins_with_zero(agree: Callable[..., None]) -> None:
+def test_a_gru_from_zero_starts_from_zero(agree: Callable[..., None]) -> None:
     block = GruFromZero(hidden=6, d=4)
 
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
@@ -130,7 +130,7 @@ def test_a_gru_from_zero_begins_with_zero(agree: Callable[..., None]) -> None:
     agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), mask_n=None)
 
 
-def test_reversing_turns_real_positions_round_and_leaves_padding() -> None:
+def test_reverse_leaves_padding_at_the_end() -> None:
     x = torch.arange(15.0).reshape(3, 5, 1)
     assert Reverse(d=1)(x, mask_n=RAGGED)[..., 0].tolist() == [
         [4, 3, 2, 1, 0],
@@ -143,7 +143,7 @@ def test_reversing_turns_real_positions_round_and_leaves_padding() -> None:
 
 
 @pytest.mark.parametrize("causal", [Lstm(hidden=6, layers=2, dropout=0.0, d=4), GruFromZero(hidden=6, d=4)])
-def test_reading_from_the_start_is_causal(causal: nn.Module) -> None:
+def test_reading_forward_is_causal(causal: nn.Module) -> None:
     x = torch.randn(1, 6, 4)
     other = x.clone()
     other[:, 3:] = torch.randn(1, 3, 4)

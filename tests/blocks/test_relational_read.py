@@ -39,7 +39,7 @@ REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_each_read_is_attention_to_the_real_slots(
     form: str, mask: Tensor | None, causal: bool, agree: Callable[..., None]
@@ -74,7 +74,7 @@ def test_dropout_is_on_the_weights_in_training() -> None:
     assert block.eval()(p, memory).equal(block(p, memory))
 
 
-def test_maps_start_as_in_torchs_attention() -> None:
+def test_maps_are_initialised_as_in_torchs_attention() -> None:
     read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, causal=False, k=300, d=100).read
     assert isinstance(read, DotRead)
     for projection in (read.query, read.key, read.value):

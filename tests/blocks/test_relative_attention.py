@@ -28,7 +28,7 @@ def relative(
     e: int = 8,
     gates: str = "",
 ) -> RelativeAttention:
-    """Relative attention, with `gates` that between distances and places; b and c away from their start at 0."""
+    """Returns relative attention, with `gates` absrel_attention, with random b and c instead of zeros."""
     block = (
         AbsrelAttention(
             heads=heads,
@@ -110,8 +110,8 @@ GATES = ["", "per_head", "shared"]
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize("scale", ["fixed", "learned"])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("mask", [None, REAL], ids=["whole", "ragged"])
-def test_logits_are_of_content_and_place(
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
+def test_logits_are_sums_of_content_and_position_terms(
     gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
     block = relative(gates=gates, scale=scale, causal=causal).double()
@@ -121,19 +121,19 @@ def test_logits_are_of_content_and_place(
 
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (3, 5), (6, 5)])
-def test_keys_may_be_more_or_fewer_and_wider(gates: str, n: int, m: int, agree: Callable[..., None]) -> None:
+def test_keys_may_differ_in_number_and_width(gates: str, n: int, m: int, agree: Callable[..., None]) -> None:
     block = relative(gates=gates, e=6, head_dim=3).double()
     q, kv = torch.randn(2, n, 8, dtype=torch.float64), torch.randn(2, m, 6, dtype=torch.float64)
     agree(block, slow_relative(block, 3), q, kv, mask_n=None, mask_m=None)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (4, 1), (3, 5), (5, 3)])
-def test_the_score_of_a_distance_reaches_every_pair_at_it(n: int, m: int) -> None:
+def test_every_pair_gets_the_score_of_its_distance(n: int, m: int) -> None:
     distances = torch.arange(1 - n, m + 1).expand(1, 1, n, n + m)
     assert by_distance(distances.double())[0, 0].tolist() == [[j - i for j in range(m)] for i in range(n)]
 
 
-def test_relative_attention_sees_no_absolute_places() -> None:
+def test_relative_attention_ignores_absolute_positions() -> None:
     block = relative().double()
     x = torch.randn(1, 4, 8, dtype=torch.float64)
     shifted = torch.cat((torch.randn(1, 9, 8, dtype=torch.float64), x), dim=1)
@@ -190,7 +190,9 @@ def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -
         ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
     ],
 )
-def test_projections_start_uniform_within_their_bounds(init: str, query: float, key: float, output: float) -> None:
+def test_initial_projections_are_uniform_within_their_bounds(
+    init: str, query: float, key: float, output: float
+) -> None:
     block = relative(d=240, e=160, heads=4, init=init)
     bounds = {block.query: query, block.position: query, block.key: key, block.value: key, block.output: output}
     for projection, bound in bounds.items():
@@ -198,14 +200,14 @@ def test_projections_start_uniform_within_their_bounds(init: str, query: float, 
         assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
 
 
-def test_the_scale_starts_at_the_usual_one_and_may_be_learned() -> None:
+def test_the_scale_starts_at_one_over_the_root_of_the_head_width() -> None:
     learned, fixed = relative(scale="learned").scale, relative(scale="fixed").scale
     assert isinstance(learned, nn.Parameter)
     assert learned.tolist() == [0.5]
     assert fixed == 0.5
 
 
-def test_dropout_has_three_places() -> None:
+def test_dropout_applies_in_three_places() -> None:
     x = torch.randn(1, 1, 8).expand(500, 1, 8)
     weights = relative(dropout=0.5, heads=1)
     assert weights(x, x).eq(0).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)

@@ -1,4 +1,4 @@
-"""Every signature of the library and the class behind it ask for the same things, and documentation says what it is."""
+"""Every signature of the library agrees with its class, and is documented."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ every = pytest.mark.parametrize("extern", EXTERNS, ids=[item.name for item in EX
 
 def behind(extern: Extern) -> type[nn.Module]:
     module, name = extern.python.split(":")
-    found: type = getattr(importlib.import_module(module), name)
-    assert issubclass(found, nn.Module)
-    return found
+    block: type = getattr(importlib.import_module(module), name)
+    assert issubclass(block, nn.Module)
+    return block
 
 
 def sizes(extern: Extern, axis: Axis) -> Iterator[str]:
-    """The names that the inputs give to their lengths or features, statics left out."""
+    """Returns the names of the lengths or features of the inputs, without statics."""
     statics = {static.name for static in extern.signature.statics}
     for one in extern.signature.inputs:
         if one.variadic:
             continue
         axes = (Axis.FEATURE,) if one.type.name == "data" else CONSTRUCTORS[one.type.name]
-        for size, found in zip(one.type.dimensions, axes, strict=True):
-            if found is axis and isinstance(size, Name) and size.text not in statics:
+        for size, size_axis in zip(one.type.dimensions, axes, strict=True):
+            if size_axis is axis and isinstance(size, Name) and size.text not in statics:
                 yield size.text
 
 
@@ -45,15 +45,15 @@ def named(function: Callable[..., object], *kinds: inspect._ParameterKind) -> di
 @every
 def test_the_constructor_takes_the_statics_and_the_feature_sizes(extern: Extern) -> None:
     statics = {static.name for static in extern.signature.statics}
-    wanted = statics | set(sizes(extern, Axis.FEATURE))
+    expected = statics | set(sizes(extern, Axis.FEATURE))
     constructor = behind(extern).__init__
     by_name = named(constructor, inspect.Parameter.KEYWORD_ONLY)
     needed = {name for name, one in by_name.items() if one.default is inspect.Parameter.empty}
     if constructor is nn.Module.__init__:
-        assert not wanted
+        assert not expected
         return
     assert not named(constructor, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    assert needed == wanted
+    assert needed == expected
 
 
 @every
@@ -62,28 +62,28 @@ def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> 
     if issubclass(block, HaltingBlock):
         return
     inputs = named(block.forward, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    wanted = [one.name for one in extern.signature.inputs] or ["batch"]
-    assert list(inputs) == wanted
+    expected = [one.name for one in extern.signature.inputs] or ["batch"]
+    assert list(inputs) == expected
     masks = named(block.forward, inspect.Parameter.KEYWORD_ONLY)
-    masks.pop("products", None)  # what the block's linear maps make of its inputs, if that is known
+    masks.pop("products", None)  # products of the block's linear maps, if they are computed elsewhere
     assert set(masks) == {f"mask_{name}" for name in sizes(extern, Axis.LENGTH)}
     assert all(one.default is None for one in masks.values())
 
 
 @every
-def test_documentation_is_one_sentence_and_then_the_rest(extern: Extern) -> None:
+def test_documentation_starts_with_one_sentence(extern: Extern) -> None:
     first, *rest = extern.documentation
     assert first.strip().endswith(".")
     assert not rest or not rest[0].strip()
 
 
 @every
-def test_every_input_says_how_it_is_read(extern: Extern) -> None:
+def test_every_input_has_a_reads_clause(extern: Extern) -> None:
     assert [one.input for one in extern.reads] == [one.name for one in extern.signature.inputs]
 
 
 @every
-def test_a_static_that_is_a_word_lists_its_values(extern: Extern) -> None:
+def test_a_symbol_lists_its_values(extern: Extern) -> None:
     conditions = [str(condition) for condition in extern.signature.where]
     for static in extern.signature.statics:
         if static.kind == "symbol":

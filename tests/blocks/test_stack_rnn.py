@@ -40,7 +40,7 @@ def slow_network(block: StackRnn) -> Callable[..., Tensor]:
 
 
 def test_states_and_gradients_are_those_of_the_equations(agree: Callable[..., None]) -> None:
-    # Longer than the stack is deep, so that something is lost at its end.
+    # Longer than the stack, so that elements are lost at its end.
     block = network(slots=3)
     agree(block, slow_network(block), torch.randn(2, 7, 5, dtype=torch.float64), mask_n=None)
 
@@ -50,7 +50,7 @@ def test_a_stack_of_one_slot_forgets(agree: Callable[..., None]) -> None:
     agree(block, slow_network(block), torch.randn(2, 4, 5, dtype=torch.float64), mask_n=None)
 
 
-def test_a_state_depends_on_what_was_read_up_to_it() -> None:
+def test_a_state_depends_only_on_earlier_inputs() -> None:
     block, x = network(), torch.randn(1, 6, 5).double()
     other = x.clone()
     other[:, 3:] = torch.randn(1, 3, 5).double()
@@ -58,5 +58,5 @@ def test_a_state_depends_on_what_was_read_up_to_it() -> None:
     assert block(x)[:, 3:].ne(block(other)[:, 3:]).any()
 
 
-def test_no_steps_are_no_states() -> None:
+def test_an_empty_sequence_has_no_states() -> None:
     assert network()(torch.zeros(2, 0, 5).double()).shape == (2, 0, 6)

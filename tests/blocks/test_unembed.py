@@ -1,4 +1,4 @@
-"""Tied scores: products with the rows of the table, saved and trained once."""
+"""Tied scores: products with the rows of the table, which is saved and trained once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def table(scaling: str = "none") -> Embed:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("scaling", ["none", "token_upscaling"])
-def test_a_score_is_the_product_with_the_row_itself(bias: bool, scaling: str, agree: Callable[..., None]) -> None:
+def test_a_score_is_the_product_with_the_unscaled_row(bias: bool, scaling: str, agree: Callable[..., None]) -> None:
     rows = table(scaling)
     block = Unembed(table=rows, bias=bias, d=4)
     if block.bias is not None:
@@ -37,7 +37,7 @@ def test_a_score_is_the_product_with_the_row_itself(bias: bool, scaling: str, ag
     agree(block, slow, torch.randn(2, 3, 4, dtype=torch.float64), mask_n=None)
 
 
-def test_the_bias_starts_at_zero_and_is_all_that_it_owns() -> None:
+def test_the_bias_starts_at_zero_and_is_its_only_parameter() -> None:
     block = Unembed(table=table(), bias=True, d=4)
     assert block.bias is not None
     assert block.bias.eq(0).all()

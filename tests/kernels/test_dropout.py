@@ -1,4 +1,4 @@
-"""The dropout kernel equals torch's dropout except for its random numbers, and runs only where it is faster."""
+"""Dropout with our own random numbers: like torch's except for the numbers, and only where it is faster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from archlang.kernels.dropout import dropout
 
 
 @pytest.fixture(autouse=True)
-def own_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses our kernel on every processor."""
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uses our random numbers on any processor."""
     monkeypatch.setattr(kernel, "has_slow_draws", lambda: True)
     torch.manual_seed(0)
 
 
-def equals_torch(x: Tensor, rate: float, training: bool = True) -> bool:
-    """Returns whether dropout draws the same numbers as torch."""
+def is_torchs(x: Tensor, rate: float, training: bool = True) -> bool:
+    """Returns whether torch draws the numbers."""
     torch.manual_seed(3)
     ours = dropout(x, rate, training)
     torch.manual_seed(3)
@@ -34,26 +34,26 @@ def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> Non
     count, dropped = x.numel(), int((y == 0).sum())
     deviation = (count * rate * (1 - rate)) ** 0.5
     assert abs(dropped - count * rate) < 5 * deviation
-    remaining = y[y != 0]
-    torch.testing.assert_close(remaining, torch.full_like(remaining, 1 / (1 - rate)), rtol=1e-15, atol=0)
+    kept = y[y != 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)), rtol=1e-15, atol=0)
 
 
 def test_elements_of_one_draw_are_dropped_independently() -> None:
     dropped = (dropout(torch.ones(4 * 50_000), 0.5, True) == 0).view(-1, 4)
-    counts = torch.zeros(16).index_add_(0, (dropped * torch.tensor([1, 2, 4, 8])).sum(1), torch.ones(50_000))
+    together = torch.zeros(16).index_add_(0, (dropped * torch.tensor([1, 2, 4, 8])).sum(1), torch.ones(50_000))
     # Each of the 16 combinations, within five standard deviations of a binomial.
-    assert float((counts - 50_000 / 16).abs().max()) < 5 * (50_000 / 16 * 15 / 16) ** 0.5
+    assert float((together - 50_000 / 16).abs().max()) < 5 * (50_000 / 16 * 15 / 16) ** 0.5
 
 
 @pytest.mark.parametrize("count", [1 << 13, (1 << 13) + 1, (1 << 13) + 3])
-def test_every_length_is_drawn(count: int) -> None:
+def test_every_count_of_elements_gets_numbers(count: int) -> None:
     y = dropout(torch.ones(count), 0.5, True)
     assert y.shape == (count,)
-    assert not equals_torch(torch.ones(count), 0.5)
+    assert not is_torchs(torch.ones(count), 0.5)
     assert 0 < int((y[-8:] == 0).sum()) + int((y[:-8] == 0).sum()) < count
 
 
-def test_gradients_pass_through_remaining_elements() -> None:
+def test_gradients_pass_kept_elements_only() -> None:
     x = torch.randn(100, 100, dtype=torch.float64, requires_grad=True)
     y = dropout(x, 0.3, True)
     (gradient,) = torch.autograd.grad(y.sum(), x)
@@ -71,7 +71,7 @@ def test_the_same_seed_draws_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_dtype_stays(dtype: torch.dtype) -> None:
+def test_the_dtype_is_unchanged(dtype: torch.dtype) -> None:
     assert dropout(torch.ones(1 << 14, dtype=dtype), 0.1, True).dtype == dtype
 
 
@@ -82,15 +82,15 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero() -> None:
     assert torch.equal(dropout(x, 1.0, True), torch.zeros_like(x))
 
 
-def test_small_tensors_fall_back_to_torch() -> None:
-    assert equals_torch(torch.ones(1 << 12), 0.5)
+def test_few_elements_are_left_to_torch() -> None:
+    assert is_torchs(torch.ones(1 << 12), 0.5)
 
 
-def test_stacked_models_fall_back_to_torch() -> None:
-    result = vmap(lambda x: dropout(x, 0.5, True), randomness="different")(torch.ones(3, 1 << 14))
-    assert not torch.equal(result[0], result[1])
+def test_stacked_models_are_left_to_torch() -> None:
+    dropped = vmap(lambda x: dropout(x, 0.5, True), randomness="different")(torch.ones(3, 1 << 14))
+    assert not torch.equal(dropped[0], dropped[1])
 
 
-def test_processors_with_fast_draws_fall_back_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_draws_on_processors_where_it_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "has_slow_draws", lambda: False)
-    assert equals_torch(torch.ones(1 << 14), 0.5)
+    assert is_torchs(torch.ones(1 << 14), 0.5)

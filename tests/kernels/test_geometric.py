@@ -1,5 +1,5 @@
-"""The kernel of geometric attention equals the reference in double precision, at odd lengths, with and without padding,
-causal and bidirectional. Without a GPU it runs in Triton's interpreter."""
+"""Claims about the kernel of geometric attention: it equals the plain form in double precision, at odd lengths, with
+and without padding, in both directions and in one. Without a GPU it runs in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archlang.kernels.geometric import geometric_attention
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def reference(
+def plain(
     q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None, causal: bool, offset: int
 ) -> tuple[Tensor, Tensor]:
     n, m = q.shape[2], k.shape[2]
@@ -29,59 +29,57 @@ def reference(
     return weights @ v, weights.sum(-1)
 
 
-def random_inputs(n: int, m: int, c: int, strength: float = 2.0) -> list[Tensor]:
+def drawn(n: int, m: int, c: int, strength: float = 2.0) -> list[Tensor]:
     torch.manual_seed(n + m + c)
     q, k, v = (torch.randn(2, 2, size, c, dtype=torch.float64) for size in (n, m, m))
     left, right = (torch.randn(2, 2, n, dtype=torch.float64) for _ in range(2))
     return [q * strength / c**0.5, k, v, left, right]
 
 
-def results_and_gradients(
+def both(
     inputs: list[Tensor], mask: Tensor | None, causal: bool, offset: int, dtype: torch.dtype
 ) -> list[tuple[Tensor, Tensor]]:
-    """Returns pairs of results and gradients from equal inputs: the reference in float64, and the kernel."""
-    rounded = [tensor.to(dtype) if index < 3 else tensor.float() for index, tensor in enumerate(inputs)]
-    exact = [tensor.double().requires_grad_() for tensor in rounded]
-    ours = [tensor.to(DEVICE).requires_grad_() for tensor in rounded]
+    """Returns pairs of results and gradients of the plain form in float64 and of the kernel, for equal inputs."""
+    rounded = [one.to(dtype) if index < 3 else one.float() for index, one in enumerate(inputs)]
+    exact = [one.double().requires_grad_() for one in rounded]
+    mine = [one.to(DEVICE).requires_grad_() for one in rounded]
     probes = [torch.randn(*inputs[0].shape[:3], inputs[2].shape[-1]), torch.randn(inputs[0].shape[:3])]
     q, k, v, left, right = exact
-    expected = reference(q, k, v, left, right, mask, causal, offset)
-    q, k, v, left, right = ours
-    device_mask = None if mask is None else mask.to(DEVICE)
-    actual = geometric_attention(q, k, v, left, right, device_mask, causal=causal, offset=offset)
+    expected = plain(q, k, v, left, right, mask, causal, offset)
+    q, k, v, left, right = mine
+    seen = None if mask is None else mask.to(DEVICE)
+    actual = geometric_attention(q, k, v, left, right, seen, causal=causal, offset=offset)
     torch.autograd.backward(expected, [probe.double() for probe in probes])
     torch.autograd.backward(actual, [probe.to(DEVICE) for probe in probes])
     pairs = list(zip(expected, actual, strict=True))
-    for their, our in zip(exact, ours, strict=True):
-        assert their.grad is not None
-        assert our.grad is not None
-        pairs.append((their.grad, our.grad))
-    return [(their.detach().nan_to_num(), our.detach().double().cpu()) for their, our in pairs]
+    for one, other in zip(exact, mine, strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        pairs.append((one.grad, other.grad))
+    return [(one.detach().nan_to_num(), other.detach().double().cpu()) for one, other in pairs]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "c"), [(1, 16), (2, 16), (5, 40), (31, 16), (33, 64), (77, 16), (100, 128)])
-def test_the_kernel_equals_the_reference(n: int, c: int, causal: bool) -> None:
-    for expected, actual in results_and_gradients(random_inputs(n, n, c), None, causal, 0, torch.float32):
+def test_the_kernel_equals_the_plain_form(n: int, c: int, causal: bool) -> None:
+    for expected, actual in both(drawn(n, n, c), None, causal, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_queries_of_ragged_batches_attend_to_real_keys_only(causal: bool) -> None:
+def test_padded_keys_are_ignored_in_ragged_batches(causal: bool) -> None:
     mask = torch.arange(45) < torch.tensor([45, 17])[:, None]
-    for expected, actual in results_and_gradients(random_inputs(45, 45, 16), mask, causal, 0, torch.float32):
+    for expected, actual in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_queries_may_start_at_an_offset() -> None:
-    for expected, actual in results_and_gradients(random_inputs(7, 50, 16), None, False, 40, torch.float32):
+def test_queries_may_have_positions_after_the_keys() -> None:
+    for expected, actual in both(drawn(7, 50, 16), None, False, 40, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
-def test_stopping_at_sharp_matches_leaves_results_unchanged() -> None:
-    for expected, actual in results_and_gradients(
-        random_inputs(90, 90, 16, strength=40.0), None, False, 0, torch.float32
-    ):
+def test_large_logits_end_the_loop_early_with_equal_results() -> None:
+    for expected, actual in both(drawn(90, 90, 16, strength=40.0), None, False, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=2e-3, rtol=1e-4)
 
 
@@ -89,24 +87,24 @@ def test_stopping_at_sharp_matches_leaves_results_unchanged() -> None:
     "dtype",
     [
         torch.float16,
-        # The interpreter reads the bits of bfloat16 as integers.
+        # The interpreter reads its bits as integers.
         pytest.param(torch.bfloat16, marks=[pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")]),
     ],
 )
-def test_half_precision_inputs_are_accumulated_in_single_precision(dtype: torch.dtype) -> None:
-    expected, actual = results_and_gradients(random_inputs(40, 40, 32), None, False, 0, dtype)[0]
+def test_half_precision_inputs_are_computed_in_single_precision(dtype: torch.dtype) -> None:
+    expected, actual = both(drawn(40, 40, 32), None, False, 0, dtype)[0]
     assert (actual - expected).abs().max() < 0.03
 
 
 def test_weights_sum_to_at_most_one() -> None:
-    q, k, v, left, right = (tensor.float().to(DEVICE) for tensor in random_inputs(60, 60, 16))
+    q, k, v, left, right = (one.float().to(DEVICE) for one in drawn(60, 60, 16))
     _, total = geometric_attention(q, k, v, left, right)
     assert float(total.max()) <= 1 + 1e-6
 
 
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_block_computes_the_same_with_the_kernel(normalised: bool, causal: bool) -> None:
+def test_the_block_computes_the_same_by_the_kernel(normalised: bool, causal: bool) -> None:
     torch.manual_seed(0)
     block = GeometricAttention(
         heads=2, normalised=normalised, key_dropout=0.0, output_dropout=0.0, head_dim=0, causal=causal, offset=0, d=32,
@@ -120,8 +118,8 @@ def test_the_block_computes_the_same_with_the_kernel(normalised: bool, causal: b
     probe = torch.randn(forms[0].shape, device=DEVICE)
     torch.testing.assert_close(forms[0], forms[1], atol=1e-5, rtol=1e-5)
     ours, theirs = (
-        torch.autograd.grad((form * probe).sum(), leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
-        for form in forms
+        torch.autograd.grad((one * probe).sum(), leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
+        for one in forms
     )
-    for our, their in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(our, their, atol=1e-3, rtol=1e-4)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Linear maps with oneDNN equal torch's in outputs and gradients, and are used only where they are faster."""
+"""Linear maps by oneDNN: outputs and gradients equal torch's, and they are used only where they are faster."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from archlang.kernels.linear import Linear, linear
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses oneDNN on every processor and at every size."""
+    """Uses oneDNN on any processor and for any sizes."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        pytest.skip("this torch lacks oneDNN products")
+        pytest.skip("this torch has no products by oneDNN")
     monkeypatch.setattr(kernel, "_LEAST", 1)
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
 
 
 class Calls:
-    """Counts the products computed with oneDNN."""
+    """Counts the products that oneDNN computes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -50,13 +50,13 @@ def inputs(*shape: int, out: int = 24) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("biased", [True, False])
 def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased: bool, calls: Calls) -> None:
     x, weight, bias = inputs(*shape)
-    leaves = (x, weight, bias) if biased else (x, weight)
-    ours, theirs = linear(*leaves), F.linear(*leaves)
+    arguments = (x, weight, bias) if biased else (x, weight)
+    ours, theirs = linear(*arguments), F.linear(*arguments)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn_like(theirs)
-    gradients = (torch.autograd.grad(result, leaves, by) for result in (ours, theirs))
-    for our, their in zip(*gradients, strict=True):
-        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
+    gradients = (torch.autograd.grad(result, arguments, by) for result in (ours, theirs))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
     assert calls.count or not x.numel()
 
 
@@ -64,13 +64,13 @@ def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased
 def test_tensors_need_not_be_contiguous() -> None:
     x, weight, bias = inputs(6, 16, 5)
     weight = torch.randn(16, 24).t().requires_grad_()
-    transposed = x.transpose(1, 2)
-    ours, theirs = linear(transposed, weight, bias), F.linear(transposed, weight, bias)
+    turned = x.transpose(1, 2)
+    ours, theirs = linear(turned, weight, bias), F.linear(turned, weight, bias)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn(5, 6, 24).transpose(0, 1)
-    gradients = (torch.autograd.grad(result, (x, weight), by) for result in (ours, theirs))
-    for our, their in zip(*gradients, strict=True):
-        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
+    gradients = torch.autograd.grad(ours, (x, weight), by)
+    for one, other in zip(gradients, torch.autograd.grad(theirs, (x, weight), by), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
 
 
 @pytest.mark.usefixtures("by_onednn")
@@ -86,17 +86,17 @@ def test_only_required_gradients_are_computed() -> None:
 def test_it_has_a_second_derivative() -> None:
     x, weight, bias = inputs(8, 16)
 
-    def second(function: object) -> tuple[Tensor, ...]:
-        assert callable(function)
-        (first,) = torch.autograd.grad((function(x, weight, bias) ** 3).sum(), x, create_graph=True)
+    def second(way: object) -> tuple[Tensor, ...]:
+        assert callable(way)
+        (first,) = torch.autograd.grad((way(x, weight, bias) ** 3).sum(), x, create_graph=True)
         return torch.autograd.grad((first**2).sum(), (x, weight, bias))
 
-    for our, their in zip(second(linear), second(F.linear), strict=True):
-        torch.testing.assert_close(our, their, rtol=1e-4, atol=1e-2)
+    for one, other in zip(second(linear), second(F.linear), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_without_gradients_nothing_is_saved_for_backward() -> None:
+def test_without_gradients_nothing_is_saved() -> None:
     with torch.no_grad():
         x, weight, bias = inputs(8, 16)
         torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
@@ -104,28 +104,28 @@ def test_without_gradients_nothing_is_saved_for_backward() -> None:
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_other_dtypes_and_transforms_fall_back_to_torch(calls: Calls) -> None:
+def test_torch_computes_other_dtypes_and_transforms(calls: Calls) -> None:
     x, weight, bias = inputs(8, 16)
     assert torch.equal(linear(x.double(), weight.double(), bias.double()), F.linear(*_doubled(x, weight, bias)))
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(x, weight, bias).dtype == torch.bfloat16
-    stacked = torch.func.vmap(linear)(x.expand(3, 8, 16), weight.expand(3, 24, 16), bias.expand(3, 24))
-    torch.testing.assert_close(stacked[1], F.linear(x, weight, bias))
+    together = torch.func.vmap(linear)(x.expand(3, 8, 16), weight.expand(3, 24, 16), bias.expand(3, 24))
+    torch.testing.assert_close(together[1], F.linear(x, weight, bias))
     assert calls.count == 0
 
 
 def _doubled(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tuple(tensor.double() for tensor in tensors)
+    return tuple(one.double() for one in tensors)
 
 
-def test_small_products_fall_back_to_torch(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
+def test_torch_computes_small_products(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:
     monkeypatch.setattr(kernel, "has_slow_products", lambda: True)
     assert torch.equal(linear(*inputs(8, 16)), F.linear(*inputs(8, 16)))
     assert calls.count == 0
 
 
 @pytest.mark.usefixtures("by_onednn")
-def test_the_module_equals_torchs_and_uses_onednn(calls: Calls) -> None:
+def test_the_module_has_the_interface_of_torch(calls: Calls) -> None:
     torch.manual_seed(0)
     ours = Linear(16, 24)
     torch.manual_seed(0)

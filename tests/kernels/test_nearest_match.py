@@ -1,4 +1,4 @@
-"""The forms for CPUs equal the reference in weights, gradients and precision, and use less memory."""
+"""The forms for a CPU against the plain form: weights, gradients, precision and memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Form = Callable[..., Tensor]
 
 
 def of_logits(form: Form, logits: Tensor, **more: object) -> Tensor:
-    """Applies a form to logits [b, h, n, m]: multiplying with the identity leaves them unchanged."""
+    """Applies a form to logits [b, h, n, m]: keys are the identity, so the products are the logits."""
     b, h, n, m = logits.shape
-    identity = torch.eye(m, dtype=logits.dtype).expand(b, h, m, m)
-    return form(logits, identity, logits.new_zeros(b, n, 2 * h), **more)
+    own = torch.eye(m, dtype=logits.dtype).expand(b, h, m, m)
+    return form(logits, own, logits.new_zeros(b, n, 2 * h), **more)
 
 
 def hide(logits: Tensor, causal: bool = False, mask: Tensor | None = None, offset: int = 0) -> Tensor:
-    """Returns logits with -inf at hidden keys, as `nearest_match` expects."""
+    """Returns logits of -inf for hidden keys, as the plain form takes them."""
     n, m = logits.shape[-2:]
     query, key = torch.arange(offset, offset + n)[:, None], torch.arange(m)
     hidden = key >= query if causal else key == query
@@ -35,7 +35,7 @@ def hide(logits: Tensor, causal: bool = False, mask: Tensor | None = None, offse
 @pytest.mark.parametrize("form", [weights_of_long, weights_of_short])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 33])
-def test_weights_and_gradients_equal_those_of_the_reference(n: int, causal: bool, form: Form) -> None:
+def test_weights_and_gradients_are_those_of_the_plain_form(n: int, causal: bool, form: Form) -> None:
     mask = torch.arange(n) < torch.tensor([n, max(1, n - 2)])[:, None]
     logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).requires_grad_()
     probe = torch.randn(2, 3, n, n, dtype=torch.float64)
@@ -51,7 +51,7 @@ def test_weights_and_gradients_equal_those_of_the_reference(n: int, causal: bool
 
 
 @pytest.mark.parametrize("form", [weights_of_long, weights_of_short])
-def test_gradients_of_queries_keys_and_sides_equal_those_of_the_reference(form: Form) -> None:
+def test_gradients_of_queries_keys_and_sides_are_those_of_the_plain_form(form: Form) -> None:
     b, h, n, c = 2, 3, 9, 4
     leaves = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((b, h, n, c),) * 2]
     leaves.append(torch.randn(b, n, 2 * h, dtype=torch.float64, requires_grad=True))
@@ -61,12 +61,12 @@ def test_gradients_of_queries_keys_and_sides_equal_those_of_the_reference(form: 
     plain = nearest_match(hide(query @ key.transpose(-1, -2) + torch.where(place > place[:, None], right, left)))
     fast = form(query, key, sides)
     probe = torch.randn_like(plain)
-    ours, theirs = (torch.autograd.grad((weights * probe).sum(), leaves) for weights in (fast, plain))
-    for our, their in zip((fast, *ours), (plain, *theirs), strict=True):
-        torch.testing.assert_close(our, their, atol=1e-10, rtol=0)
+    gradients, expected = (torch.autograd.grad((weights * probe).sum(), leaves) for weights in (fast, plain))
+    for one, other in zip((fast, *gradients), (plain, *expected), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
 
-def test_rows_can_be_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = torch.randn(2, 2, 11, 11, dtype=torch.float64, requires_grad=True)
     at_once = of_logits(weights_of_long, logits)
     monkeypatch.setattr(kernel, "_part", lambda n: 40)
@@ -77,42 +77,41 @@ def test_rows_can_be_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
-def test_many_keys_stay_precise_at_extreme_logits() -> None:
+def test_many_keys_keep_their_precision_for_extreme_logits() -> None:
     logits = 50 * torch.randn(1, 2, 512, 512)
     exact = nearest_match(hide(logits.double()))
     assert (of_logits(weights_of_long, logits).double() - exact).abs().max() < 1e-6
 
 
-def test_few_keys_stay_precise_at_extreme_logits() -> None:
+def test_few_keys_keep_their_precision_for_extreme_logits() -> None:
     logits = 50 * torch.randn(4, 5, 40, 40)
     exact = nearest_match(hide(logits.double()))
     assert (of_logits(weights_of_short, logits).double() - exact).abs().max() < 1e-5
 
 
-def test_weights_of_many_keys_are_not_denormal() -> None:
+def test_weights_of_many_keys_have_no_denormal_numbers() -> None:
     weights = of_logits(weights_of_long, torch.randn(1, 1, 512, 512))
     assert weights[weights != 0].min() > torch.finfo(torch.float32).tiny
 
 
-def test_a_hidden_key_has_weight_zero() -> None:
+def test_a_hidden_key_has_the_weight_zero() -> None:
     for form in (weights_of_long, weights_of_short):
         weights = of_logits(form, 30 * torch.randn(1, 2, 12, 12), causal=True)
         assert torch.equal(weights, weights.tril(-1))
 
 
-def test_queries_may_start_at_an_offset() -> None:
+def test_a_query_may_have_a_position_after_the_keys() -> None:
     logits = torch.randn(1, 2, 3, 9, dtype=torch.float64)
     weights = of_logits(weights_of_short, logits, offset=5)
     torch.testing.assert_close(weights, nearest_match(hide(logits, offset=5), 5), atol=1e-14, rtol=0)
 
 
-def test_many_keys_save_two_score_matrices_for_backward() -> None:
+def test_many_keys_save_two_matrices_for_backward() -> None:
     b, h, n, c = 1, 2, 600, 4
     query, key = (torch.randn(b, h, n, c, requires_grad=True) for _ in range(2))
     saved: dict[int, int] = {}
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: saved.setdefault(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()),
-        lambda size: size,
+        lambda one: saved.setdefault(one.untyped_storage().data_ptr(), one.untyped_storage().nbytes()), lambda one: one
     ):
         weights_of_long(query, key, torch.zeros(b, n, 2 * h))
     assert sum(saved.values()) < 2.2 * 4 * b * h * n * n

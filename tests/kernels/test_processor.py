@@ -1,4 +1,4 @@
-"""`is_made_by` identifies the vendor of the processor."""
+"""The maker of the processor."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from archlang.kernels.processor import is_made_by
 
 
 @pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
+def asked_anew() -> Iterator[None]:
     is_made_by.cache_clear()
     yield
     is_made_by.cache_clear()
 
 
-def test_the_vendor_comes_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maker_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "vendor_id\t: AuthenticAMD\n")
     assert is_made_by("AuthenticAMD")
     assert not is_made_by("GenuineIntel")
 
 
-def test_without_system_information_the_vendor_comes_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_reports_the_maker_if_the_system_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Path, encoding: str) -> str:
         raise FileNotFoundError(self)
 

@@ -59,7 +59,7 @@ def test_every_rule_has_a_builder() -> None:
         "item",
         "block_clause",
         "type",
-        "mode",
+        "manner",
         "statement",
         "part",
         "expression",

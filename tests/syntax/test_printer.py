@@ -359,7 +359,7 @@ documented: dict[str, Any] = {  # Any: strategies
 named: dict[str, Any] = {"name": names, "name_span": NOWHERE, **documented}  # Any: strategies
 externs: dict[str, Any] = {"python": "m:C", "python_span": NOWHERE, **named}  # Any: strategies
 given_sizes = tuples(node(StaticArgument, name=names, value=small))
-modes = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
+manners = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
 caveats = st.sampled_from(["padding", "batch", "random", "training", "gradients"])
 map_names = tuples(node(MapName, name=names, input=names), 1)
 paths = dotted_names
@@ -388,7 +388,7 @@ items = st.one_of(
         Extern,
         word="block",
         signature=signatures,
-        reads=tuples(node(Reads, input=names, mode=modes)),
+        reads=tuples(node(Reads, input=names, manner=manners)),
         caveats=tuples(node(Caveat, kind=caveats, test=st.none() | small)),
         pure=st.booleans(),
         sizes=given_sizes,

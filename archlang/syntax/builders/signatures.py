@@ -31,8 +31,8 @@ class Signatures(Section):
     reads = gives = includes = pure = causal = sizes = costs = maps = records = where
 
     def read(self, parts: Parts) -> Reads:
-        name, mode = parts
-        return Reads(input=str(name), mode=mode, span=self._context.span(parts))
+        name, manner = parts
+        return Reads(input=str(name), manner=manner, span=self._context.span(parts))
 
     def whole_cost(self, parts: Parts) -> Cost:
         quantity, _, value = parts

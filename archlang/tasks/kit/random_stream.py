@@ -73,9 +73,7 @@ class ScalarStream:
 
     def word(self) -> int:
         """Returns a uniform word of 64 bits."""
-        if not self._words:
-            self._words = self._rng.words(1 << 16).tolist()
-        return self._words.pop()
+        return (self._words or self._refill()).pop()
 
     def real(self) -> float:
         """Returns a uniform number in [0, 1)."""
@@ -83,7 +81,13 @@ class ScalarStream:
 
     def below(self, bound: int) -> int:
         """Returns a uniform integer in [0, bound). The bound may be as large as 10^20."""
-        return (self.word() << 64 | self.word()) * bound >> 128 if bound >> 32 else (self.word() >> 32) * bound >> 32
+        if bound >> 32:
+            return (self.word() << 64 | self.word()) * bound >> 128
+        return ((self._words or self._refill()).pop() >> 32) * bound >> 32
+
+    def _refill(self) -> list[int]:
+        self._words = self._rng.words(1 << 16).tolist()
+        return self._words
 
 
 def _logarithm(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The library's Neural Data Router and the transformers beside it: padding, what is shared, and closed gates."""
+"""The library's Neural Data Router and its baselines: padding, shared weights and closed gates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_padding_never_changes_an_answer(model: str, column: str) -> None:
 
 
 @models
-def test_a_model_may_be_deeper_than_it_was_trained(model: str) -> None:
+def test_a_model_may_be_deeper_than_in_training(model: str) -> None:
     shallow, deep = built(model), built(model, steps=6)
     for name, parameter in shallow.named_parameters():
         if name.endswith("halt.bias"):
@@ -80,7 +80,7 @@ def test_a_gate_that_stays_closed_leaves_only_the_embedding(model: str) -> None:
 
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
 @pytest.mark.parametrize("model", ["adaptive", "adaptive_relative", "adaptive_geometric"])
-def test_adaptive_computation_time_has_a_cost(model: str, variant: str) -> None:
+def test_adaptive_computation_time_has_a_ponder(model: str, variant: str) -> None:
     module, (tokens, lengths) = built(model, variant=variant), items()
     module(tokens, lengths=lengths)
     assert module.ponder.item() > 0
@@ -93,7 +93,7 @@ CTL: dict[str, Any] = {"vocab": 21, "classes": 8}  # Any: statics of any kind
 @pytest.mark.parametrize(
     ("statics", "published"), [(CTL, 731_405), (LISTOPS, 2_918_957)], ids=["table lookup", "listops"]
 )
-def test_ndr_has_the_published_size_without_the_map_that_is_never_used(statics: dict[str, Any], published: int) -> None:
+def test_ndr_has_the_published_size_except_for_an_unused_map(statics: dict[str, Any], published: int) -> None:
     d = statics.get("d", 256)
-    # The program keeps a map of positions, d * d, which its relative attention would use.
+    # The program has an unused map of positions, d * d, for its relative attention.
     assert sum(parameter.numel() for parameter in loaded("ndr", **statics).parameters()) == published - d * d

@@ -1,4 +1,4 @@
-"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality, and halting's costs."""
+"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality and ponder."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ models = pytest.mark.parametrize("model", MODELS)
 
 
 def page() -> Path:
-    found = library_file("archlang.models.dynamic_halt")
-    assert found is not None
-    return found
+    path = library_file("archlang.models.dynamic_halt")
+    assert path is not None
+    return path
 
 
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
@@ -64,7 +64,7 @@ def test_padding_never_changes_a_real_position_of_a_causal_model(model: str) -> 
 
 
 @models
-def test_a_causal_model_does_not_see_what_comes(model: str) -> None:
+def test_a_causal_model_does_not_read_later_positions(model: str) -> None:
     module, (tokens, _) = built(model, causal=True), items()
     other = tokens.clone()
     other[:, 5:] = (other[:, 5:] + 1) % 7
@@ -78,11 +78,11 @@ def test_an_ablation_is_another_model_whose_padding_changes_nothing(statics: dic
     together = module(tokens, lengths=lengths)
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(module(tokens[[row], :length])[0], together[row], atol=1e-12, rtol=1e-12)
-    whole = built("gated_universal_transformer")
-    shared = {name: weight for name, weight in module.state_dict().items() if name in whole.state_dict()}
-    fitting = {name: weight for name, weight in shared.items() if weight.shape == whole.state_dict()[name].shape}
-    whole.load_state_dict({**whole.state_dict(), **fitting})
-    assert whole(tokens, lengths=lengths).ne(together).any()
+    complete = built("gated_universal_transformer")
+    shared = {name: weight for name, weight in module.state_dict().items() if name in complete.state_dict()}
+    fitting = {name: weight for name, weight in shared.items() if weight.shape == complete.state_dict()[name].shape}
+    complete.load_state_dict({**complete.state_dict(), **fitting})
+    assert complete(tokens, lengths=lengths).ne(together).any()
 
 
 def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:
@@ -91,7 +91,7 @@ def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize("side", ["plain", "halting"])
-def test_both_sides_of_a_pair_share_an_encoder_and_their_costs_are_averaged(side: str, tmp_path: Path) -> None:
+def test_both_sides_of_a_pair_share_an_encoder_and_average_their_ponders(side: str, tmp_path: Path) -> None:
     sides = """
 block plain(h: seq[n, d]) -> seq[n, d] { return transformer_layers[heads = 2, ff = 24, layers = 2](h) }
 

@@ -1,4 +1,4 @@
-"""The library's pointer memories: on every encoder, in both forms, and as the last layer of a Transformer."""
+"""The library's pointer memories with every encoder, in both forms, and as the last layer of a Transformer."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_padding_never_changes_a_real_step_of_a_transformer(relative: bool, laye
     holds_alone(shipped("panm_seq2seq", relative=relative, layers=layers, **sizes))
 
 
-def test_a_decoder_that_is_told_nothing_answers_the_same_whatever_its_target(tmp_path: Path) -> None:
+def test_a_decoder_without_feedback_ignores_its_target(tmp_path: Path) -> None:
     module, (source, target, _) = program(tmp_path), items()
     assert module(source, target).equal(module(source, (target + 1) % 6))
 
 
-def test_a_transformer_with_pointers_does_not_see_what_is_still_to_be_said() -> None:
+def test_a_transformer_with_pointers_does_not_read_later_tokens() -> None:
     module = shipped("panm_seq2seq", d=16, heads=2, ff=16, layers=2, hidden=8, words=6)
     source, target, _ = items()
     other = target.clone()
@@ -87,7 +87,7 @@ def test_a_transformer_with_pointers_does_not_see_what_is_still_to_be_said() -> 
     assert module(source, target)[:, 3:].ne(module(source, other)[:, 3:]).any()
 
 
-def test_addresses_move_in_training_and_rest_when_tested() -> None:
+def test_addresses_are_random_in_training_and_fixed_in_evaluation() -> None:
     module = shipped("panm_lstm", hidden=8, width=6)
     source, target, _ = items()
     assert module(source, target).equal(module(source, target))
@@ -95,23 +95,23 @@ def test_addresses_move_in_training_and_rest_when_tested() -> None:
     assert module(source, target).ne(module(source, target)).any()
 
 
-def test_the_programs_addresses_move_when_tested_too() -> None:
+def test_addresses_of_the_program_are_random_in_evaluation_too() -> None:
     module = shipped("panm_bigru", hidden=8)
     source, target, _ = items()
     assert module(source, target).ne(module(source, target)).any()
 
 
-def test_reads_of_the_second_mode_may_be_several_or_none(tmp_path: Path) -> None:
+def test_mode_two_may_have_several_reads_or_none(tmp_path: Path) -> None:
     sizes = {}
     for reads in (0, 1, 2):
         module = program(tmp_path, reads=reads)
         sizes[reads] = module.get_parameter("linear.weight").shape[1]
         assert any("relational_read" in name for name in module.state_dict()) is (reads > 0)
-    # Two pointers and a state, eight wide each, and as much for every read.
+    # Two pointers and a state, each of width 8, and 8 for every read.
     assert sizes == {0: 24, 1: 32, 2: 40}
 
 
-def test_a_transformer_with_pointers_writes_the_same_step_by_step() -> None:
+def test_a_transformer_with_pointers_decodes_the_same_with_a_cache() -> None:
     module = shipped("panm_seq2seq", d=16, heads=2, ff=16, layers=2, hidden=8, words=6)
     source, _, lengths = items()
     written = [

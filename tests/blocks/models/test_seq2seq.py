@@ -1,4 +1,4 @@
-"""The library's encoder-decoders: what is padding, what is shared, and what depends on what."""
+"""The library's encoder-decoders: padding, shared weights and causality."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_order_of_a_batch_changes_nothing(statics: dict[str, Any]) -> None:
 
 
 @variants
-def test_an_answer_does_not_see_what_is_still_to_be_said(statics: dict[str, Any]) -> None:
+def test_an_answer_does_not_read_later_tokens(statics: dict[str, Any]) -> None:
     module, (source, target, _) = seq2seq(**statics), items()
     other = target.clone()
     other[:, 3:] = (other[:, 3:] + 1) % 5
@@ -66,7 +66,7 @@ def test_an_answer_does_not_see_what_is_still_to_be_said(statics: dict[str, Any]
     assert module(source, target)[:, 3:].ne(module(source, other)[:, 3:]).any()
 
 
-def test_a_universal_model_may_be_deeper_than_it_was_trained() -> None:
+def test_a_universal_model_may_be_deeper_than_in_training() -> None:
     shallow, deep = seq2seq(universal=True), seq2seq(universal=True, layers=7)
     deep.load_state_dict(shallow.state_dict())
     source, target, _ = items()
@@ -76,7 +76,7 @@ def test_a_universal_model_may_be_deeper_than_it_was_trained() -> None:
 
 def test_the_table_of_the_target_scores_the_answer() -> None:
     module, (source, target, _) = seq2seq(relative=True), items()
-    target %= 4  # the last token is never said, so its row is only an answer's
+    target %= 4  # the last token is never an input, so its row only scores
     before = module(source, target)
     module.get_parameter("table.weight").data[4] += 1.0
     after = module(source, target)
@@ -85,7 +85,7 @@ def test_the_table_of_the_target_scores_the_answer() -> None:
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_embeddings_are_dropped_of_absolute_models_only(relative: bool) -> None:
+def test_only_absolute_models_have_dropout_on_embeddings(relative: bool) -> None:
     parts = list(seq2seq(relative=relative, dropout=0.3).children())
     placed = [part.dropout for part in parts if isinstance(part, AbsolutePositions)]
     assert placed == ([] if relative else [0.3, 0.3])

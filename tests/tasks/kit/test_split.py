@@ -1,11 +1,10 @@
-"""Ragged sequences and splits."""
+"""Splits: their arrays, digests and forms."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from archlang.tasks.kit.ragged import Ragged, append, enclose, join, shift
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split, digest, join_splits
 from archlang.tasks.kit.task import Kind
 
@@ -15,42 +14,7 @@ def rows(ragged: Ragged) -> list[list[int]]:
 
 
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
-
-
-def test_a_ragged_returns_its_sequences() -> None:
-    assert rows(WORDS) == [[3, 1], [], [2], [5, 6, 7]]
-    assert WORDS.lengths.tolist() == [2, 0, 1, 3]
-    assert WORDS[-1].tolist() == [5, 6, 7]
-
-
-def test_an_index_out_of_range_is_an_index_error() -> None:
-    with pytest.raises(IndexError):
-        WORDS[4]
-
-
-def test_select_keeps_the_order_of_indices_and_masks() -> None:
-    assert rows(WORDS.select([3, 0, 3])) == [[5, 6, 7], [3, 1], [5, 6, 7]]
-    assert rows(WORDS.select(np.array([True, False, False, True]))) == [[3, 1], [5, 6, 7]]
-    assert rows(WORDS.select([])) == []
-
-
-def test_a_table_is_ragged_with_equal_lengths() -> None:
-    assert rows(Ragged.table(np.array([[1, 2], [3, 4]]))) == [[1, 2], [3, 4]]
-
-
-def test_enclose_adds_begin_and_end() -> None:
-    assert rows(enclose(WORDS, begin=9, end=8)) == [[9, 3, 1, 8], [9, 8], [9, 2, 8], [9, 5, 6, 7, 8]]
-
-
-def test_shift_prepends_begin_and_drops_the_last_target() -> None:
-    targets = append(Ragged.of([[3, 1], [2]]), 8)
-    assert rows(targets) == [[3, 1, 8], [2, 8]]
-    assert rows(shift(targets, 9)) == [[9, 3, 1], [9, 2]]
-
-
-def test_join_concatenates_parts() -> None:
-    assert rows(join([WORDS, Ragged.of([[4]])])) == [*rows(WORDS), [4]]
-    assert rows(join([])) == []
+FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
 
 
 def split() -> Split:
@@ -82,26 +46,15 @@ def test_joined_splits_have_all_items() -> None:
 
 
 def test_digests_detect_every_difference() -> None:
-    some = split()
+    original = split()
     others = [
-        Split({"y": WORDS}, WORDS, some.scored, some.groups),
-        Split({"x": WORDS}, WORDS, None, some.groups),
-        Split({"x": WORDS}, WORDS, some.scored, {}),
-        Split({"x": WORDS}, some.groups["length"], some.scored, some.groups),
-        Split({"x": Ragged(WORDS.values, np.array([0, 1, 2, 3, 6]))}, WORDS, some.scored, some.groups),
+        Split({"y": WORDS}, WORDS, original.scored, original.groups),
+        Split({"x": WORDS}, WORDS, None, original.groups),
+        Split({"x": WORDS}, WORDS, original.scored, {}),
+        Split({"x": WORDS}, original.groups["length"], original.scored, original.groups),
+        Split({"x": Ragged(WORDS.values, np.array([0, 1, 2, 3, 6]))}, WORDS, original.scored, original.groups),
     ]
-    assert len({digest(one) for one in [some, *others]}) == 6
-
-
-FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
-
-
-def test_features_are_selected_enclosed_and_joined_as_tokens() -> None:
-    assert FEATURES.values.shape == (3, 2)
-    assert FEATURES.select([1])[0].tolist() == [[2.0, -1.0], [0.0, 3.0]]
-    assert enclose(FEATURES, begin=0, end=9)[0].tolist() == [[0.0, 0.0], [0.5, 1.0], [9.0, 9.0]]
-    assert append(FEATURES, 9)[0].tolist() == [[0.5, 1.0], [9.0, 9.0]]
-    assert join([FEATURES, FEATURES])[3].tolist() == FEATURES[1].tolist()
+    assert len({digest(each) for each in [original, *others]}) == 6
 
 
 def test_the_form_follows_from_the_targets() -> None:
@@ -115,15 +68,15 @@ def test_the_form_follows_from_the_targets() -> None:
 
 def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> None:
     x = Ragged.of([[1], [2, 3]])
-    some = Split(
+    original = Split(
         {"source": x, "features": FEATURES},
         Ragged(np.eye(3, dtype=np.bool_), x.offsets),
         notes={"text": Ragged.of([[65], [66]])},
     )
-    back = Split.from_arrays(some.arrays())
+    back = Split.from_arrays(original.arrays())
     assert list(back.inputs) == ["source", "features"]
-    assert digest(back) == digest(some)
-    part = join_splits([some, some]).select([3])
+    assert digest(back) == digest(original)
+    part = join_splits([original, original]).select([3])
     assert part.notes["text"][0].tolist() == [66]
     assert part.inputs["features"][0].tolist() == FEATURES[1].tolist()
     assert isinstance(part.targets, Ragged)

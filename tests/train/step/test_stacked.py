@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.optim import AdamW
 
-from archlang.backend.runtime.stacking import is_together
+from archlang.backend.runtime.stacking import is_stacked
 from archlang.blocks.pooling import Mean
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
@@ -365,8 +365,8 @@ def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
 
     def spoiled(self: Mean, x: torch.Tensor, **masks: torch.Tensor | None) -> torch.Tensor:
         nonlocal calls
-        calls += is_together()
-        if is_together() and calls > step:
+        calls += is_stacked()
+        if is_stacked() and calls > step:
             act(x)
         return forward(self, x, **masks)
 
