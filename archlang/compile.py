@@ -102,4 +102,6 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
     optimized = optimize(graph, without)
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.
     instances = normalize(graph).instances
-    return build_module(replace(optimized, instances=instances), plugins=plugins, ahead="ahead" not in without)
+    return build_module(
+        replace(optimized, instances=instances), plugins=plugins, batch_chunks="batch_chunks" not in without
+    )

@@ -59,7 +59,7 @@ MODELS: Mapping[str, Mapping[str, Size]] = {
         "universal Transformer, SCAN": _TRANSLATED,
         "universal Transformer, SCAN, batch 16": replace(_TRANSLATED, batch=16),
     },
-    "ahead": {
+    "batch_chunks": {
         "TLB": _LATENT,
         "TLB, batch 4": replace(_LATENT, batch=4),
         "TLB, batch 4, length 1000": replace(_LATENT, batch=4, length=1000),

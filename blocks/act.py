@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.stacking import is_together
+from archlang.backend.runtime.stacking import is_stacked
 from archlang.kernels.linear import Linear
 
 
@@ -52,7 +52,7 @@ class Act(HaltingBlock):
         live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
         dtype = torch.promote_types(state.dtype, torch.float32)
         padded: int | Tensor = max(1, state.shape[1])
-        if is_together() and mask is not None:
+        if is_stacked() and mask is not None:
             padded = mask.sum(1).amax().clamp(min=1).expand(len(state))
         return Ledger(
             state=state,

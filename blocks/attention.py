@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
@@ -198,7 +198,7 @@ class Attention(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
@@ -206,14 +206,14 @@ class Attention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        kept, start = past.kept, past.start
-        if past.grows[1] or not start:
+        tensors, start = cache.tensors, cache.start
+        if cache.grows[1] or not start:
             key, value = self._keys_and_values(kv, start, 0, products)
-            past.append("key", key, 2)
-            past.append("value", value, 2)
-        causal = self._is_causal(start + q.shape[1], kept["key"].shape[2])
+            cache.append("key", key, 2)
+            cache.append("value", value, 2)
+        causal = self._is_causal(start + q.shape[1], tensors["key"].shape[2])
         query = self._queries(q, start, 0, products)
-        return self._attend(query, kept["key"], kept["value"], causal, mask_m, start)
+        return self._attend(query, tensors["key"], tensors["value"], causal, mask_m, start)
 
     def _attend(
         self,

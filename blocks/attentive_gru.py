@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.pointer_unit import gated, over_slots
 from archlang.kernels.linear import Linear
 
@@ -43,7 +43,7 @@ class AttentiveGru(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         x: Float[Tensor, "b t e"],
         memory: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
@@ -51,9 +51,9 @@ class AttentiveGru(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t hidden"]:
-        states, weights = self.states(x, memory, past.kept.get("h", start), mask_n)
+        states, weights = self.states(x, memory, cache.tensors.get("h", start), mask_n)
         if states.shape[1]:
-            past.kept["h"] = states[:, -1]
+            cache.tensors["h"] = states[:, -1]
         return self._results(states, weights, memory)
 
     def states(

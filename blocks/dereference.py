@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.pointer_unit import so_far
 from archlang.kernels.linear import Linear
 
@@ -44,7 +44,7 @@ class Dereference(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         w: Float[Tensor, "b t k n"],
         memory: Float[Tensor, "b n d"],
         *,
@@ -52,9 +52,9 @@ class Dereference(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
         # The memory has as many slots as w, which has all of them at each step: it does not grow.
-        if not past.start:
-            past.kept |= {str(i): value(memory) for i, value in enumerate(self.value)}
-        return self._read(w, list(past.kept.values()) or [memory], past.start)
+        if not cache.start:
+            cache.tensors |= {str(i): value(memory) for i, value in enumerate(self.value)}
+        return self._read(w, list(cache.tensors.values()) or [memory], cache.start)
 
     def _read(
         self, w: Float[Tensor, "b t k n"], values: list[Float[Tensor, "b n d"]], begin: int

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
@@ -182,7 +182,7 @@ class GeometricAttention(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
@@ -190,12 +190,12 @@ class GeometricAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        kept = past.kept
-        if past.grows[1] or not past.start:
-            past.append("key", self._keys(kv, products), 2)
-            past.append("value", self._values(kv, products), 2)
-        weights = self._weights(q, kept["key"], mask_m, self.offset + past.start, products)
-        y: Tensor = self.output(join_heads(weights.to(kept["value"].dtype) @ kept["value"]))
+        tensors = cache.tensors
+        if cache.grows[1] or not cache.start:
+            cache.append("key", self._keys(kv, products), 2)
+            cache.append("value", self._values(kv, products), 2)
+        weights = self._weights(q, tensors["key"], mask_m, self.offset + cache.start, products)
+        y: Tensor = self.output(join_heads(weights.to(tensors["value"].dtype) @ tensors["value"]))
         return y
 
     def forward(

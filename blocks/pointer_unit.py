@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.kernels.linear import Linear
 
 
@@ -109,14 +109,14 @@ class PointerUnit(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         a: Float[Tensor, "b n bits"],
         inputs: Float[Tensor, "b t e"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_t: Bool[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b t pointers n"]:
-        return self._walk(a, inputs.shape[1], mask_n, past.start, past.kept)
+        return self._walk(a, inputs.shape[1], mask_n, cache.start, cache.tensors)
 
     def _walk(
         self,
@@ -124,10 +124,10 @@ class PointerUnit(nn.Module):
         steps: int,
         mask_n: Bool[Tensor, "b n"] | None,
         begin: int,
-        kept: dict[str, Tensor],
+        tensors: dict[str, Tensor],
     ) -> Float[Tensor, "b t pointers n"]:
-        """Returns w of `steps` steps after the first `begin` steps, whose final state is in `kept`, and updates
-        `kept`."""
+        """Returns w of `steps` steps after the first `begin` steps, whose final state is in `tensors`, and updates
+        `tensors`."""
         b, n, bits = a.shape
         length = torch.full((b,), n, device=a.device) if mask_n is None else mask_n.sum(1)
         if self.causal:
@@ -143,9 +143,9 @@ class PointerUnit(nn.Module):
             rows = torch.arange(b, device=a.device)
             # Pointers of a memory without slots start at zero.
             addresses = a if n else a.new_zeros(b, 1, bits)
-            kept["p"] = torch.stack([addresses[rows, end] for end in ends])
-            kept["h"] = a.new_zeros(len(ends), b, self.hidden)
-        w, _, kept["p"], kept["h"] = self.walk(kept["p"], kept["h"], a, bank, steps, seen, mask_n)
+            tensors["p"] = torch.stack([addresses[rows, end] for end in ends])
+            tensors["h"] = a.new_zeros(len(ends), b, self.hidden)
+        w, _, tensors["p"], tensors["h"] = self.walk(tensors["p"], tensors["h"], a, bank, steps, seen, mask_n)
         return w
 
     def walk(

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.kernels.dropout import dropout
 
 
@@ -45,9 +45,9 @@ class AbsolutePositions(nn.Module):
         return self._placed(x, 0)
 
     def extend(
-        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n d"]:
-        return self._placed(x, past.start)
+        return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)

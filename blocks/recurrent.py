@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
-from archlang.backend.runtime.stacking import is_together, one_by_one
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pooling import First, Last
 from archlang.kernels.dropout import dropout
 
@@ -28,7 +28,7 @@ def states(
     y: Tensor
     if x.shape[1] == 0:
         return x.new_zeros(*x.shape[:2], network.hidden_size)  # torch raises an error for an empty sequence
-    if not is_together():
+    if not is_stacked():
         y = network(x, start)[0]
         return y
 
@@ -42,7 +42,7 @@ def states(
 
     if start is None:
         start = x.new_zeros(network.num_layers, len(x), network.hidden_size)
-    return one_by_one(of_one, x, start, *network.parameters())
+    return model_by_model(of_one, x, start, *network.parameters())
 
 
 class Reverse(nn.Module):
@@ -76,11 +76,11 @@ class Lstm(nn.Module):
         return states(self.lstm, x)
 
     def extend(
-        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor
-        state = (past.kept["h"], past.kept["c"]) if past.start else None
-        y, (past.kept["h"], past.kept["c"]) = self.lstm(x, state)
+        state = (cache.tensors["h"], cache.tensors["c"]) if cache.start else None
+        y, (cache.tensors["h"], cache.tensors["c"]) = self.lstm(x, state)
         return y
 
 
@@ -163,14 +163,14 @@ class Gru(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         x: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor
-        y, past.kept["h"] = self.gru(x, past.kept["h"] if past.start else start[None].contiguous())
+        y, cache.tensors["h"] = self.gru(x, cache.tensors["h"] if cache.start else start[None].contiguous())
         return y
 
 
@@ -187,8 +187,8 @@ class GruFromZero(nn.Module):
         return states(self.gru, x)
 
     def extend(
-        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor
-        y, past.kept["h"] = self.gru(x, past.kept.get("h"))
+        y, cache.tensors["h"] = self.gru(x, cache.tensors.get("h"))
         return y

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.pointer_unit import over_slots, so_far
 from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
@@ -105,16 +105,16 @@ class RelationalRead(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         p: Float[Tensor, "b t k"],
         memory: Float[Tensor, "b n d"],
         *,
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t {self.reads}*d"]:
-        if past.grows[1]:
-            memory = past.append("memory", memory)
-        return self._read(p, memory, mask_n, past.start)
+        if cache.grows[1]:
+            memory = cache.append("memory", memory)
+        return self._read(p, memory, mask_n, cache.start)
 
     def _read(
         self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, begin: int

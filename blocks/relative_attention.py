@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.step_cache import once
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout
@@ -117,7 +117,7 @@ class RelativeAttention(nn.Module):
 
     def extend(
         self,
-        past: Past,
+        cache: BlockCache,
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
@@ -125,19 +125,19 @@ class RelativeAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        kept, start, n = past.kept, past.start, q.shape[1]
-        if past.grows[1] or not start:
-            past.append("key", self._keys(kv, products), 2)
-            past.append("value", self._values(kv, products), 2)
-        m = kept["key"].shape[2]
+        tensors, start, n = cache.tensors, cache.start, q.shape[1]
+        if cache.grows[1] or not start:
+            cache.append("key", self._keys(kv, products), 2)
+            cache.append("value", self._values(kv, products), 2)
+        m = tensors["key"].shape[2]
         # The cache holds the distances up to a power of two.
         reach = 1 << max(start + n, m).bit_length()
-        if "place" not in kept or kept["place"].shape[2] < 2 * reach:
-            kept["place"] = self._place_keys(q, -reach, 2 * reach)
-        place = kept["place"].narrow(2, kept["place"].shape[2] // 2 + 1 - n - start, n + m + start)
-        logits = self._logits(q, kept["key"], place, start, products)
+        if "place" not in tensors or tensors["place"].shape[2] < 2 * reach:
+            tensors["place"] = self._place_keys(q, -reach, 2 * reach)
+        place = tensors["place"].narrow(2, tensors["place"].shape[2] // 2 + 1 - n - start, n + m + start)
+        logits = self._logits(q, tensors["key"], place, start, products)
         weights = masked_softmax(logits, visible(n, m, self.causal, mask_m, q.device, start))
-        y: Tensor = self.output(join_heads(weights.to(kept["value"].dtype) @ kept["value"]))
+        y: Tensor = self.output(join_heads(weights.to(tensors["value"].dtype) @ tensors["value"]))
         return y
 
     def _place_keys(self, like: Float[Tensor, "b n d"], first: int, count: int) -> Float[Tensor, "_b h r c"]:
@@ -147,7 +147,7 @@ class RelativeAttention(nn.Module):
             places = sinusoid(counted(count, like, start=first), like.shape[2]).to(like.dtype)
             return split_heads(self.position(places)[None], self.heads)
 
-        return once((self, first, count, like.shape[2], like.dtype, like.device), place_keys)
+        return cached_in_call((self, first, count, like.shape[2], like.dtype, like.device), place_keys)
 
     def _logits(
         self,

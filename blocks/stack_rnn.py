@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.decode.cache import Past
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.kernels.linear import Linear
 
 
@@ -36,10 +36,10 @@ class StackRnn(nn.Module):
         return self._walk(x, *self._start(x))[0]
 
     def extend(
-        self, past: Past, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
-        h, stack = (past.kept["h"], past.kept["stack"]) if past.start else self._start(x)
-        y, past.kept["h"], past.kept["stack"] = self._walk(x, h, stack)
+        h, stack = (cache.tensors["h"], cache.tensors["stack"]) if cache.start else self._start(x)
+        y, cache.tensors["h"], cache.tensors["stack"] = self._walk(x, h, stack)
         return y
 
     def _start(self, x: Tensor) -> tuple[Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:

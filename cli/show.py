@@ -1,7 +1,5 @@
 """`archlang show`: a program at any stage of compilation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +62,7 @@ def show(
                 before = sum(1 for _ in shown.region.walk())
                 shown = step.run(shown)
                 done = f"{before} nodes to {sum(1 for _ in shown.region.walk())}"
-            console.out.print(f"{step.name:<12}{step.effect}: {done}", markup=False, highlight=False)
+            console.out.print(f"{step.name:<14}{step.effect}: {done}", markup=False, highlight=False)
         return
     from archlang.graph.text import print_graph
 

@@ -1,4 +1,4 @@
-"""The module that a model becomes."""
+"""The torch module of a model."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from torch import Tensor
 
 from archlang.backend import mistakes
 from archlang.backend.decode.greedy import Decoded, decode
-from archlang.backend.lower.regions import Program
-from archlang.backend.origins import explain
-from archlang.backend.runtime.empty_batches import with_positions, without_padding
+from archlang.backend.error_notes import add_source_notes
+from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.call_cache import call_scope
+from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import Group
 from archlang.backend.runtime.masks import make_masks
-from archlang.backend.runtime.step_cache import one_call
 
 
 class Architecture(Group):
-    """A model, compiled.
+    """A compiled model.
 
         logits = module(tokens)
         logits = module(source, target, lengths={"source": source_lengths, "target": target_lengths})
 
-    Tokens are Int64[b n] and sequences Float[b n d], padded behind; `lengths`, Int64[b] or a list of integers, say how
-    many of them are real, and may stand alone where the model has one field. Without lengths all are real.
+    Tokens are Int64[b n] and sequences Float[b n d], padded at the end. `lengths`, Int64[b] or a list of integers, has
+    the number of real positions of each sample; if the model has one field, it needs no name. Without lengths, all
+    positions are real.
 
-    After a call, `ponder` is what halting loops add to the loss (the batch mean; 0 without such loops), and
-    `mean_depth` how many steps the outermost of them took, `sample_depth` for each sample (None without)."""
+    After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
+    `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
+    that of each sample (None without such loops)."""
 
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None
     sample_depth: Float[Tensor, " b"] | None
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         super().__init__()
         self.program = program
         self.ponder = torch.zeros(())
@@ -48,32 +50,32 @@ class Architecture(Group):
         *fields: Shaped[Tensor, "b *_"],
         lengths: Lengths | Mapping[str, Lengths] | None = None,
     ) -> Float[Tensor, "b *classes"]:
-        """The result for a batch.
+        """Returns the result for a batch of `fields`, [b n] or [b n d] each.
 
         Raises:
-            TypeError: a field or its lengths have the wrong kind.
+            TypeError: the number of fields, or the type of a field or of its lengths, is wrong.
             ValueError: a shape, a token or a length does not fit the program."""
         program = self.program
         name = program.graph.name
         if len(fields) != len(program.fields):
             raise mistakes.wrong_fields(name, program.fields, len(fields))
         sizes = check_fields(name, program.inputs, fields)
-        known = check_lengths(name, program.inputs, fields, lengths)
+        checked_lengths = check_lengths(name, program.inputs, fields, lengths)
         if 0 in sizes.values():
-            padded, known = with_positions(program.inputs, fields, known, sizes)
-            return without_padding(self._run(padded, known), program.result, sizes)
-        return self._run(fields, known)
+            padded, checked_lengths = pad_empty_axes(program.inputs, fields, checked_lengths, sizes)
+            return remove_padding(self._run(padded, checked_lengths), program.result, sizes)
+        return self._run(fields, checked_lengths)
 
     def _run(
         self, fields: Sequence[Shaped[Tensor, "b *_"]], lengths: Mapping[str, Int[Tensor, " b"]]
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         masks = make_masks(program, fields, lengths)
-        with one_call():
+        with call_scope():
             try:
                 results = program.code.function(self, *fields, *masks)
             except Exception as error:
-                explain(error, program.code)
+                add_source_notes(error, program.code)
                 raise
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
@@ -94,28 +96,29 @@ class Architecture(Group):
         answer_lengths: Lengths | None = None,
         cache: bool = True,
     ) -> Decoded:
-        """Writes answers, each time the likeliest token; for models that see the answer only up to where they write.
+        """Decodes greedily: returns the answers that result from choosing the likeliest token at each step. The model
+        must not see the future of the field that it writes.
 
-            written = module.decode(source, lengths=source_lengths, begin=12, end=12, limit=50)
-            written = module.decode(source, lengths=source_lengths, begin=12, end=12, answer_lengths=true_lengths)
+            decoded = module.decode(source, lengths=source_lengths, begin=12, end=12, limit=50)
+            decoded = module.decode(source, lengths=source_lengths, begin=12, end=12, answer_lengths=true_lengths)
 
-        `fields` are all but the one that is written, which begins with the token `begin` (or with tokens, [b k]). A
-        sample's answer stops before its first `end`. When all have had theirs, or after `limit` tokens (1,000, if there
-        is an end and nothing else is said), decoding stops.
+        `fields` and `lengths` are those of `forward`, without the written field. The written field begins with the
+        token `begin`, or with the tokens [b k]. A sample's answer stops before its first `end`. Decoding stops when all
+        answers have ended, or after `limit` tokens. The default limit is 1,000 tokens if there is an `end`.
 
-        With `answer_lengths`, Int64[b] or a list of integers, each answer is as long as it says, and `limit` has no
-        say: `end` is out of the question in it, but the model goes on from what it has chosen itself, which may be the
-        end. If there is an end, decoding takes one step more than the longest answer has tokens. Source: the oracle
-        length of Csordás et al., "The Devil is in the Detail", 2021, as its program measures it.
+        `answer_lengths`, Int64[b] or a list of integers, sets the length of each answer, and `limit` is ignored. An
+        answer then contains the likeliest token other than `end`, but the next step reads the likeliest token, which
+        may be `end`. If there is an `end`, decoding takes one step more than the longest answer has tokens. Source: the
+        oracle length of Csordás et al., "The Devil is in the Detail", 2021, as its program measures it.
 
-        The module is in evaluation mode meanwhile. With `cache` each step computes only what is new; without it, the
-        whole model.
+        The module is in evaluation mode during decoding. With `cache`, each step computes new positions only; without
+        it, the whole model.
 
         Raises:
-            TypeError: the model writes nothing, nothing says when to stop, or an argument has the wrong kind.
+            TypeError: the model writes no sequence, there is no limit, or an argument has the wrong type.
             ValueError: a shape, a token or a length does not fit the program."""
         return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache)
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
-        # What the last call left hangs on its autograd graph, which cannot be copied.
+        # The results of the last call belong to its autograd graph, which cannot be copied.
         return {**self.__dict__, "ponder": torch.zeros(()), "mean_depth": None, "sample_depth": None}

@@ -1,4 +1,4 @@
-"""What can be wrong with a program when it becomes a module."""
+"""The mistakes that building and calling a module report."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from archlang.types import Dim, Type
 
 
 class BuildError(ArchlangError):
-    """A graph cannot become a module."""
+    """The module of a graph cannot be built."""
 
 
 class ConstructionError(BuildError):
-    """A class does not make a module of the statics of a block. Its cause is what the class raised, if it did."""
+    """The class of a block cannot be constructed from its statics. The cause is the error that it raised, if any."""
 
 
 def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     sizes = sorted(names)
-    given = ", ".join(f"{name} = …" for name in sizes)
+    settings = ", ".join(f"{name} = …" for name in sizes)
     return BuildError(
-        f"`{model}` cannot be built: the size{'s' if len(sizes) > 1 else ''} {_list(sizes)} would come from a task. "
-        f"Name a recipe, or give {given}."
+        f"`{model}` cannot be built: a task sets the size{'s' if len(sizes) > 1 else ''} {_list(sizes)}. "
+        f"Name a recipe, or set {settings}."
     )
 
 
 def foreign_python(instance: Instance) -> BuildError:
     return BuildError(
         f"{_place(instance.span)}`{instance.block}` is Python outside of archlang's blocks ({instance.python}), and "
-        "loading a program must not run code that you have not looked at. If you trust it, allow it: plugins=True."
+        "loading a program does not run code that you may not have read. If you trust it, pass plugins=True."
     )
 
 
 def no_such_class(instance: Instance, reason: str) -> BuildError:
-    return BuildError(f"{_place(instance.span)}`{instance.block}` is to be {instance.python}: {reason}.")
+    return BuildError(f"{_place(instance.span)}`{instance.block}` names {instance.python}: {reason}.")
 
 
 def not_imported(instance: Instance, module: str, error: Exception) -> BuildError:
     return BuildError(
-        f"{_place(instance.span)}`{instance.block}` is {instance.python}, and importing {module} raised "
+        f"{_place(instance.span)}`{instance.block}` names {instance.python}, and importing {module} raised "
         f"{_raised(error)}"
     )
 
 
 def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> ConstructionError:
-    """A class that raises when it is called with the statics, also as they need more memory than there is."""
-    given = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
+    """A constructor raised an error, which may be a lack of memory."""
+    call = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
     return ConstructionError(
-        f"{_place(instance.span)}`{instance.block}` cannot be constructed: {instance.python}({given}) raised "
+        f"{_place(instance.span)}`{instance.block}` cannot be constructed: {instance.python}({call}) raised "
         f"{_raised(error)}"
     )
 
@@ -66,7 +66,7 @@ def not_initialised(instance: Instance) -> ConstructionError:
 
 def not_halting(instance: Instance) -> BuildError:
     return BuildError(
-        f"{_place(instance.span)}a loop halts by `{instance.block}`, but {instance.python} is no HaltingBlock "
+        f"{_place(instance.span)}a loop halts by `{instance.block}`, but {instance.python} is not a HaltingBlock "
         "(archlang.backend.runtime.halting)."
     )
 
@@ -75,69 +75,72 @@ def wrong_fields(model: str, fields: Sequence[str], count: int) -> TypeError:
     return TypeError(f"`{model}` takes {len(fields)} field{'s' * (len(fields) != 1)}, {_list(fields)}, and got {count}")
 
 
-def lengths_of_which(model: str, fields: Sequence[str]) -> TypeError:
-    given = ", ".join(f'"{name}": …' for name in fields)
-    return TypeError(f"`{model}` has several fields, so their lengths need names: lengths={{{given}}}")
+def unnamed_lengths(model: str, fields: Sequence[str]) -> TypeError:
+    form = ", ".join(f'"{name}": …' for name in fields)
+    return TypeError(f"`{model}` has several fields, so their lengths need names: lengths={{{form}}}")
 
 
-def lengths_of_no_field(model: str, unknown: Iterable[str], fields: Sequence[str]) -> TypeError:
+def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) -> TypeError:
     return TypeError(f"`{model}` has no field {_list(sorted(unknown))} to have lengths; it has {_list(fields)}")
 
 
-def no_tensor(model: str, field: str, value: object) -> TypeError:
+def not_a_tensor(model: str, field: str, value: object) -> TypeError:
     return TypeError(f"`{model}` takes `{field}` as a tensor, and got {_kind(value)}")
 
 
 def wrong_dtype(model: str, field: str, kind: Type, integers: bool, dtype: torch.dtype) -> TypeError:
-    wanted = "integers, of the dtype int64 or int32" if integers else "floating-point numbers"
-    return TypeError(f"`{model}` takes `{field}`, {kind}, as {wanted}, and got {_dtype(dtype)}")
+    expected = "integers, of the dtype int64 or int32" if integers else "floating-point numbers"
+    return TypeError(f"`{model}` takes `{field}`, {kind}, as {expected}, and got {_dtype(dtype)}")
 
 
 def wrong_axes(
     model: str, field: str, kind: Type, sizes: Sequence[int | str | Dim], shape: tuple[int, ...]
 ) -> ValueError:
-    wanted = ", ".join(["batch", *map(str, sizes)])
-    return ValueError(f"`{model}` takes `{field}`, {kind}, as a tensor of the shape [{wanted}], and got {[*shape]}")
+    expected = ", ".join(["batch", *map(str, sizes)])
+    return ValueError(f"`{model}` takes `{field}`, {kind}, as a tensor of the shape [{expected}], and got {[*shape]}")
 
 
-def wrong_size(model: str, field: str, kind: Type, wanted: int, size: int, counted: bool) -> ValueError:
-    what = "position" if counted else "feature"
-    return ValueError(f"`{model}` takes `{field}`, {kind}, with {plural(wanted, what)}, and got {size}")
+def wrong_size(model: str, field: str, kind: Type, expected: int, size: int, is_length: bool) -> ValueError:
+    noun = "position" if is_length else "feature"
+    return ValueError(f"`{model}` takes `{field}`, {kind}, with {plural(expected, noun)}, and got {size}")
 
 
-def other_batch(model: str, first: str, batch: int, field: str, size: int) -> ValueError:
+def different_batches(model: str, first: str, batch: int, field: str, size: int) -> ValueError:
     return ValueError(
         f"the fields of `{model}` have batches of different sizes: `{first}` has {plural(batch, 'sample')}, and "
         f"`{field}` has {size}"
     )
 
 
-def other_device(model: str, first: str, device: torch.device, field: str, other: torch.device) -> ValueError:
+def different_devices(
+    model: str, first: str, device: torch.device, field: str, field_device: torch.device
+) -> ValueError:
     return ValueError(
-        f"the fields of `{model}` are on different devices: `{first}` is on {device}, and `{field}` is on {other}"
+        f"the fields of `{model}` are on different devices: `{first}` is on {device}, and `{field}` is on "
+        f"{field_device}"
     )
 
 
-def other_length(model: str, length: str, first: str, known: int, field: str, size: int) -> ValueError:
+def different_sizes(model: str, length: str, first: str, first_size: int, field: str, size: int) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but `{first}` has "
-        f"{plural(known, 'position')}, and `{field}` has {size}"
+        f"{plural(first_size, 'position')}, and `{field}` has {size}"
     )
 
 
-def no_token(token: object, model: str, field: str, vocabulary: int) -> ValueError:
+def not_a_token(token: object, model: str, field: str, vocabulary: int) -> ValueError:
     return ValueError(
         f"{token} is not a token of `{field}` of `{model}`: its vocabulary has the tokens 0 to {vocabulary - 1}"
     )
 
 
-def no_lengths(value: object, model: str, field: str) -> TypeError:
+def not_lengths(value: object, model: str, field: str) -> TypeError:
     return TypeError(
         f"`{model}` takes the lengths of `{field}` as a tensor or a list of integers, and got {_kind(value)}"
     )
 
 
-def lengths_of_no_positions(model: str, field: str, kind: Type) -> TypeError:
+def field_without_positions(model: str, field: str, kind: Type) -> TypeError:
     return TypeError(f"`{field}` of `{model}` has no positions, and so no lengths: it is {kind}")
 
 
@@ -149,17 +152,17 @@ def wrong_lengths(model: str, field: str, batch: int, shape: tuple[int, ...]) ->
 
 
 def wrong_length(length: object, model: str, field: str, least: int, padded: int) -> ValueError:
-    wanted = f"be {padded}, which it is in every sample" if least == padded > 0 else f"lie between 0 and {padded}"
-    return ValueError(f"{length} is not a length of `{field}` of `{model}`: it must {wanted}")
+    expected = f"be {padded}, which it is in every sample" if least == padded > 0 else f"lie between 0 and {padded}"
+    return ValueError(f"{length} is not a length of `{field}` of `{model}`: it must {expected}")
 
 
-def other_lengths(_: object, model: str, length: str, first: str, field: str) -> ValueError:
+def different_lengths(_: object, model: str, length: str, first: str, field: str) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but their lengths differ in a sample"
     )
 
 
-def no_answer_lengths(value: object, model: str) -> TypeError:
+def not_answer_lengths(value: object, model: str) -> TypeError:
     return TypeError(f"`{model}` takes answer_lengths as a tensor or a list of integers, and got {_kind(value)}")
 
 
@@ -169,15 +172,15 @@ def wrong_answer_lengths(model: str, batch: int, shape: tuple[int, ...]) -> Valu
     )
 
 
-def negative_answer(length: object, model: str) -> ValueError:
+def negative_answer_length(length: object, model: str) -> ValueError:
     return ValueError(f"{length} is not a length of an answer of `{model}`: it must be 0 or more")
 
 
-def nothing_to_begin_with(model: str, field: str) -> ValueError:
+def empty_begin(model: str, field: str) -> ValueError:
     return ValueError(f"`{model}` writes `{field}` from at least one token, and `begin` has none")
 
 
-def no_integer(argument: str, value: object) -> TypeError:
+def not_an_integer(argument: str, value: object) -> TypeError:
     return TypeError(f"{argument} is an integer, and got {value!r}")
 
 
@@ -187,18 +190,18 @@ def negative_limit(limit: int) -> ValueError:
 
 def writes_nothing(model: str) -> TypeError:
     return TypeError(
-        f"`{model}` writes no sequence: that takes a field of tokens with the length and the vocabulary of the result, "
-        "which the result does not see ahead of where it is"
+        f"`{model}` writes no sequence: it has no field of tokens with the length and the vocabulary of its result, "
+        "or a position of the result depends on later positions of that field"
     )
 
 
 def wrong_other_fields(model: str, others: Sequence[str], target: str, count: int) -> TypeError:
-    wanted = f"the field{'s' * (len(others) != 1)} {_list(others)}" if others else "no field"
-    return TypeError(f"`{model}` writes `{target}` from {wanted}, and got {count}")
+    expected = f"the field{'s' * (len(others) != 1)} {_list(others)}" if others else "no field"
+    return TypeError(f"`{model}` writes `{target}` from {expected}, and got {count}")
 
 
 def no_limit() -> TypeError:
-    return TypeError("nothing says when to stop: give end=…, limit=…, or answer_lengths=…")
+    return TypeError("decoding has no limit: pass end=…, limit=…, or answer_lengths=…")
 
 
 def _list(names: Sequence[str]) -> str:
@@ -210,17 +213,17 @@ def _place(span: Span | None) -> str:
 
 
 def _kind(value: object) -> str:
-    """What a wrong value is, for a person."""
+    """Describes the type of a wrong value."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of {_dtype(value.dtype)}"
     name = type(value).__name__
     if isinstance(value, list | tuple) and value:
-        return f"a {name} of {', '.join(sorted({type(one).__name__ for one in value}))}"
+        return f"a {name} of {', '.join(sorted({type(item).__name__ for item in value}))}"
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _raised(error: Exception) -> str:
-    """An error with the first line of its message."""
+    """The type of an error and the first line of its message."""
     name, text = type(error).__name__, str(error).strip().split("\n")[0]
     return f"{name}: {text}" if text else name
 

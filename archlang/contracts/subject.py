@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.lower.instances import plant
+from archlang.backend.lower.instances import add_instances
 from archlang.backend.lower.lengths import named_lengths
 from archlang.backend.mistakes import BuildError, ConstructionError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
@@ -76,7 +76,7 @@ class Subject:
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            plant(root, Graph(BLOCK, Region((), (), ()), instances), plugins=True)
+            add_instances(root, Graph(BLOCK, Region((), (), ()), instances), plugins=True)
         except ConstructionError as error:
             cause = error.__cause__
             reason = cause if isinstance(cause, Exception) else error

@@ -1,7 +1,5 @@
 """Which calls return the same result whenever their arguments are the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.graph.graph import Instance, Node

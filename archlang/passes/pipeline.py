@@ -1,7 +1,5 @@
 """The passes, in the order in which they run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -34,7 +32,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("join", join_maps, "joins linear maps of one value into one product, in loops"),
     Pass("invariants", hoist_invariants, "moves values that are the same in every step out of a loop"),
     Pass("dead", remove_dead, "removes values that the passes leave unused"),
-    Pass("ahead", None, "computes values that do not depend on a scan's memory for all chunks at once"),
+    Pass("batch_chunks", None, "computes values that do not depend on a scan's memory for all chunks at once"),
 )
 NAMES = tuple(step.name for step in PASSES if not step.needed)
 

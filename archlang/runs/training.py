@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from archlang.backend.runtime.compiled import compile_bodies
+from archlang.backend.runtime.compiled_bodies import compile_bodies
 from archlang.plan.plan import Plan
 from archlang.record.run_folder import Record
 from archlang.record.trackers import open_trackers

@@ -1,7 +1,5 @@
 """`archlang show`: every stage of a program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -77,7 +75,7 @@ def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Comma
     assert names == [step.name for step in PASSES]
     assert "3 nodes to 3" in lines[0]
     assert lines[names.index("dead")].endswith("skipped")
-    assert lines[names.index("ahead")].endswith("see `--torch`")
+    assert lines[names.index("batch_chunks")].endswith("see `--torch`")
 
 
 def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:

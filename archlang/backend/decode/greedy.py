@@ -1,4 +1,4 @@
-"""Greedy decoding: a model writes its answer token by token, each time the likeliest one."""
+"""Greedy decoding: a model writes its answer token by token, and chooses the likeliest token at each step."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from torch import Tensor, nn
 
 from archlang.backend import mistakes
 from archlang.backend.decode.incremental import Extension
-from archlang.backend.lower.regions import Program
-from archlang.backend.runtime.empty_batches import with_positions
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, check_range, integers
+from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.empty_batches import pad_empty_axes
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, check_range, integer_tensor
 from archlang.backend.runtime.masks import make_masks
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
 
 LIMIT = 1_000
-"""So many tokens an answer has at most, where nothing else is said: a model may never choose the end."""
+"""The default limit of the tokens of an answer: a model may never choose the end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What a model has written.
+    """The answers that a model has written.
 
-    `tokens` [b t] are the answers, without an end, and `lengths` [b] how long they are; behind an answer stands the
-    end, or 0 if there is none. `choices` [b t] are the tokens as they were chosen one after another, an end and what is
-    behind it too; each is what the model saw next. `logits` [b t vocab] are those that it chose by."""
+    `tokens` [b t] are the answers without their ends, padded with the end, or with 0 if there is none. `lengths` [b]
+    are the numbers of their tokens. `choices` [b t] are the likeliest tokens of all steps, which the model read in
+    the next steps; they include an end and the tokens after it. `logits` [b t vocab] are those of all steps."""
 
     tokens: Int[Tensor, "b t"]
     lengths: Int[Tensor, " b"]
@@ -38,8 +38,10 @@ class Decoded:
 
 
 def target_of(graph: Graph) -> int | None:
-    """Which field a model writes: it has the length and the vocabulary of the result, no other field has that length,
-    and the result at a position sees nothing of the field behind it. None if there is no such field."""
+    """Returns the index of the field that a model writes, or None if it writes none.
+
+    That field has the length and the vocabulary of the result, no other field has that length, and a position of the
+    result does not depend on later positions of the field."""
     region = graph.region
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
@@ -55,7 +57,7 @@ def target_of(graph: Graph) -> int | None:
 @torch.no_grad()
 def decode(
     module: nn.Module,
-    program: Program,
+    program: PythonProgram,
     fields: Sequence[Shaped[Tensor, "b *_"]],
     lengths: Lengths | Mapping[str, Lengths] | None,
     begin: int | Int[Tensor, "b _k"],
@@ -65,7 +67,8 @@ def decode(
     cache: bool,
     watch: Callable[[float], None] = lambda share: None,
 ) -> Decoded:
-    """What `Architecture.decode` says. `watch` is told after each step which share of the most possible is done."""
+    """Implements `Architecture.decode`. Calls `watch` after each step with the share of the most possible steps
+    that are done, above 0 and at most 1."""
     name, target = program.graph.name, target_of(program.graph)
     if target is None:
         raise mistakes.writes_nothing(name)
@@ -75,19 +78,19 @@ def decode(
             name, tuple(field.name for field in inputs), program.fields[target], len(fields)
         )
     sizes = check_fields(name, inputs, fields)
-    others, known = with_positions(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
-    tokens = _first(module, others, begin)
-    whole = [*others[:target], tokens, *others[target:]]
-    check_fields(name, program.inputs, whole)
+    others, checked_lengths = pad_empty_axes(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
+    tokens = _first_tokens(module, others, begin)
+    values = [*others[:target], tokens, *others[target:]]
+    check_fields(name, program.inputs, values)
     if not tokens.shape[1]:
-        raise mistakes.nothing_to_begin_with(name, program.fields[target])
+        raise mistakes.empty_begin(name, program.fields[target])
     vocabulary = program.inputs[target].vocabulary
     assert vocabulary is not None
     for argument, value in (("end", end), ("limit", limit)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise mistakes.no_integer(argument, value)
+            raise mistakes.not_an_integer(argument, value)
     if end is not None and not 0 <= end < vocabulary:
-        raise mistakes.no_token(end, name, program.fields[target], vocabulary)
+        raise mistakes.not_a_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
         answer_lengths = _answer_lengths(name, answer_lengths, tokens)
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
@@ -99,22 +102,24 @@ def decode(
         steps = LIMIT
     else:
         raise mistakes.no_limit()
-    masks = make_masks(program, whole, known)
-    with _at_test(module):
+    masks = make_masks(program, values, checked_lengths)
+    with _evaluating(module):
         step = (
-            Extension(module, program, target, whole, masks) if cache else _Anew(module, whole, target, known)
+            Extension(module, program, target, values, masks)
+            if cache
+            else _FullModel(module, values, target, checked_lengths)
         ).extend
         choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end, watch)
     if not choices:
-        nothing = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
-        return _answers(nothing.argmax(-1), nothing, end, answer_lengths)
+        no_logits = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
+        return _answers(no_logits.argmax(-1), no_logits, end, answer_lengths)
     return _answers(torch.stack(choices, 1), torch.stack(logits, 1), end, answer_lengths)
 
 
 def _write(
     step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, watch: Callable[[float], None]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The likeliest tokens and their logits, step by step, until each sample has had its end."""
+    """The likeliest token [b] and the logits [b vocab] of each step, until each sample has had its end."""
     choices: list[Tensor] = []
     logits: list[Tensor] = []
     ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
@@ -131,10 +136,10 @@ def _write(
     return choices, logits
 
 
-class _Anew:
-    """The whole model on everything that was written so far, at each step: slow, and plainly right.
+class _FullModel:
+    """Runs the full model on all written tokens at each step: the slow reference.
 
-    A model that draws random numbers at test time too draws the same ones at each step."""
+    A model that draws random numbers in evaluation mode draws the same ones at each step."""
 
     def __init__(self, module: nn.Module, fields: Sequence[Tensor], target: int, lengths: Mapping[str, Tensor]) -> None:
         self._module = module
@@ -151,8 +156,8 @@ class _Anew:
         return logits
 
 
-def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
-    """The tokens that every answer begins with."""
+def _first_tokens(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
+    """The tokens that the answers begin with."""
     if not isinstance(begin, int):
         return begin
     if fields:
@@ -162,11 +167,11 @@ def _first(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> 
 
 
 def _answer_lengths(model: str, lengths: Lengths, tokens: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    known = integers(lengths, mistakes.no_answer_lengths, model)
-    if known.shape != tokens.shape[:1]:
-        raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(known.shape))
-    check_range(known, 0, torch.iinfo(known.dtype).max, mistakes.negative_answer, model)
-    return known.to(tokens.device)
+    checked = integer_tensor(lengths, mistakes.not_answer_lengths, model)
+    if checked.shape != tokens.shape[:1]:
+        raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(checked.shape))
+    check_range(checked, 0, torch.iinfo(checked.dtype).max, mistakes.negative_answer_length, model)
+    return checked.to(tokens.device)
 
 
 def _answers(
@@ -179,20 +184,20 @@ def _answers(
     if answer_lengths is not None:
         lengths, tokens = answer_lengths, choices
         if end is not None:
-            others = logits.clone()
-            others[..., end] = -torch.inf
-            tokens = others.argmax(-1)
+            without_end = logits.clone()
+            without_end[..., end] = -torch.inf
+            tokens = without_end.argmax(-1)
     else:
         tokens, lengths = choices, torch.full((len(choices),), steps, device=choices.device)
         if end is not None:
-            places = torch.arange(steps, device=choices.device)
-            lengths = torch.where(choices == end, places, steps).amin(1) if steps else lengths
-    behind = torch.arange(steps, device=choices.device) >= lengths[:, None]
-    return Decoded(tokens.masked_fill(behind, 0 if end is None else end), lengths, choices, logits)
+            positions = torch.arange(steps, device=choices.device)
+            lengths = torch.where(choices == end, positions, steps).amin(1) if steps else lengths
+    is_padding = torch.arange(steps, device=choices.device) >= lengths[:, None]
+    return Decoded(tokens.masked_fill(is_padding, 0 if end is None else end), lengths, choices, logits)
 
 
 @contextmanager
-def _at_test(module: nn.Module) -> Iterator[None]:
+def _evaluating(module: nn.Module) -> Iterator[None]:
     training = module.training
     module.eval()
     try:

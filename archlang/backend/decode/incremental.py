@@ -1,14 +1,13 @@
-"""A compiled model on a field that grows: what does not depend on the field is computed once, the rest at its new
-positions.
+"""Incremental decoding: runs a compiled model on a growing field, and computes only the new positions.
 
-The graphs of `torch.fx` that the model's Python was written from are walked value by value. A value is
+The walk evaluates the graphs of `torch.fx` of the model's Python, value by value. A value is
 
-    fixed    independent of the field, and kept
-    new      a sequence as long as the field that does not see the future in it: the new positions are at hand
-    whole    anything else that depends on the field: computed anew each time, and so is what depends on it
+    fixed    independent of the field: computed once, and cached
+    new      a sequence as long as the field that does not see its future: only the new positions are computed
+    full     any other value that depends on the field: all positions are computed again, as are its dependents
 
-A loop has a memory for each of its steps, as the same instance sees other states in each. A loop that fits none of the
-forms below is run on all positions, and its results are whole."""
+A loop has a cache for each of its steps, because the same instance reads other states in each. A loop that has none of
+the forms below runs on all positions, and its results are full."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from archlang.backend.decode.cache import Past
-from archlang.backend.lower.code import Code, Loop
-from archlang.backend.lower.regions import Program
-from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack, find, spread
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.lower.code import Code, LoweredLoop
+from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack, broadcast_mask, resolve
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.operations import Join
@@ -32,400 +31,420 @@ from archlang.types import Dim
 from archlang.types.causality import Horizon
 
 
-class Kind(Enum):
-    """What a value is to the field that grows."""
+class Growth(Enum):
+    """How a value depends on the growing field."""
 
     FIXED = "fixed"
     NEW = "new"
-    WHOLE = "whole"
+    FULL = "full"
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value, or of a new one its new positions (which stand on the second axis of a tensor)."""
+    """A value. The data of a new one are its new positions, on the second axis of a tensor."""
 
-    kind: Kind
+    growth: Growth
     data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
 
 
 @dataclass
-class Memory:
-    """What the walk of one region keeps, by the names that fx gave to its values. What is fixed outlives a restart."""
+class RegionCache:
+    """What the walk of one region caches, by the names of values in its graph. Fixed values survive a restart."""
 
-    fixed: dict[str, Any] = field(default_factory=dict)  # Any: as in Value; of a loop the list of its results
-    pasts: dict[str, Past] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)  # Any: as in Value; for a loop the list of its results
+    block_caches: dict[str, BlockCache] = field(default_factory=dict)
     histories: dict[tuple[str, int], Tensor] = field(default_factory=dict)
     regimes: dict[str, object] = field(default_factory=dict)
-    inner: dict[tuple[str, int], Memory] = field(default_factory=dict)
+    inner: dict[tuple[str, int], RegionCache] = field(default_factory=dict)
     seen: int = 0
-    """how many positions were walked before"""
+    """the number of positions before this walk"""
     total: int = 0
-    """how many there are now"""
+    """the number of positions now"""
     carried: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
-    unfit: set[str] = field(default_factory=set)
-    """the loops that are run on all positions"""
+    full_loops: set[str] = field(default_factory=set)
+    """the loops that run on all positions"""
 
-    def whole(self, name: str, index: int, value: Value) -> Any:
-        """All positions of an input: those that this use of it has seen, and the new ones."""
-        if value.kind is not Kind.NEW:
+    def all_positions(self, name: str, index: int, value: Value) -> Any:
+        """Returns the cached positions of an input and its new ones, and caches them."""
+        if value.growth is not Growth.NEW:
             return value.data
         before = self.histories.get((name, index))
         self.histories[name, index] = value.data if before is None else torch.cat((before, value.data), 1)
         return self.histories[name, index]
 
-    def step(self, name: str, index: int) -> Memory:
-        """The memory of a step of a loop."""
-        return self.inner.setdefault((name, index), Memory())
+    def step(self, name: str, index: int) -> RegionCache:
+        """Returns the cache of a step of a loop."""
+        return self.inner.setdefault((name, index), RegionCache())
 
     def forget(self) -> None:
-        """Back to before the first position."""
-        # What is fixed in a chunk may come from what the chunks before it left, and these may be others now.
+        """Clears everything except for fixed values."""
+        # Values that are fixed in a chunk may depend on states from the chunks before it, which may have changed.
         self.inner = {key: inner for key, inner in self.inner.items() if key[0] not in self.carried}
-        for kept in (self.pasts, self.histories, self.regimes, self.carried):
-            kept.clear()
+        for cache in (self.block_caches, self.histories, self.regimes, self.carried):
+            cache.clear()
         self.seen = self.total = 0
         for inner in self.inner.values():
             inner.forget()
 
 
 class _Restart(Exception):
-    """Earlier positions see something else now that there are more of them."""
+    """Results at earlier positions have changed because positions were added."""
 
 
 class Extension:
-    """A model that has read its other fields, and now gets the field `target` piece by piece.
+    """A model whose field with the index `target` grows, while its other fields are fixed.
 
-    `fields` and `masks` are as the program's code takes them; what they have at the target's place is ignored."""
+    `fields` and `masks` are those that the program's code takes; the value of the target is ignored."""
 
-    def __init__(self, module: nn.Module, program: Program, target: int, fields: Sequence[Any], masks: Sequence[Any]):
+    def __init__(
+        self, module: nn.Module, program: PythonProgram, target: int, fields: Sequence[Any], masks: Sequence[Any]
+    ):
         (length,) = program.graph.region.inputs[target].type.lengths
         self._module = module
         self._program = program
         self._target = target
-        self._given = [*fields, *masks]
+        self._inputs = [*fields, *masks]
         self._walk = _Walk(program, length, horizons(program.graph, program.fields[target]))
-        self._memory = Memory()
+        self._cache = RegionCache()
         self._tokens: Tensor | None = None
 
     def extend(self, tokens: Tensor) -> Tensor:
-        """The result at positions that follow those that were given before; `tokens` [b k] are theirs."""
+        """Appends `tokens` [b k] to the field. Returns the result at their positions, [b k vocab]."""
         before = self._tokens
         self._tokens = tokens if before is None else torch.cat((before, tokens), 1)
         try:
             return self._run(tokens)
         except _Restart:
-            self._memory.forget()
+            self._cache.forget()
             return self._run(self._tokens)[:, -tokens.shape[1] :]
 
     def _run(self, tokens: Tensor) -> Tensor:
-        values = [Value(Kind.FIXED, one) for one in self._given]
-        values[self._target] = Value(Kind.NEW, tokens)
+        values = [Value(Growth.FIXED, value) for value in self._inputs]
+        values[self._target] = Value(Growth.NEW, tokens)
         assert self._tokens is not None
         total = self._tokens.shape[1]
-        (result,) = self._walk.region(self._program.code, self._module, values, self._memory, (0,), total)
+        (result,) = self._walk.region(self._program.code, self._module, values, self._cache, (0,), total)
         logits: Tensor = result.data
-        assert result.kind is not Kind.FIXED, "the result does not depend on the target"
+        assert result.growth is not Growth.FIXED, "the result does not depend on the target"
         return logits[:, -tokens.shape[1] :]
 
 
 class _Walk:
-    """Walks regions in which `length` grows."""
+    """Evaluates regions in which `length` grows."""
 
-    def __init__(self, program: Program, length: Dim, known: Mapping[str, Horizon]) -> None:
+    def __init__(self, program: PythonProgram, length: Dim, horizons: Mapping[str, Horizon]) -> None:
         self._program = program
-        self._horizons = known
+        self._horizons = horizons
         self._instances = program.graph.instances
         self._length = length
         self._needed: dict[tuple[int, tuple[int, ...]], list[fx.Node]] = {}
-        self._within: dict[Dim, _Walk] = {}
+        self._chunk_walks: dict[Dim, _Walk] = {}
 
     def region(
         self,
         code: Code,
         owner: nn.Module,
         values: Sequence[Value],
-        memory: Memory,
-        wanted: Sequence[int],
+        region_cache: RegionCache,
+        result_indices: Sequence[int],
         total: int,
     ) -> list[Value]:
-        """The wanted results of a region, now that there are `total` positions; `values` are its inputs, then masks."""
-        memory.total = total
-        found: dict[fx.Node, Any] = {}  # Any: a value, or the list of a loop's
+        """Returns some results of a region at `total` positions; `values` are its inputs, then masks."""
+        region_cache.total = total
+        results: dict[fx.Node, Any] = {}  # Any: a value, or the list of a loop's
         arguments = iter(values)
-        for node in self._nodes(code, tuple(wanted)):
+        for node in self._nodes(code, tuple(result_indices)):
             if node.op == "placeholder":
-                found[node] = next(arguments)
+                results[node] = next(arguments)
             else:
-                found[node] = self._value(node, found, code, owner, memory)
-        memory.seen = total
-        return [found[node] for node in _results(code, wanted)]
+                results[node] = self._value(node, results, code, owner, region_cache)
+        region_cache.seen = total
+        return [results[node] for node in _result_nodes(code, result_indices)]
 
-    def _nodes(self, code: Code, wanted: tuple[int, ...]) -> list[fx.Node]:
-        """What the wanted results need, in order, and all inputs."""
-        key = (id(code), wanted)
+    def _nodes(self, code: Code, result_indices: tuple[int, ...]) -> list[fx.Node]:
+        """The nodes that some results need, in order, and all inputs."""
+        key = (id(code), result_indices)
         if key not in self._needed:
-            needed = set(_results(code, wanted))
+            needed = set(_result_nodes(code, result_indices))
             for node in reversed(code.graph.nodes):
                 if node in needed:
                     needed.update(node.all_input_nodes)
             self._needed[key] = [node for node in code.graph.nodes if node in needed or node.op == "placeholder"]
         return self._needed[key]
 
-    def _value(self, node: fx.Node, found: dict[fx.Node, Any], code: Code, owner: nn.Module, memory: Memory) -> Any:
-        if node.name in memory.fixed:
-            return memory.fixed[node.name]
-        arguments = [_argument(one, found) for one in node.args]
-        masks = {name: _argument(one, found) for name, one in node.kwargs.items() if name != _PRODUCTS}
-        products = {name: _argument(one, found) for name, one in _products(node).items()}
+    def _value(
+        self, node: fx.Node, results: dict[fx.Node, Any], code: Code, owner: nn.Module, region_cache: RegionCache
+    ) -> Any:
+        if node.name in region_cache.fixed:
+            return region_cache.fixed[node.name]
+        arguments = [_argument(source, results) for source in node.args]
+        masks = {name: _argument(source, results) for name, source in node.kwargs.items() if name != _PRODUCTS}
+        products = {name: _argument(source, results) for name, source in _products(node).items()}
         origin = code.nodes.get(node.name)
         result: Any
         if node.op == "call_method":
-            result = Value(Kind.FIXED, arguments[0].data.size(0))
+            result = Value(Growth.FIXED, arguments[0].data.size(0))
         elif node.op == "call_function":
-            result = self._function(node, arguments, memory)
-        elif (loop := next((one for one in code.loops if one.name == node.target), None)) is not None:
-            result = self._loop(node, loop, owner, arguments, masks, memory)
+            result = self._function(node, arguments, region_cache)
+        elif (loop := next((loop for loop in code.loops if loop.name == node.target), None)) is not None:
+            result = self._loop(node, loop, owner, arguments, masks, region_cache)
         elif origin is not None and isinstance(origin.operation, Join):
-            found_join = find(owner, str(node.target).split("."))
+            join = resolve(owner, str(node.target).split("."))
             if arguments:
-                parts = found_join(*(one.data for one in arguments))
-                result = [Value(arguments[0].kind, one) for one in parts]
+                products_of_maps = join(*(argument.data for argument in arguments))
+                result = [Value(arguments[0].growth, product) for product in products_of_maps]
             else:
-                result = Value(Kind.FIXED, found_join())
+                result = Value(Growth.FIXED, join())
         else:
             assert origin is not None
-            module = find(owner, str(node.target).split("."))
-            result = self._call(node.name, origin, module, arguments, masks, products, memory)
-        if all(one.kind is Kind.FIXED for one in (result if isinstance(result, list) else [result])):
-            memory.fixed[node.name] = result
+            module = resolve(owner, str(node.target).split("."))
+            result = self._call(node.name, origin, module, arguments, masks, products, region_cache)
+        if all(value.growth is Growth.FIXED for value in (result if isinstance(result, list) else [result])):
+            region_cache.fixed[node.name] = result
         return result
 
-    def _grown(self, node: Node) -> Kind:
-        """What a call's result is that depends on the target."""
+    def _growth(self, node: Node) -> Growth:
+        """The growth of a call's result that depends on the target."""
         kind, names = node.type, self._length.names
         if self._horizons[node.id].sees_future:
-            return Kind.WHOLE  # it changes with every position that follows
+            return Growth.FULL  # later positions change it
         growing = [length for length in kind.lengths if length.names & names]
-        plain = kind.name != "chunks" and kind.lengths[:1] == (self._length,) and len(growing) == 1
-        return Kind.NEW if plain else Kind.WHOLE
+        is_sequence = kind.name != "chunks" and kind.lengths[:1] == (self._length,) and len(growing) == 1
+        return Growth.NEW if is_sequence else Growth.FULL
 
     # Values
 
-    def _function(self, node: fx.Node, arguments: Sequence[Any], memory: Memory) -> Any:
-        """Arithmetic, or a part of what was computed before."""
+    def _function(self, node: fx.Node, arguments: Sequence[Any], region_cache: RegionCache) -> Any:
+        """Arithmetic, or one of several results."""
         first = arguments[0]
         if isinstance(first, list):
             return first[arguments[1].data]
-        kind = _joint(arguments)
+        growth = _joint(arguments)
         target: Any = node.target
-        if kind is Kind.WHOLE:
-            data = target(*(memory.whole(node.name, index, one) for index, one in enumerate(arguments)))
+        if growth is Growth.FULL:
+            data = target(
+                *(region_cache.all_positions(node.name, index, value) for index, value in enumerate(arguments))
+            )
         else:
-            data = target(*(one.data for one in arguments))
-        return Value(kind if data is not None else Kind.FIXED, data)
+            data = target(*(value.data for value in arguments))
+        return Value(growth if data is not None else Growth.FIXED, data)
 
     def _call(
         self,
         name: str,
         origin: Node,
-        module: Any,  # a block, with what it offers
+        module: Any,  # a block, perhaps with the methods of decode/block_cache.py
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
         products: Mapping[str, Value],
-        memory: Memory,
+        region_cache: RegionCache,
     ) -> Value:
-        """A block: as it offers to be extended, else on all positions, of which it computes its products itself."""
-        given: dict[str, Any] = {key: one.data for key, one in masks.items()}
-        new = {**given, _PRODUCTS: {key: one.data for key, one in products.items()}} if products else given
-        if _joint([*arguments, *masks.values()]) is Kind.FIXED:
-            return Value(Kind.FIXED, module(*(one.data for one in arguments), **new))
-        data = [one.data for one in arguments]
+        """Calls a block: on the new positions if it states how, else on all positions and without `products`."""
+        mask_data: dict[str, Any] = {name: mask.data for name, mask in masks.items()}
+        product_data = {name: product.data for name, product in products.items()}
+        keywords = {**mask_data, _PRODUCTS: product_data} if products else mask_data
+        if _joint([*arguments, *masks.values()]) is Growth.FIXED:
+            return Value(Growth.FIXED, module(*(argument.data for argument in arguments), **keywords))
+        data = [argument.data for argument in arguments]
         assert origin.instance is not None
         instance = self._instances[origin.instance]
-        kind = self._grown(origin)
+        growth = self._growth(origin)
         if hasattr(module, "regime"):
-            _hold(memory, name, module.regime(memory.total, *data))
-        if kind is Kind.WHOLE or instance.grows or _joint([*arguments, *masks.values()]) is Kind.WHOLE:
-            data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
-            return Value(Kind.WHOLE, module(*data, **given))
+            _check_regime(region_cache, name, module.regime(region_cache.total, *data))
+        if growth is Growth.FULL or instance.grows or _joint([*arguments, *masks.values()]) is Growth.FULL:
+            data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
+            return Value(Growth.FULL, module(*data, **mask_data))
         if getattr(module, "placeless", False) or (not instance.lengths and set(instance.reads) == {"pointwise"}):
-            return Value(Kind.NEW, module(*data, **new))
+            return Value(Growth.NEW, module(*data, **keywords))
         if hasattr(module, "extend"):
-            past = memory.pasts.setdefault(name, Past(tuple(one.kind is Kind.NEW for one in arguments)))
-            result = module.extend(past, *data, **new)
-            past.start = memory.total
-            return Value(Kind.NEW, result)
-        data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
-        return Value(Kind.NEW, module(*data, **given)[:, memory.seen :])
+            cache = region_cache.block_caches.setdefault(
+                name, BlockCache(tuple(argument.growth is Growth.NEW for argument in arguments))
+            )
+            result = module.extend(cache, *data, **keywords)
+            cache.start = region_cache.total
+            return Value(Growth.NEW, result)
+        data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
+        return Value(Growth.NEW, module(*data, **mask_data)[:, region_cache.seen :])
 
     # Loops
 
     def _loop(
         self,
         node: fx.Node,
-        loop: Loop,
+        loop: LoweredLoop,
         owner: nn.Module,
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
-        memory: Memory,
+        region_cache: RegionCache,
     ) -> Any:  # Any: a value, or the list of all results
         name = node.name
-        runtime = find(owner, [loop.name])
-        kinds = {one.kind for one in (*arguments, *masks.values())}
+        runtime = resolve(owner, [loop.name])
+        growths = {value.growth for value in (*arguments, *masks.values())}
         results: list[Value] | None = None
-        if name in memory.unfit:
+        if name in region_cache.full_loops:
             pass
-        elif Kind.NEW in kinds and Kind.WHOLE not in kinds:
+        elif Growth.NEW in growths and Growth.FULL not in growths:
             match runtime:
                 case Repeat(count=count):
-                    results = self._steps(name, loop, [owner] * count, arguments, memory)
+                    results = self._steps(name, loop, [owner] * count, arguments, region_cache)
                 case Stack():
-                    results = self._steps(name, loop, list(runtime.steps()), arguments, memory)
+                    results = self._steps(name, loop, list(runtime.steps()), arguments, region_cache)
                 case Halting():
-                    results = self._halting(name, loop, runtime, arguments, memory)
-        elif isinstance(runtime, Scan) and arguments[0].kind is Kind.WHOLE and not _uses(node, runtime.carried):
-            results = self._scan(name, loop, runtime, arguments, memory)
+                    results = self._halting(name, loop, runtime, arguments, region_cache)
+        elif (
+            isinstance(runtime, Scan)
+            and arguments[0].growth is Growth.FULL
+            and not _uses_results(node, runtime.carried)
+        ):
+            results = self._scan(name, loop, runtime, arguments, region_cache)
         if results is None:
-            # What was begun of it is of no use, now and later.
-            if name not in memory.unfit:
-                memory.unfit.add(name)
-                if memory.seen:
+            # The caches of its steps are incomplete.
+            if name not in region_cache.full_loops:
+                region_cache.full_loops.add(name)
+                if region_cache.seen:
                     raise _Restart
-            data = [memory.whole(name, index, one) for index, one in enumerate(arguments)]
-            found = runtime(*data, **{key: one.data for key, one in masks.items()})
-            kind = Kind.FIXED if kinds <= {Kind.FIXED} else Kind.WHOLE
-            results = [Value(kind, one) for one in (found if isinstance(found, tuple) else (found,))]
-        alone = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, Halting)
-        return results[0] if alone else results
+            data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
+            data_results = runtime(*data, **{name: mask.data for name, mask in masks.items()})
+            growth = Growth.FIXED if growths <= {Growth.FIXED} else Growth.FULL
+            data_results = data_results if isinstance(data_results, tuple) else (data_results,)
+            results = [Value(growth, result) for result in data_results]
+        has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, Halting)
+        return results[0] if has_one_result else results
 
     def _steps(
-        self, name: str, loop: Loop, owners: Sequence[nn.Module], arguments: Sequence[Value], memory: Memory
+        self,
+        name: str,
+        loop: LoweredLoop,
+        owners: Sequence[nn.Module],
+        arguments: Sequence[Value],
+        region_cache: RegionCache,
     ) -> list[Value]:
-        """A loop with a known number of steps."""
+        """Runs a loop with a known number of steps."""
         count = len(loop.node.types)
         states, captured = list(arguments[:count]), arguments[count:]
         for index, owner in enumerate(owners):
-            inner = memory.step(name, index)
-            states = self.region(loop.body, owner, [*states, *captured], inner, range(count), memory.total)
+            inner = region_cache.step(name, index)
+            states = self.region(loop.body, owner, [*states, *captured], inner, range(count), region_cache.total)
         return states
 
     def _halting(
-        self, name: str, loop: Loop, runtime: Halting, arguments: Sequence[Value], memory: Memory
+        self, name: str, loop: LoweredLoop, runtime: Halting, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:
-        """A loop in which each position halts by itself; None for another.
+        """Runs a loop whose positions halt separately. Returns None for any other loop.
 
-        Bodies run at new positions only; the tally is made of all of them anew, from what the bodies gave. A position
-        may go on for longer than all before it: then a body sees for the first time what those have become."""
+        Bodies run at new positions only; the tally is computed again for all positions, from the cached results of the
+        bodies. If a position takes more steps than all before it, a body reads the states of those for the first
+        time."""
         count, halted = len(loop.node.types), runtime.halted
-        block: Any = runtime.block  # with what it offers
-        if any(one.kind is not Kind.NEW for one in arguments[:count]) or not all(runtime.along):
+        block: Any = runtime.block  # perhaps with a regime
+        if any(state.growth is not Growth.NEW for state in arguments[:count]) or not all(runtime.has_positions):
             return None
-        beside = memory.step(name, _BESIDE)
-        whole = [beside.whole(name, index, one) for index, one in enumerate(arguments)]
-        states = whole[:count]
+        loop_cache = region_cache.step(name, _LOOP_INPUTS)
+        full = [loop_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
+        states = full[:count]
         tally = block.start(states[halted], None)
         if tally.live.dim() == 1:
             return None
         if hasattr(block, "regime"):
-            _hold(memory, name, block.regime(memory.total, runtime.limit))
+            _check_regime(region_cache, name, block.regime(region_cache.total, runtime.limit))
         for step in range(runtime.limit):
-            inner = memory.step(name, step)
+            inner = region_cache.step(name, step)
             states[halted] = tally.state
-            given = [*states, *([tally.mixture] if runtime.mixture else [])]
-            values = [Value(Kind.NEW, one[:, inner.seen :]) for one in given]
-            for one, data in zip(arguments[count:], whole[count:], strict=True):
-                values.append(one if one.kind is Kind.FIXED else Value(Kind.NEW, data[:, inner.seen :]))
-            moved = self.region(loop.body, runtime.owner, values, inner, range(count), memory.total)
-            if any(one.kind is not Kind.NEW for one in moved):
+            body_states = [*states, *([tally.mixture] if runtime.mixture else [])]
+            values = [Value(Growth.NEW, state[:, inner.seen :]) for state in body_states]
+            for captured, data in zip(arguments[count:], full[count:], strict=True):
+                values.append(captured if captured.growth is Growth.FIXED else Value(Growth.NEW, data[:, inner.seen :]))
+            moved = self.region(loop.body, runtime.owner, values, inner, range(count), region_cache.total)
+            if any(value.growth is not Growth.NEW for value in moved):
                 return None
-            results = [inner.whole("", index, one) for index, one in enumerate(moved)]
+            results = [inner.all_positions("", index, value) for index, value in enumerate(moved)]
             tally = block.advance(tally, results[halted], None)
             for index in range(count):
                 if index != halted:
-                    took = spread(tally.accepted, results[index].dim(), along=True)
-                    states[index] = torch.where(took, results[index], states[index])
+                    accepted = broadcast_mask(tally.accepted, results[index].dim(), has_positions=True)
+                    states[index] = torch.where(accepted, results[index], states[index])
             if step + 1 < runtime.limit and not tally.live.any():
                 break
         states[halted] = tally.mixture
-        return [Value(Kind.NEW, one[:, memory.seen :]) for one in states]
+        return [Value(Growth.NEW, state[:, region_cache.seen :]) for state in states]
 
     def _scan(
-        self, name: str, loop: Loop, runtime: Scan, arguments: Sequence[Value], memory: Memory
+        self, name: str, loop: LoweredLoop, runtime: Scan, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:
-        """A loop over chunks, of which the last one grows. What it carries moves when a chunk is full. None where what
-        is cut has another length than the field, or changes at positions that were there before."""
+        """Runs a scan whose last chunk grows; its carried states change when a chunk is full. Returns None if
+        the chunked sequence has another length than the field, or sees the future."""
         fixed = arguments[1:]
-        if not runtime.emits or any(one.kind is not Kind.FIXED for one in fixed):
+        if not runtime.emits or any(value.growth is not Growth.FIXED for value in fixed):
             return None
         cut = loop.node.inputs[0]
         if loop.node.types[-1].lengths != (self._length,) or self._horizons[cut].sees_future:
             return None
         (length,) = loop.node.regions[0].inputs[0].type.lengths
-        walk = self._within.setdefault(length, _Walk(self._program, length, self._horizons))
-        carried, captured = runtime.carried, [one.data for one in fixed[runtime.carried :]]
-        before = memory.carried.setdefault(name, [tuple(one.data for one in fixed[:carried])])
+        walk = self._chunk_walks.setdefault(length, _Walk(self._program, length, self._horizons))
+        carried, captured = runtime.carried, [value.data for value in fixed[runtime.carried :]]
+        before = region_cache.carried.setdefault(name, [tuple(value.data for value in fixed[:carried])])
         emitted: list[Tensor] = []
         end = 0
         for index, (chunk, mask) in enumerate(arguments[0].data):
             begin, end = end, end + chunk.shape[1]
-            if end > memory.seen:
-                values = [Value(Kind.NEW, chunk[:, max(memory.seen - begin, 0) :]), Value(Kind.FIXED, mask)]
-                values += [Value(Kind.FIXED, one) for one in (*before[index], *captured)]
-                inner = memory.step(name, index)
+            if end > region_cache.seen:
+                values = [Value(Growth.NEW, chunk[:, max(region_cache.seen - begin, 0) :]), Value(Growth.FIXED, mask)]
+                values += [Value(Growth.FIXED, data) for data in (*before[index], *captured)]
+                inner = region_cache.step(name, index)
                 (result,) = walk.region(loop.body, runtime.owner, values, inner, (carried,), chunk.shape[1])
-                if result.kind is not Kind.NEW:
+                if result.growth is not Growth.NEW:
                     return None
                 emitted.append(result.data)
             if index + 1 == len(before) and index + 1 < len(arguments[0].data):
                 moved = runtime.body(runtime.owner, chunk, mask, *before[index], *captured)
                 before.append(moved[:carried])
-                memory.inner.pop((name, index), None)
-        return [*[Value(Kind.WHOLE, None)] * carried, Value(Kind.NEW, torch.cat(emitted, 1))]
+                region_cache.inner.pop((name, index), None)
+        return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
 
 
-# How a call's products are given.
+# The keyword argument of a call that has its products.
 _PRODUCTS = "products"
-# The step of a halting loop that none has: it keeps what the loop was given.
-_BESIDE = -1
+# An index that no step has: its cache holds the inputs of a halting loop.
+_LOOP_INPUTS = -1
 
 
-def _results(code: Code, wanted: Sequence[int]) -> list[fx.Node]:
-    """The values that a region's results are."""
+def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
+    """The nodes of some results of a region."""
     (output,) = (node for node in code.graph.nodes if node.op == "output")
     (results,) = output.args
-    every = results if isinstance(results, tuple) else (results,)
-    found = []
-    for index in wanted:
-        one = every[index]
-        assert isinstance(one, fx.Node)
-        found.append(one)
-    return found
+    all_results = results if isinstance(results, tuple) else (results,)
+    nodes = []
+    for index in indices:
+        node = all_results[index]
+        assert isinstance(node, fx.Node)
+        nodes.append(node)
+    return nodes
 
 
-def _argument(value: Any, found: Mapping[fx.Node, Any]) -> Any:  # Any: as torch.fx has arguments
-    return found[value] if isinstance(value, fx.Node) else Value(Kind.FIXED, value)
+def _argument(source: Any, results: Mapping[fx.Node, Any]) -> Any:  # Any: an argument in torch.fx
+    return results[source] if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
 
 
-def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: as torch.fx has arguments
-    found = node.kwargs.get(_PRODUCTS, {})
-    assert isinstance(found, Mapping)
-    return found
+def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.fx
+    products = node.kwargs.get(_PRODUCTS, {})
+    assert isinstance(products, Mapping)
+    return products
 
 
-def _uses(loop: fx.Node, count: int) -> bool:
-    """Whether anything needs one of the first results of a loop."""
-    # A loop with one result is not taken apart.
+def _uses_results(loop: fx.Node, count: int) -> bool:
+    """Whether any of the first `count` results of a loop is used."""
+    # A loop with one result has no `getitem`.
     parts = {user.args[1]: user for user in loop.users if user.target is operator.getitem}
     used = {index for index, part in parts.items() if part.users} if parts else {0}
     return not used.isdisjoint(range(count))
 
 
-def _joint(values: Iterable[Value]) -> Kind:
-    """What depends on all of these."""
-    kinds = {one.kind for one in values}
-    return Kind.WHOLE if Kind.WHOLE in kinds else Kind.NEW if Kind.NEW in kinds else Kind.FIXED
+def _joint(values: Iterable[Value]) -> Growth:
+    """The growth of a value that depends on all of these."""
+    growths = {value.growth for value in values}
+    return Growth.FULL if Growth.FULL in growths else Growth.NEW if Growth.NEW in growths else Growth.FIXED
 
 
-def _hold(memory: Memory, name: str, regime: object) -> None:
-    if memory.regimes.setdefault(name, regime) != regime:
+def _check_regime(region_cache: RegionCache, name: str, regime: object) -> None:
+    if region_cache.regimes.setdefault(name, regime) != regime:
         raise _Restart

@@ -1,4 +1,5 @@
-"""What the body of a scan computes without its memory, split off, so that it is computed for many chunks at once.
+"""The pass `batch_chunks`: splits the body of a scan, so that its head, which does not read the memory, computes many
+chunks at once.
 
     def scan(self, c, mask_c, m):              def scan_head(self, c, mask_c):
         norm = self.norm(c)                        norm = self.norm(c)
@@ -6,9 +7,9 @@
         memory = self.memory(m, attention)     def scan_rest(self, c, mask_c, m, attention):
         return (memory, attention)                 return (self.memory(m, attention), attention)
 
-A loop in the body begins with states that the memory has not reached, and its first step is split in the same way: its
-head goes into the scan's. Random numbers, as of dropout, are drawn for many chunks at once as well, so in another order
-than chunk by chunk."""
+A loop in the body begins with states that do not depend on the memory, so its first step is split in the same way: its
+head becomes a part of the scan's head. Random numbers, as of dropout, are drawn for many chunks at once, and so in
+another order than chunk by chunk."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ from dataclasses import dataclass
 
 from torch import fx
 
-from archlang.backend.lower.code import Code, Loop, Split, write
+from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_graph
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Call, Halting, Join, Scan
 
-# The argument of a loop that has what its first step's head gave.
-_AHEAD = "ahead"
+# The argument of a loop that holds the results of its first step's head.
+_HEAD_RESULTS = "head_results"
 
 
-def split_scan(scan: Loop, instances: Mapping[str, Instance]) -> None:
-    """Splits the body of a scan, and those of the loops in it, where something in it does not depend on the memory."""
+def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
+    """Sets the splits of a scan and of the loops in it whose bodies compute something that is independent of the
+    memory."""
     shape = loop_layout(scan.node)
     count = len(_placeholders(scan.body))
     # The chunk and its mask, then the memory.
@@ -36,30 +38,35 @@ def split_scan(scan: Loop, instances: Mapping[str, Instance]) -> None:
     scan.split = _split(scan.name, scan.body, [index for index in range(count) if index not in carried], instances)
 
 
-def _split(name: str, code: Code, free: Collection[int], instances: Mapping[str, Instance]) -> Split | None:
-    """The code in two, the first of which reads only the placeholders of these numbers; None where it has no call."""
+def _split(name: str, code: Code, free: Collection[int], instances: Mapping[str, Instance]) -> SplitCode | None:
+    """Splits code into a head, which reads only the placeholders of the indices `free`, and the rest. Returns None if
+    the head would call no block."""
     placeholders = _placeholders(code)
-    found = {node for index, node in enumerate(placeholders) if index in free}
-    firsts: dict[fx.Node, Loop] = {}
+    free_nodes = {node for index, node in enumerate(placeholders) if index in free}
+    first_steps: dict[fx.Node, LoweredLoop] = {}
     for node in code.graph.nodes:
         if node.op not in ("call_module", "call_function"):
             continue
         loop = _loop_of(node, code)
-        if _is_free(node, loop, found, code, instances):
-            found.add(node)
-        elif loop is not None and _split_first(node, loop, found, instances):
-            firsts[node] = loop
-    heads = [node for node in code.graph.nodes if node in found and node.op != "placeholder"]
-    if not firsts and not any(node.op == "call_module" and node.all_input_nodes for node in heads):
+        if _is_free(node, loop, free_nodes, code, instances):
+            free_nodes.add(node)
+        elif loop is not None and _split_first_step(node, loop, free_nodes, instances):
+            first_steps[node] = loop
+    head = [node for node in code.graph.nodes if node in free_nodes and node.op != "placeholder"]
+    if not first_steps and not any(node.op == "call_module" and node.all_input_nodes for node in head):
         return None
-    return _Splitting(name, code, placeholders, heads, firsts).split()
+    return _Splitting(name, code, placeholders, head, first_steps).split()
 
 
 def _is_free(
-    node: fx.Node, loop: Loop | None, found: Collection[fx.Node], code: Code, instances: Mapping[str, Instance]
+    node: fx.Node,
+    loop: LoweredLoop | None,
+    free_nodes: Collection[fx.Node],
+    code: Code,
+    instances: Mapping[str, Instance],
 ) -> bool:
-    """Whether a value depends on nothing but what is found, and computes each sample by itself."""
-    if any(one not in found for one in node.all_input_nodes):
+    """Whether a value depends only on free nodes, and each sample of it on the same sample of them."""
+    if any(source not in free_nodes for source in node.all_input_nodes):
         return False
     if node.op == "call_function":
         return True
@@ -67,112 +74,118 @@ def _is_free(
     if not node.all_input_nodes:
         return isinstance(origin.operation, Join)  # its weights
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
-    if loop is not None and any(isinstance(one.operation, Halting | Scan) for one in inside):
-        return False  # what they add to the loss is of each chunk
-    return all(_is_of_samples(one, one.operation, instances) for one in inside if isinstance(one.operation, Call))
+    if loop is not None and any(isinstance(inner.operation, Halting | Scan) for inner in inside):
+        return False  # each chunk has a ponder of its own
+    return all(
+        _is_per_sample(inner, inner.operation, instances) for inner in inside if isinstance(inner.operation, Call)
+    )
 
 
-def _is_of_samples(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
-    """Whether a block computes each sample by itself. What it draws in training, as dropout does, may be drawn for many
-    chunks at once."""
+def _is_per_sample(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
+    """Whether a block computes each sample independently of the others. Random numbers that it draws in training only,
+    as dropout does, may be drawn for many chunks at once."""
     caveats = instances[call.instance].caveats
     cuts = any(kind.name == "chunks" for kind in node.types)
     return bool(node.inputs) and not cuts and not {"batch", "padding", "random"} & {*caveats}
 
 
-def _split_first(node: fx.Node, loop: Loop, found: Collection[fx.Node], instances: Mapping[str, Instance]) -> bool:
-    """Splits the body of an inner loop, if something of its first step is free; whether it is."""
+def _split_first_step(
+    node: fx.Node, loop: LoweredLoop, free_nodes: Collection[fx.Node], instances: Mapping[str, Instance]
+) -> bool:
+    """Sets the split of an inner loop if its first step has a head. Returns whether it has."""
     if isinstance(loop.node.operation, Scan) or is_idle(loop.node):
         return False
-    free = [_inside(loop, index) for index, one in enumerate(node.args) if one in found]
+    free = [_body_index(loop, index) for index, argument in enumerate(node.args) if argument in free_nodes]
     loop.split = _split(loop.name, loop.body, free, instances)
     return loop.split is not None
 
 
-def _inside(loop: Loop, index: int) -> int:
-    """Where an argument of a loop's call stands among those of its body: the mixture comes between."""
+def _body_index(loop: LoweredLoop, index: int) -> int:
+    """The index among the arguments of a loop's body of an argument of its call. The body has the mixture too."""
     shape = loop_layout(loop.node)
     return index if index < shape.states else index + shape.inner_captured - shape.outer_captured
 
 
 @dataclass(frozen=True, eq=False)
 class _Splitting:
-    """Writes the two halves of a code. `heads` are the values that are free, and `firsts` the loops whose first step
-    has some."""
+    """Writes the two functions of a split. `head` has the free values, and `first_steps` the loops whose first step has
+    a head."""
 
     name: str
     code: Code
     placeholders: Sequence[fx.Node]
-    heads: Sequence[fx.Node]
-    firsts: Mapping[fx.Node, Loop]
+    head: Sequence[fx.Node]
+    first_steps: Mapping[fx.Node, LoweredLoop]
 
-    def split(self) -> Split:
-        heads, code = set(self.heads), self.code
-        rest = [node for node in code.graph.nodes if node not in heads and node.op != "placeholder"]
-        # What the rest reads of the head, in the head's order; then what the loops in the rest begin with.
-        read = {one for node in rest for one in node.all_input_nodes}
-        over = [node for node in self.heads if node in read]
-        reads, head = self._head(over)
-        return Split(head, self._rest(rest, over), reads)
+    def split(self) -> SplitCode:
+        head = set(self.head)
+        rest = [node for node in self.code.graph.nodes if node not in head and node.op != "placeholder"]
+        # The results of the head are the values that the rest reads, then those of the heads of first steps.
+        read = {source for node in rest for source in node.all_input_nodes}
+        passed = [node for node in self.head if node in read]
+        reads, head_code = self._head_code(passed)
+        return SplitCode(head_code, self._rest_code(rest, passed), reads)
 
-    def _head(self, over: Sequence[fx.Node]) -> tuple[tuple[int, ...], Code]:
+    def _head_code(self, passed: Sequence[fx.Node]) -> tuple[tuple[int, ...], Code]:
         graph, origins, names = fx.Graph(), dict[str, Node](), self._names()
-        called = {node: self._arguments(node, loop) for node, loop in self.firsts.items()}
-        used = {one for node in self.heads for one in node.all_input_nodes}
-        used.update(one for arguments in called.values() for one in arguments)
-        reads = tuple(index for index, one in enumerate(self.placeholders) if one in used)
+        arguments = {node: self._first_arguments(node, loop) for node, loop in self.first_steps.items()}
+        used = {source for node in self.head for source in node.all_input_nodes}
+        used.update(source for sources in arguments.values() for source in sources)
+        reads = tuple(index for index, placeholder in enumerate(self.placeholders) if placeholder in used)
         copies: dict[fx.Node, fx.Node] = {}
         for index in reads:
-            one = self.placeholders[index]
-            copies[one] = graph.node_copy(one)
+            copies[self.placeholders[index]] = graph.node_copy(self.placeholders[index])
         for node in self.code.graph.nodes:
-            if node in self.firsts:
-                loop = self.firsts[node]
-                name = names.unused(f"{loop.name}_{_AHEAD}")
-                given = tuple(copies[one] for one in called[node])
-                made = graph.create_node("call_module", f"{loop.name}.first", given, {}, name)
-                copies[node] = made
-                origins[made.name] = loop.node
-            elif node in self.heads:
+            if node in self.first_steps:
+                loop = self.first_steps[node]
+                sources = tuple(copies[source] for source in arguments[node])
+                name = names.unused(f"{loop.name}_{_HEAD_RESULTS}")
+                copies[node] = graph.create_node("call_module", f"{loop.name}.first_head", sources, {}, name)
+                origins[copies[node].name] = loop.node
+            elif node in self.head:
                 copies[node] = self._copy(graph, node, copies, origins)
-        graph.output((*(copies[one] for one in over), *(copies[node] for node in self.firsts)))
-        return reads, self._write("head", graph, origins, 0)
+        graph.output((*(copies[node] for node in passed), *(copies[node] for node in self.first_steps)))
+        return reads, self._compile("head", graph, origins, 0)
 
-    def _arguments(self, node: fx.Node, loop: Loop) -> list[fx.Node]:
-        """What the head of a loop's first step reads, of the arguments of the loop's call."""
+    def _first_arguments(self, node: fx.Node, loop: LoweredLoop) -> list[fx.Node]:
+        """The arguments of a loop's call that the head of its first step reads."""
         assert loop.split is not None
-        at = {_inside(loop, index): one for index, one in enumerate(node.args) if isinstance(one, fx.Node)}
-        return [at[index] for index in loop.split.reads]
+        sources = {
+            _body_index(loop, index): source for index, source in enumerate(node.args) if isinstance(source, fx.Node)
+        }
+        return [sources[index] for index in loop.split.reads]
 
-    def _rest(self, rest: Sequence[fx.Node], over: Sequence[fx.Node]) -> Code:
+    def _rest_code(self, rest: Sequence[fx.Node], passed: Sequence[fx.Node]) -> Code:
         graph, origins, names = fx.Graph(), dict[str, Node](), self._names()
-        copies = {one: graph.node_copy(one) for one in self.placeholders}
-        copies.update((one, _argument(graph, one.name)) for one in over)
-        begun = {node: _argument(graph, names.unused(f"{loop.name}_{_AHEAD}")) for node, loop in self.firsts.items()}
+        copies = {placeholder: graph.node_copy(placeholder) for placeholder in self.placeholders}
+        copies.update((node, _argument(graph, node.name)) for node in passed)
+        head_results = {
+            node: _argument(graph, names.unused(f"{loop.name}_{_HEAD_RESULTS}"))
+            for node, loop in self.first_steps.items()
+        }
         for node in rest:
             if node.op == "output":
                 graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
                 continue
-            made = copies[node] = self._copy(graph, node, copies, origins)
-            if node in begun:
-                made.update_kwarg(_AHEAD, begun[node])
-        return self._write("rest", graph, origins, self.code.extras)
+            copies[node] = self._copy(graph, node, copies, origins)
+            if node in head_results:
+                copies[node].update_kwarg(_HEAD_RESULTS, head_results[node])
+        return self._compile("rest", graph, origins, self.code.extras)
 
     def _names(self) -> Names:
-        """Both halves call a value as the code does; these names are for other values."""
+        """Names for values that the code does not have; the two functions use its names for its values."""
         return Names(node.name for node in self.code.graph.nodes)
 
     def _copy(
         self, graph: fx.Graph, node: fx.Node, copies: Mapping[fx.Node, fx.Node], origins: dict[str, Node]
     ) -> fx.Node:
-        made = graph.node_copy(node, copies.__getitem__)
+        copy = graph.node_copy(node, copies.__getitem__)
         if node.name in self.code.nodes:
-            origins[made.name] = self.code.nodes[node.name]
-        return made
+            origins[copy.name] = self.code.nodes[node.name]
+        return copy
 
-    def _write(self, half: str, graph: fx.Graph, origins: Mapping[str, Node], extras: int) -> Code:
-        name = f"{self.name}_{half}"
-        return write(name, f"{self.code.title}_{half}", graph, origins, (), extras)
+    def _compile(self, part: str, graph: fx.Graph, origins: Mapping[str, Node], extras: int) -> Code:
+        return compile_graph(f"{self.name}_{part}", f"{self.code.title}_{part}", graph, origins, (), extras)
 
 
 def _argument(graph: fx.Graph, name: str) -> fx.Node:
@@ -183,6 +196,6 @@ def _placeholders(code: Code) -> list[fx.Node]:
     return [node for node in code.graph.nodes if node.op == "placeholder"]
 
 
-def _loop_of(node: fx.Node, code: Code) -> Loop | None:
-    """The loop that a value calls, if it does."""
+def _loop_of(node: fx.Node, code: Code) -> LoweredLoop | None:
+    """The loop that a value calls, or None."""
     return next((loop for loop in code.loops if node.op == "call_module" and loop.name == node.target), None)

@@ -1,4 +1,4 @@
-"""The Python of one region: what `torch.fx` writes for it, and which value of the graph each line makes."""
+"""The Python of one region, as `torch.fx` writes it, and the node of the graph that each line computes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from archlang.graph.graph import Node
 from archlang.graph.operations import MapPath
 from archlang.types import Type
 
-_MAKES = re.compile(r"\s+(\w+) = ")
-_numbers = count(1)
+_ASSIGNMENT = re.compile(r"\s+(\w+) = ")
+_file_numbers = count(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled region; `title` says of which model. `function` takes the module that it runs in, inputs, and masks.
+    """The compiled Python of a region; `title` names it with its model.
 
-    `origins` has the node that each line (from 1) computes, and `nodes` that of each value of `graph`. `loops` are the
-    loops in it, and `joins` the joins whose products or weights it computes. `extras` counts the results behind the
-    region's own: the ponder of its halting loops, and how deep they went."""
+    `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
+    (from 1) computes, and `nodes` the node of each value of `graph`. `loops` and `joins` are those that the region
+    computes. `extras` counts the results behind the region's own: the ponder of its halting loops, and their depth."""
 
     name: str
     title: str
@@ -35,15 +35,15 @@ class Code:
     function: Callable[..., Any]  # Any: as many tensors as the region has results
     origins: Mapping[int, Node] = field(repr=False)
     nodes: Mapping[str, Node] = field(repr=False)
-    loops: tuple[Loop, ...]
+    loops: tuple[LoweredLoop, ...]
     extras: int
-    joins: tuple[Join, ...] = ()
+    joins: tuple[LoweredJoin, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """A body in two halves. `head` takes the arguments of the numbers `reads`; `rest` takes all of them, then what
-    the head gives."""
+class SplitCode:
+    """A body in two functions. `head` takes the arguments of the indices `reads`; `rest` takes all arguments, then the
+    results of `head`."""
 
     head: Code
     rest: Code
@@ -51,27 +51,29 @@ class Split:
 
 
 @dataclass(eq=False)
-class Loop:
-    """A loop of a region: the attribute under which it is called, its node, and its body. `scope` is that of the module
-    that calls it; `deep` says that its depth is among its results, as no halting loop is around it."""
+class LoweredLoop:
+    """A loop of a region: the attribute that holds it, its node, and its body.
+
+    `scope` is that of the module that calls it. `has_depth` says that its depth is among its results, because no
+    halting loop is around it."""
 
     name: str
     node: Node
     scope: str
     body: Code
-    deep: bool
-    split: Split | None = None
-    """the body once more, if something in it can be computed ahead"""
+    has_depth: bool
+    split: SplitCode | None = None
+    """the body in two functions, if the first of them can run earlier"""
 
     def codes(self) -> tuple[Code, ...]:
-        """The body, and its halves."""
+        """Returns the body and, if it is split, its two functions."""
         return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
 
 
 @dataclass(frozen=True, eq=False)
-class Join:
-    """A join: the attribute under which it is called, its maps and the types of their products. `scope` is that of the
-    module that calls it."""
+class LoweredJoin:
+    """A join of a region: the attribute that holds it, its maps and the types of their products. `scope` is that of
+    the module that calls it."""
 
     name: str
     maps: tuple[MapPath, ...]
@@ -79,43 +81,33 @@ class Join:
     scope: str
 
 
-def write(
+def compile_graph(
     name: str,
     title: str,
     graph: fx.Graph,
-    origins: Mapping[str, Node],
-    loops: tuple[Loop, ...],
+    nodes: Mapping[str, Node],
+    loops: tuple[LoweredLoop, ...],
     extras: int,
-    joins: tuple[Join, ...] = (),
+    joins: tuple[LoweredJoin, ...] = (),
 ) -> Code:
-    """Turns a graph of torch.fx into a function. `origins` are the nodes by the names that fx gave to their values."""
+    """Compiles a graph of torch.fx to a function. `nodes` has the node of each of its values, by their names."""
     python = graph.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
-    filename = f"<archlang {title}, {next(_numbers)}>"
+    filename = f"<archlang {title}, {next(_file_numbers)}>"
     namespace: dict[str, Any] = dict(python.globals)  # Any: a namespace of Python
     exec(compile(source, filename, "exec"), namespace)
     lines = source.splitlines(keepends=True)
     linecache.cache[filename] = (len(source), None, lines, filename)  # so that tracebacks and debuggers show it
-    made = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _MAKES.match(line))}
-    _require_names(graph, namespace[name], made.values())
-    code = Code(
-        name,
-        title,
-        source,
-        graph,
-        namespace[name],
-        {number: origins[value] for number, value in made.items() if value in origins},
-        dict(origins),
-        loops,
-        extras,
-        joins,
-    )
+    assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
+    _require_names(graph, namespace[name], assigned.values())
+    origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
+    code = Code(name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras, joins)
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 
 
 def _require_names(graph: fx.Graph, function: Callable[..., Any], values: Collection[str]) -> None:
-    """A name that torch.fx replaces could meet another one, and a value would be lost."""
+    """Asserts that torch.fx renamed no value: a new name could equal another one, and a value would be lost."""
     arguments = tuple(node.name for node in graph.nodes if node.op == "placeholder")
     code = function.__code__
     assert code.co_varnames[: code.co_argcount] == ("self", *arguments)

@@ -1,4 +1,4 @@
-"""The modules that a graph's instances stand for, in a tree by their paths."""
+"""Constructs the modules of a graph's instances, in a tree by their paths."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from archlang.types.statics import InstanceOf, Symbol, instances_in
 _LIBRARY = "archlang.blocks"
 
 
-def plant(root: nn.Module, graph: Graph, *, plugins: bool) -> None:
-    """Puts the module of every instance into `root`, those of a stack once for each step."""
+def add_instances(root: nn.Module, graph: Graph, *, plugins: bool) -> None:
+    """Constructs the module of every instance and adds it to `root`; instances of a stack once for each step.
+
+    Raises:
+        BuildError: a class is missing, not allowed without `plugins`, or its constructor raises."""
     stacks = _Stacks(root, graph)
-    made: dict[str, nn.Module] = {}
+    modules: dict[str, nn.Module] = {}
     for path in _in_order(graph):
         instance, scope = graph.instances[path], scope_of(path)
         block = _class_of(instance, plugins)
         for steps, home in stacks.modules(scope):
-            made[_at(path, steps)] = module = _construct(block, instance, steps, made)
-            _place(home, path[len(scope) :].removeprefix("."), module)
+            modules[_at_steps(path, steps)] = module = _construct(block, instance, steps, modules)
+            _add(home, path[len(scope) :].removeprefix("."), module)
     for path in stacks.counts:
         stacks.modules(f"{path}.*")
 
@@ -37,8 +40,8 @@ def plant(root: nn.Module, graph: Graph, *, plugins: bool) -> None:
 
 
 class _Stacks:
-    """The modules that run each scope: the root, and every step of every stack. They are made when first asked for, so
-    that a model's weights stand in its order."""
+    """The modules that run each scope: the root, and every step of every stack. Each is constructed at its first use,
+    so that weights have the order of the model."""
 
     def __init__(self, root: nn.Module, graph: Graph) -> None:
         stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, Stack))
@@ -46,33 +49,35 @@ class _Stacks:
         self._modules: dict[str, list[tuple[tuple[int, ...], nn.Module]]] = {"": [((), root)]}
 
     def modules(self, scope: str) -> list[tuple[tuple[int, ...], nn.Module]]:
-        """Every module that runs a scope, with the step that it is of each stack around it."""
+        """Returns every module that runs a scope, with its step in each stack around it."""
         if scope not in self._modules:
             path = scope.removesuffix(".*")
             outer = scope_of(path)
             self._modules[scope] = [
                 ((*steps, index), step)
                 for steps, home in self.modules(outer)
-                for index, step in enumerate(self._make(home, path[len(outer) :].removeprefix("."), self.counts[path]))
+                for index, step in enumerate(
+                    self._add_steps(home, path[len(outer) :].removeprefix("."), self.counts[path])
+                )
             ]
         return self._modules[scope]
 
-    def _make(self, home: nn.Module, place: str, count: int) -> nn.ModuleList:
+    def _add_steps(self, home: nn.Module, path: str, count: int) -> nn.ModuleList:
         steps = nn.ModuleList(Step() for _ in range(count))
         for step in steps:
-            step.__dict__[OUTER] = home  # not registered: a step sees what stands around its stack, but owns none of it
-        _place(home, place, steps)
+            step.__dict__[OUTER] = home  # not registered: a step does not own the module around its stack
+        _add(home, path, steps)
         return steps
 
 
-def _at(path: str, steps: tuple[int, ...]) -> str:
-    """A path with its stars replaced; steps of stacks that it does not lie in are left over."""
+def _at_steps(path: str, steps: tuple[int, ...]) -> str:
+    """A path with its stars replaced by steps; the steps of stacks further in are ignored."""
     for step in steps:
         path = path.replace("*", str(step), 1)
     return path
 
 
-def _place(home: nn.Module, path: str, module: nn.Module) -> None:
+def _add(home: nn.Module, path: str, module: nn.Module) -> None:
     *groups, name = module_path(path).split(".")
     for group in groups:
         if group not in home._modules:
@@ -85,17 +90,17 @@ def _place(home: nn.Module, path: str, module: nn.Module) -> None:
 
 
 def _in_order(graph: Graph) -> Iterator[str]:
-    """Instances after those that they hold as statics, else in the graph's order."""
+    """The paths of instances in the graph's order, except that an instance follows those that it holds as statics."""
     holders: nx.DiGraph[str] = nx.DiGraph()
     holders.add_nodes_from(graph.instances)
     for path, instance in graph.instances.items():
-        holders.add_edges_from((other, path) for other in instances_in(instance.statics.values()))
-    places = {path: index for index, path in enumerate(graph.instances)}
-    return iter(nx.lexicographical_topological_sort(holders, key=places.__getitem__))
+        holders.add_edges_from((held, path) for held in instances_in(instance.statics.values()))
+    order = {path: index for index, path in enumerate(graph.instances)}
+    return iter(nx.lexicographical_topological_sort(holders, key=order.__getitem__))
 
 
 def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
-    """The class that an instance names. What is no part of archlang's blocks is not imported unless it may be."""
+    """The class that an instance names. Modules outside of archlang's blocks are imported only with `plugins`."""
     module_name, _, class_name = instance.python.partition(":")
     if not plugins and module_name != _LIBRARY and not module_name.startswith(f"{_LIBRARY}."):
         raise mistakes.foreign_python(instance)
@@ -105,46 +110,46 @@ def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
         raise mistakes.no_such_class(instance, str(error)) from error
     except Exception as error:  # whatever the module does when it is imported
         raise mistakes.not_imported(instance, module_name, error) from error
-    found = getattr(module, class_name, None)
-    if found is None:
+    block = getattr(module, class_name, None)
+    if block is None:
         raise mistakes.no_such_class(instance, f"{module_name} has no {class_name}")
-    if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise mistakes.no_such_class(instance, "that is no torch module")
-    return found
+    if not (isinstance(block, type) and issubclass(block, nn.Module)):
+        raise mistakes.no_such_class(instance, "it is not a torch module")
+    return block
 
 
 def _construct(
-    find: type[nn.Module], instance: Instance, steps: tuple[int, ...], made: Mapping[str, nn.Module]
+    block: type[nn.Module], instance: Instance, steps: tuple[int, ...], modules: Mapping[str, nn.Module]
 ) -> nn.Module:
-    arguments = {name: _python(value, steps, made) for name, value in instance.statics.items()}
+    arguments = {name: _python(value, steps, modules) for name, value in instance.statics.items()}
     arguments.update((name, size.constant) for name, size in instance.features.items())
     try:
-        module = find(**arguments)
+        module = block(**arguments)
     except Exception as error:  # whatever the class does
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):
         raise mistakes.not_initialised(instance)
-    _disown(module, [made[_at(path, steps)] for path in instances_in(instance.statics.values())])
+    _unregister(module, [modules[_at_steps(path, steps)] for path in instances_in(instance.statics.values())])
     return module
 
 
-def _python(value: object, steps: tuple[int, ...], made: Mapping[str, nn.Module]) -> object:
-    """A static as a constructor gets it: a symbol is a string, a list a tuple, an instance its module."""
+def _python(value: object, steps: tuple[int, ...], modules: Mapping[str, nn.Module]) -> object:
+    """A static as a constructor takes it: a symbol is a string, a list a tuple, an instance its module."""
     match value:
         case Symbol(text=text):
             return text
         case InstanceOf(path=path):
-            return made[_at(path, steps)]
+            return modules[_at_steps(path, steps)]
         case tuple():
-            return tuple(_python(one, steps, made) for one in value)
+            return tuple(_python(item, steps, modules) for item in value)
     return value
 
 
-def _disown(module: nn.Module, shared: list[nn.Module]) -> None:
-    """Makes plain attributes of the instances that a module was given: their weights stand at their own place. (An
-    attribute they must be: those in a ModuleList of torch are looked up elsewhere.)"""
+def _unregister(module: nn.Module, shared: list[nn.Module]) -> None:
+    """Turns the instances that a module holds as statics into plain attributes, because each is registered at its own
+    path. (A block must not hold them in a ModuleList, which finds registered modules only.)"""
     for part in list(module.modules()) if shared else ():
         for name, child in list(part._modules.items()):
-            if any(child is one for one in shared):
+            if any(child is instance for instance in shared):
                 del part._modules[name]
                 part.__dict__[name] = child

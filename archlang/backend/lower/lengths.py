@@ -1,4 +1,4 @@
-"""Which lengths a region needs the masks of: a mask flows beside every value whose type has a length."""
+"""The lengths whose masks a region needs: a mask accompanies every value whose type has a length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archlang.types import Dim, Type
 
 
 def named_lengths(instance: Instance, types: Sequence[Type]) -> dict[str, Dim]:
-    """The lengths of a call's arguments, by their names in the block's signature."""
+    """Returns the lengths of a call's arguments, by their names in the block's signature."""
     return {
         name: length
         for axes, kind in zip(instance.axes, types, strict=False)
@@ -20,37 +20,37 @@ def named_lengths(instance: Instance, types: Sequence[Type]) -> dict[str, Dim]:
 
 
 def grown_lengths(instance: Instance, types: Sequence[Type], result: Type) -> list[Dim]:
-    """The lengths that only the result of a call has, whose mask comes with it."""
-    known = {length for kind in types for length in kind.lengths}
-    return [length for length in result.lengths if length not in known] if instance.grows else []
+    """Returns the lengths that only the result of a call has; the call returns their mask too."""
+    argument_lengths = {length for kind in types for length in kind.lengths}
+    return [length for length in result.lengths if length not in argument_lengths] if instance.grows else []
 
 
 def halted_lengths(loop: Node) -> tuple[Dim, ...]:
-    """The length of the state that a halting loop halts by, if it has one."""
+    """Returns the length of the state that a halting loop halts by; empty if it has none."""
     assert isinstance(loop.operation, Halting)
     return loop.types[loop.operation.state].lengths[:1]
 
 
 def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
-    """The length of a scan's chunk, whose mask its body gets with the chunk; other loops have none."""
+    """Returns the length of a scan's chunk, whose mask its body takes with the chunk; empty for other loops."""
     return loop.regions[0].inputs[0].type.lengths if isinstance(loop.operation, Scan) else ()
 
 
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:
-    """The lengths whose masks a region must be given, in order of first use. Where a length is a number, every
-    position is real and there is no mask."""
+    """Returns the lengths whose masks a region takes, in order of first use. A constant length has no mask: every
+    position is real."""
     types = {value.id: value.type for value in region.inputs}
-    made: set[Dim] = set()
+    computed: set[Dim] = set()
     needed: dict[Dim, None] = {}
     for node in region.nodes:
-        given = [types[source] for source in node.inputs if source in types]
-        for length in _used(node, given, instances):
-            if length.constant is None and length not in made:
+        argument_types = [types[source] for source in node.inputs if source in types]
+        for length in _used(node, argument_types, instances):
+            if length.constant is None and length not in computed:
                 needed[length] = None
         if len(node.types) == 1:
             types[node.id] = node.type
         if isinstance(node.operation, Call):
-            made.update(grown_lengths(instances[node.operation.instance], given, node.type))
+            computed.update(grown_lengths(instances[node.operation.instance], argument_types, node.type))
     return tuple(needed)
 
 

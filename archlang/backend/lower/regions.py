@@ -1,4 +1,4 @@
-"""Regions of the graph as graphs of `torch.fx`, and those as Python."""
+"""Lowers the regions of a graph to graphs of `torch.fx`, and these to Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from torch import fx
 
 from archlang.backend.lower.chunk_batching import split_scan
-from archlang.backend.lower.code import Code, Join, Loop, write
+from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
-from archlang.backend.lower.names import Names, attribute, relative
+from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
@@ -30,17 +30,19 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
     Arithmetic.NEGATE: operator.neg,
 }
 
-# What torch.fx calls those of them that are no operators.
-_GLOBALS = [f"{one.__module__}.{one.__qualname__}".replace(".", "_") for one in _FUNCTIONS.values()]
+# The names in generated code of functions that torch.fx does not write as operators.
+_GLOBALS = [f"{function.__module__}.{function.__qualname__}".replace(".", "_") for function in _FUNCTIONS.values()]
 
-# A value of the graph while code is written for it; a literal stands for itself.
+# A value of the graph in generated code; a literal is a number.
 Value = fx.Node | int | float
 
 
 @dataclass(frozen=True)
-class Program:
-    """A model as Python. Its code takes the model's fields, then masks; for each of these, `masked` has the positions
-    of the fields that have its length. `inputs` say what the fields must be, and `result` is the type of the result."""
+class PythonProgram:
+    """A model as Python. Its code takes the model's fields, then masks.
+
+    `masked` has, for each mask, the indices of the fields with its length. `inputs` describe the fields, and `result`
+    is the type of the result."""
 
     graph: Graph
     code: Code
@@ -49,19 +51,19 @@ class Program:
     inputs: tuple[Field, ...]
     result: Type
 
-    def __deepcopy__(self, memo: object) -> Program:
-        return self  # nothing in it changes
+    def __deepcopy__(self, memo: object) -> PythonProgram:
+        return self  # immutable
 
 
-def lower(graph: Graph, ahead: bool = True) -> Program:
-    """The program of a graph. `inline` must have run. With `ahead`, the bodies of scans are split."""
+def lower(graph: Graph, batch_chunks: bool = True) -> PythonProgram:
+    """Returns the Python of a graph, on which `inline` has run. With `batch_chunks`, the bodies of scans are split."""
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     types = {value.id: value.type for value in inputs}
     types |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
-    return Program(
+    return PythonProgram(
         graph,
-        _Writer(_Attributes(graph), graph.region, "", True, ahead).write("forward", (), lengths),
+        _Writer(_Attributes(graph), graph.region, "", True, batch_chunks).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
@@ -73,17 +75,17 @@ def lower(graph: Graph, ahead: bool = True) -> Program:
 
 
 class _Attributes:
-    """Finds attributes for loops that no instance, stack or other loop of the same module has."""
+    """Names the attributes of loops and joins; no instance, stack or other loop of the same module has the name."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._names: dict[str, Names] = {}
-        self._joins: dict[str, Join] = {}
+        self._joins: dict[str, LoweredJoin] = {}
         stacks = [node.operation.path for node in graph.region.walk() if isinstance(node.operation, operations.Stack)]
         for path in (*graph.instances, *stacks):
             home = scope_of(path)
             first = path[len(home) :].removeprefix(".").partition(".")[0]
-            self._names_in(home).take(attribute(first))
+            self._names_in(home).take(attribute_name(first))
 
     def loop(self, mnemonic: str, scope: str) -> str:
         return self._names_in(scope).unused(mnemonic)
@@ -91,24 +93,26 @@ class _Attributes:
     def _names_in(self, scope: str) -> Names:
         return self._names.setdefault(scope, Names())
 
-    def join(self, node: Node, scope: str) -> Join:
+    def join(self, node: Node, scope: str) -> LoweredJoin:
         if node.id not in self._joins:
             assert isinstance(node.operation, operations.Join)
-            self._joins[node.id] = Join(self.loop("join", scope), node.operation.maps, node.types, scope)
+            self._joins[node.id] = LoweredJoin(self.loop("join", scope), node.operation.maps, node.types, scope)
         return self._joins[node.id]
 
 
 class _Writer:
-    """Writes one region. `depth` says that no halting loop is around it, so that its own are the outermost ones. With
-    `ahead`, the bodies of scans are split."""
+    """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth. With
+    `batch_chunks`, the bodies of scans are split."""
 
-    def __init__(self, attributes: _Attributes, region: Region, scope: str, depth: bool, ahead: bool) -> None:
+    def __init__(
+        self, attributes: _Attributes, region: Region, scope: str, is_outermost: bool, batch_chunks: bool
+    ) -> None:
         self._attributes = attributes
         self._instances = attributes.graph.instances
         self._region = region
         self._scope = scope
-        self._depth = depth
-        self._ahead = ahead
+        self._is_outermost = is_outermost
+        self._batch_chunks = batch_chunks
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -116,8 +120,8 @@ class _Writer:
         self._masks: dict[Dim, fx.Node] = {}
         self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
         self._origins: dict[str, Node] = {}
-        self._loops: list[Loop] = []
-        self._joins: dict[str, Join] = {}
+        self._loops: list[LoweredLoop] = []
+        self._joins: dict[str, LoweredJoin] = {}
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
         self._batch: fx.Node | None = None
@@ -136,9 +140,9 @@ class _Writer:
         captured: Sequence[str] = (),
         joins: Sequence[Node] = (),
     ) -> Code:
-        """The code. It takes the region's inputs (the mask of a chunk right behind the chunk), then the masks of
-        `lengths` and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting
-        loops. The last inputs, captured ones, are called as they are outside."""
+        """Returns the code. It takes the region's inputs (a chunk is followed by its mask), then the masks of `lengths`
+        and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting loops.
+        `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for position, (value, outer) in enumerate(zip(inputs, outside, strict=True)):
@@ -153,14 +157,14 @@ class _Writer:
             if len(node.types) == 1:
                 self._types[node.id] = node.type
         results = [self._values[result] for result in self._region.results]
-        # Loops that halt by the same weights read the sides of a pair, and count once: Dynamic Halt's program takes the
-        # mean of what they add to the loss.
+        # Loops that halt by the same weights, as for the two sides of a pair, count once: their ponder is averaged, as
+        # in the program of Dynamic Halt.
         ponders = [self._total(values, True) for values in self._ponders.values()]
         extras = [self._total(values, mean) for values, mean in ((ponders, False), (self._depths, True)) if values]
-        # A loop's body always gives a tuple, so that its runtime need not ask.
+        # A loop's body always returns a tuple, so its runtime does not check.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
         title = f"{self._attributes.graph.name}.{name}"
-        return write(
+        return compile_graph(
             name, title, self._code, self._origins, tuple(self._loops), len(extras), tuple(self._joins.values())
         )
 
@@ -168,9 +172,9 @@ class _Writer:
         for length in lengths:
             self._masks[length] = self._take(f"mask_{_words(length)}")
 
-    def _take(self, wanted: str) -> fx.Node:
-        """An argument of the function."""
-        return self._create("placeholder", None, (), {}, wanted)
+    def _take(self, preferred: str) -> fx.Node:
+        """Adds an argument of the function."""
+        return self._create("placeholder", None, (), {}, preferred)
 
     def _create(
         self,
@@ -178,10 +182,10 @@ class _Writer:
         target: str | Callable[..., Any] | None,
         inputs: tuple[Value | None, ...],
         keywords: dict[str, Any],  # Any: as in `_emit`
-        wanted: str,
+        preferred: str,
     ) -> fx.Node:
-        """A value of the function; the target of an argument is its name."""
-        name = self._names.unused(wanted)
+        """Adds a value of the function; the target of an argument is its name."""
+        name = self._names.unused(preferred)
         return self._code.create_node(kind, name if target is None else target, inputs, keywords, name)
 
     def _total(self, values: Sequence[fx.Node], mean: bool) -> fx.Node:
@@ -199,12 +203,12 @@ class _Writer:
         keywords: Mapping[str, Any] | None = None,  # Any: a mask, or products by their names
     ) -> fx.Node:
         kind = "call_module" if isinstance(target, str) else "call_function"
-        made = self._create(kind, target, tuple(inputs), dict(keywords or {}), name)
-        self._origins[made.name] = node
-        return made
+        value = self._create(kind, target, tuple(inputs), dict(keywords or {}), name)
+        self._origins[value.name] = node
+        return value
 
-    def _part(self, node: Node, whole: fx.Node, index: int, name: str) -> fx.Node:
-        return self._emit(node, operator.getitem, [whole, index], name)
+    def _part(self, node: Node, results: fx.Node, index: int, name: str) -> fx.Node:
+        return self._emit(node, operator.getitem, [results, index], name)
 
     # Nodes
 
@@ -217,7 +221,7 @@ class _Writer:
             case operations.Literal(value=value):
                 self._values[node.id] = float(value)
             case Arithmetic() as operation:
-                # Two numbers divide without raising; tensors have torch's division.
+                # The division of two numbers never raises.
                 numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
                 function = divide if numbers else _FUNCTIONS[operation]
                 self._values[node.id] = self._emit(node, function, inputs, node.name or operation.mnemonic)
@@ -238,7 +242,7 @@ class _Writer:
         masks: dict[str, Any] = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
         if products:
             masks["products"] = dict(zip(call.products, products, strict=True))
-        target, name = relative(instance.path, self._scope), node.name or instance.block
+        target, name = relative_path(instance.path, self._scope), node.name or instance.block
         if not inputs:
             return self._emit(node, target, [self._batch_size()], name)
         if not instance.grows:
@@ -253,11 +257,11 @@ class _Writer:
     def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
         join = self._attributes.join(node, self._scope)
         self._joins[node.id] = join
-        target = f"{join.name}.ahead" if self._is_for_a_loop(node) else join.name
-        whole = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
-        return [self._part(node, whole, index, name) for index, (_, name) in enumerate(join.maps)]
+        target = f"{join.name}.all_products" if self._is_read_by_loop(node) else join.name
+        products = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
+        return [self._part(node, products, index, name) for index, (_, name) in enumerate(join.maps)]
 
-    def _is_for_a_loop(self, join: Node) -> bool:
+    def _is_read_by_loop(self, join: Node) -> bool:
         products = {join.id}
         for node in self._region.nodes:
             if isinstance(node.operation, operations.Part) and node.inputs[0] == join.id:
@@ -267,7 +271,7 @@ class _Writer:
         )
 
     def _weights_of(self, node: Node) -> fx.Node:
-        """What all steps of the loops around a join share of it, made where none of them has begun."""
+        """The weights of a join, computed outside of all loops whose steps share them."""
         if node.id not in self._weights:
             join = self._attributes.join(node, self._scope)
             self._joins[node.id] = join
@@ -275,7 +279,7 @@ class _Writer:
         return self._weights[node.id]
 
     def _mask(self, length: Dim | None) -> fx.Node | None:
-        """The mask of a length; None where every position is real."""
+        """The mask of a length; None if every position is real."""
         return None if length is None or length.constant is not None else self._masks[length]
 
     def _batch_size(self) -> fx.Node:
@@ -285,23 +289,23 @@ class _Writer:
         return self._batch
 
     def _loop(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
-        """Calls the loop, and writes its body; its results one by one."""
+        """Calls the loop, and writes its body. Returns its results."""
         body, chunk = node.regions[0], chunk_lengths(node)
         lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
-        # A stack's own name is that of its steps.
+        # The attribute of a stack's own name holds its steps.
         stack = node.operation if isinstance(node.operation, operations.Stack) else None
         name = self._attributes.loop("run_stack" if stack else node.operation.mnemonic, self._scope)
         scope = f"{stack.path}.*" if stack else self._scope
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._depth and not halts, self._ahead)
-        # Steps of a stack have weights of their own.
+        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._batch_chunks)
+        # The steps of a stack do not share weights.
         joins = [] if stack else list(_joins(body))
-        weights = [self._weights_of(one) for one in joins]
+        weights = [self._weights_of(join) for join in joins]
         code = writer.write(name, chunk, lengths, captured, joins)
-        loop = Loop(name, node, self._scope, code, self._depth)
-        if isinstance(node.operation, operations.Scan) and self._ahead:
+        loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
+        if isinstance(node.operation, operations.Scan) and self._batch_chunks:
             split_scan(loop, self._instances)
         self._loops.append(loop)
         arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
@@ -309,24 +313,24 @@ class _Writer:
         ponders = halts or code.extras > 0
         if len(node.types) == 1 and not ponders:
             return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
-        whole = self._emit(node, name, arguments, f"{name}_results", keywords)
+        loop_results = self._emit(node, name, arguments, f"{name}_results", keywords)
         states = [value.name for value in body.inputs[shape.inner : shape.inner + shape.states]]
         states += [node.name] * (len(node.types) - len(states))
         results = [
-            self._part(node, whole, index, self._part_names.get((node.id, index)) or state or "result")
+            self._part(node, loop_results, index, self._part_names.get((node.id, index)) or state or "result")
             for index, state in enumerate(states)
         ]
         if ponders:
-            inside = (one.operation for one in (node, *body.walk()))
-            instances = frozenset(one.instance for one in inside if isinstance(one, operations.Halting))
-            self._ponders.setdefault(instances, []).append(self._part(node, whole, len(results), "ponder"))
-        if ponders and self._depth:
-            self._depths.append(self._part(node, whole, len(results) + 1, "depth"))
+            inside = (inner.operation for inner in (node, *body.walk()))
+            instances = frozenset(inner.instance for inner in inside if isinstance(inner, operations.Halting))
+            self._ponders.setdefault(instances, []).append(self._part(node, loop_results, len(results), "ponder"))
+        if ponders and self._is_outermost:
+            self._depths.append(self._part(node, loop_results, len(results) + 1, "depth"))
         return results
 
 
 def _joins(region: Region) -> Iterator[Node]:
-    """The joins of a region and of the loops in it whose steps share their weights."""
+    """Yields the joins of a region and of the loops in it whose steps share weights."""
     for node in region.nodes:
         if isinstance(node.operation, operations.Join):
             yield node

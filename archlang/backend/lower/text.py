@@ -1,4 +1,4 @@
-"""The Python of a compiled model, for reading: every line beside the line of the program that it comes from."""
+"""Prints the Python of a compiled model, each line beside the line of the program that it comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 60
 
 
 def print_torch(architecture: Architecture) -> str:
-    """What the module computes, and the bodies of its loops."""
+    """Returns the Python of the module's forward function and of the bodies of its loops."""
     code = architecture.program.code
     return "\n\n".join([_function(code), *_bodies(code)]) + "\n"
 
@@ -22,11 +22,14 @@ def print_torch(architecture: Architecture) -> str:
 def _bodies(code: Code) -> Iterator[str]:
     for loop in code.loops:
         if loop.split is None:
-            yield f"# the body of `self.{loop.name}`: {_head(loop.node)}\n{_function(loop.body)}"
+            yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:
             scans = isinstance(loop.node.operation, Scan)
-            when = "for many chunks at once" if scans else "for the first step by the loop around it"
-            yield f"# what `self.{loop.name}` computes ahead, {when}: {_head(loop.node)}\n{_function(loop.split.head)}"
+            calls = (
+                "called once for many chunks" if scans else "called for the first step by the head of the outer loop"
+            )
+            title = f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}"
+            yield f"{title}\n{_function(loop.split.head)}"
             yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"
         yield from _bodies(loop.body)
 
@@ -35,7 +38,7 @@ def _function(code: Code) -> str:
     lines: list[str] = []
     last = None
     for number, line in enumerate(code.source.splitlines(), start=1):
-        text = line.split(";  ")[0].rstrip()  # behind it fx lets go of values that are not needed any more
+        text = line.split(";  ")[0].rstrip()  # then torch.fx deletes unused values
         origin = code.origins.get(number)
         if origin is not None and origin is not last and origin.span is not None:
             text = f"{text:<{_COLUMN}}  # {origin.span.source.path}:{origin.span.line}  {_first_line(origin)}"
@@ -45,11 +48,11 @@ def _function(code: Code) -> str:
     return "\n".join(lines)
 
 
-def _head(node: Node) -> str:
-    """What kind of loop it is."""
+def _describe(node: Node) -> str:
+    """The kind of a loop, its settings and its place."""
     operation = node.operation
-    shown = [name for name in ("count", "limit", "path", "instance") if hasattr(operation, name)]
-    text = " ".join([operation.mnemonic, *(f"{name} = {getattr(operation, name)}" for name in shown)])
+    settings = [name for name in ("count", "limit", "path", "instance") if hasattr(operation, name)]
+    text = " ".join([operation.mnemonic, *(f"{name} = {getattr(operation, name)}" for name in settings)])
     return f"{text}, {node.span}" if node.span is not None else text
 
 

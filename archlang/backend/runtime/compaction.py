@@ -1,4 +1,4 @@
-"""Samples that leave a halting loop's batch when they have halted, and come back at its end."""
+"""Removes halted samples from a halting loop's batch, and restores them at its end."""
 
 from __future__ import annotations
 
@@ -11,64 +11,66 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.stacking import anywhere
+from archlang.backend.runtime.stacking import in_any_model
 
-# Some rows of a batch are taken out where at least this share of them has halted: to copy the others costs a little.
-_WORTH = 0.1
+# The least share of rows that are removed at a time: copying the remaining rows has a cost.
+_LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Of a batch, the rows that stay and those that go."""
+class RowSplit:
+    """The rows of a batch that remain in it and those that leave, as indices."""
 
-    stay: Int[Tensor, " stay"]
-    go: Int[Tensor, " go"]
+    remaining: Int[Tensor, " remaining"]
+    leaving: Int[Tensor, " leaving"]
 
 
 class Compaction:
-    """Which samples are still in the batch of a loop, and what the others left with.
+    """The samples that remain in the batch of a loop, and the results of those that left.
 
-    A sample leaves when none of its positions is live. Nothing that a body computes for one sample may depend on the
-    others, and nothing that the halting block keeps of it may change any more."""
+    A sample leaves when none of its positions is live. The body must compute each sample independently of the others,
+    and the halting block must not change what it holds of a halted sample."""
 
     def __init__(self) -> None:
-        self._places: Int[Tensor, " r"] | None = None  # of the rows, in the whole batch; None: they are all of it
+        self._indices: Int[Tensor, " r"] | None = None  # of the rows in the full batch; None before rows leave
         self._left: list[tuple[Int[Tensor, " r"], tuple[Tensor, ...]]] = []
 
-    def rows(self, live: Bool[Tensor, "r *_n"]) -> Rows | None:
-        """Which rows stay and which go; none goes where it is not worth it. None if none would stay."""
-        stays = anywhere(live if live.dim() == 1 else live.flatten(1).any(1))
-        stay = stays.nonzero()[:, 0]
-        if not len(stay):
+    def split(self, live: Bool[Tensor, "r *_n"]) -> RowSplit | None:
+        """Returns which rows remain and which leave, or None if no row is live. No row leaves if too few would."""
+        is_live = in_any_model(live if live.dim() == 1 else live.flatten(1).any(1))
+        remaining = is_live.nonzero()[:, 0]
+        if not len(remaining):
             return None
-        worth = len(stays) - len(stay) >= max(1, _WORTH * len(stays))
-        return Rows(stay, (~stays).nonzero()[:, 0] if worth else stay[:0])
+        enough = len(is_live) - len(remaining) >= max(1, _LEAST_SHARE * len(is_live))
+        return RowSplit(remaining, (~is_live).nonzero()[:, 0] if enough else remaining[:0])
 
-    def take(self, rows: Rows, results: Sequence[Tensor], given: Sequence[Any]) -> list[Any]:  # Any: values of a loop
-        """Keeps the results of the rows that go, and gives what is given of those that stay."""
-        size = len(rows.stay) + len(rows.go)
-        places = torch.arange(size, device=rows.stay.device) if self._places is None else self._places
-        self._left.append((places[rows.go], tuple(one.index_select(0, rows.go) for one in results)))
-        self._places = places[rows.stay]
-        return [narrow(one, rows.stay, size) for one in given]
+    def remove(self, rows: RowSplit, results: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
+        """Stores the results of the leaving rows. Returns the values of the remaining rows."""  # Any: values of a loop
+        size = len(rows.remaining) + len(rows.leaving)
+        indices = torch.arange(size, device=rows.remaining.device) if self._indices is None else self._indices
+        self._left.append((indices[rows.leaving], tuple(result.index_select(0, rows.leaving) for result in results)))
+        self._indices = indices[rows.remaining]
+        return [select_rows(value, rows.remaining, size) for value in values]
 
-    def together(self, results: Sequence[Tensor]) -> list[Tensor]:
-        """The results of all samples, in their order: those of the rows that are left are given."""
-        if self._places is None:
+    def restore(self, results: Sequence[Tensor]) -> list[Tensor]:
+        """Returns the results of all samples in their order; `results` are those of the remaining rows."""
+        if self._indices is None:
             return list(results)
-        parts = [*self._left, (self._places, tuple(results))]
-        back = torch.cat([places for places, _ in parts]).argsort()
-        return [torch.cat(columns).index_select(0, back) for columns in zip(*(part for _, part in parts), strict=True)]
+        parts = [*self._left, (self._indices, tuple(results))]
+        order = torch.cat([indices for indices, _ in parts]).argsort()
+        return [torch.cat(columns).index_select(0, order) for columns in zip(*(part for _, part in parts), strict=True)]
 
 
-def narrow(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: a tensor, a mask or none, a number, chunks
-    """Some rows of a value of a loop. What has no batch is for all of them."""
+def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: a tensor, a mask, a number, chunks
+    """Returns some rows of a value of a loop; a value without the batch axis is returned unchanged."""
     match value:
         case Tensor() if value.dim() and len(value) == batch:
             return value.index_select(0, rows)
         case Tally():
-            # A field that has no row for each sample is a number of the loop.
-            return replace(value, **{one.name: narrow(getattr(value, one.name), rows, batch) for one in fields(value)})
+            # A field without a row for each sample is a number of the loop.
+            return replace(
+                value, **{item.name: select_rows(getattr(value, item.name), rows, batch) for item in fields(value)}
+            )
         case tuple() | list():
-            return type(value)(narrow(one, rows, batch) for one in value)
+            return type(value)(select_rows(item, rows, batch) for item in value)
     return value

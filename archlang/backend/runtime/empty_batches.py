@@ -1,4 +1,4 @@
-"""A batch that is padded to no position is computed with one position, of which nothing is real."""
+"""Computes a batch that is padded to no position with one position of padding."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import torch.nn.functional as F
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from archlang.backend.runtime.inputs import Field, evaluated
+from archlang.backend.runtime.inputs import Field, evaluate_length
 from archlang.types import Axis, Dim, Type
 
 
-def with_positions(
+def pad_empty_axes(
     fields: Sequence[Field],
     values: Sequence[Shaped[Tensor, "b *_"]],
     lengths: Mapping[str, Int[Tensor, " b"]],
     sizes: Mapping[str, int],
 ) -> tuple[list[Shaped[Tensor, "b *_"]], dict[str, Int[Tensor, " b"]]]:
-    """The fields with a position where a length in `sizes` is 0, and the lengths with those of such fields."""
+    """Returns the fields, padded to one position where a length in `sizes` is 0, and the lengths of all samples, which
+    include those of the padded fields."""
     padded_sizes = {name: max(1, size) for name, size in sizes.items()}
     padded: list[Tensor] = []
     lengths = dict(lengths)
@@ -27,8 +28,10 @@ def with_positions(
         if not field.is_tensor:
             padded.append(value)
             continue
-        wanted = [_padded_size(size, padded_sizes, now) for size, now in zip(field.sizes, value.shape[1:], strict=True)]
-        missing = [size - now for size, now in zip(wanted, value.shape[1:], strict=True)]
+        counts = value.shape[1:]
+        missing = [
+            _padded_size(size, padded_sizes, count) - count for size, count in zip(field.sizes, counts, strict=True)
+        ]
         if field.length is not None and missing[0] and field.name not in lengths:
             lengths[field.name] = value.new_full((len(value),), value.shape[1], dtype=torch.int64)
         # torch pads the last axis first.
@@ -36,15 +39,16 @@ def with_positions(
     return padded, lengths
 
 
-def without_padding(result: Shaped[Tensor, "b *_"], kind: Type, sizes: Mapping[str, int]) -> Shaped[Tensor, "b *_"]:
-    """A result of a type, cut to the lengths that it has for the sizes of the fields before they were padded."""
-    for axis, (dim, what) in enumerate(zip(kind.dims, kind.axes, strict=True), start=1):
-        if what is Axis.LENGTH and dim.names and dim.names <= sizes.keys():
-            result = result.narrow(axis, 0, min(result.shape[axis], evaluated(dim, sizes)))
+def remove_padding(result: Shaped[Tensor, "b *_"], kind: Type, sizes: Mapping[str, int]) -> Shaped[Tensor, "b *_"]:
+    """Returns a result of a type, narrowed to the lengths that follow from `sizes`, those before padding."""
+    for axis, (dim, axis_kind) in enumerate(zip(kind.dims, kind.axes, strict=True), start=1):
+        if axis_kind is Axis.LENGTH and dim.names and dim.names <= sizes.keys():
+            result = result.narrow(axis, 0, min(result.shape[axis], evaluate_length(dim, sizes)))
     return result
 
 
-def _padded_size(size: int | str | Dim, sizes: Mapping[str, int], now: int) -> int:
+def _padded_size(size: int | str | Dim, sizes: Mapping[str, int], count: int) -> int:
+    """The size of an axis of `count` positions after padding."""
     if isinstance(size, str):
         return sizes[size]
-    return evaluated(size, sizes) if isinstance(size, Dim) and size.names <= sizes.keys() else now
+    return evaluate_length(size, sizes) if isinstance(size, Dim) and size.names <= sizes.keys() else count

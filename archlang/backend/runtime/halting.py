@@ -1,4 +1,4 @@
-"""What a halting loop asks of the block that it halts by."""
+"""The protocol of halting blocks: the tally of a halting loop, and the class that advances it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from torch import Tensor, nn
 
 @dataclass(kw_only=True)
 class Tally:
-    """The tensors of one halting loop after some of its steps; a block that needs more of them adds its own.
+    """The tensors of a halting loop after some of its steps; a block may add its own in a subclass.
 
     A loop decides per position (`live` is [b, n]) or per sample (`live` is [b])."""
 
     state: Tensor
-    """[b, n, d]: the current states; those that have halted stay as they were"""
+    """[b, n, d]: the current states; a halted state does not change"""
     mixture: Tensor
     """[b, n, d]: the halting-weighted mean of the states so far; after the loop, the loop's result"""
     live: Tensor
-    """bool: what runs on after this step"""
+    """bool: what takes the next step"""
     accepted: Tensor
-    """bool, as `live`: what took this step, of what was live before it; the other states of the loop move only there"""
+    """bool, as `live`: what took this step, out of what was live before it; the other states of the loop change only
+    there"""
     ponder: Tensor
     """float [b]: what the loop adds to the loss for each sample"""
     steps: Tensor
-    """int, as `live`: how many steps were taken"""
+    """int, as `live`: the number of steps taken"""
 
 
 class HaltingBlock(nn.Module):
-    """Decides where a loop goes on, and how its states mix.
+    """Decides where a loop halts, and how its states mix.
 
     The loop runs
 
@@ -36,16 +37,16 @@ class HaltingBlock(nn.Module):
         while step <= limit and tally.live.any():
             tally = block.advance(tally, body(tally.state), mask)
 
-    and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None where all are.
+    and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None if all positions are real.
 
-    A sample decides by itself. One that has no live position may leave the batch: its mixture, ponder and steps must
-    stay as they are, whatever `advance` computes for others. Each field of a tally has a row for each sample, or is no
-    tensor. `archlang test` holds a block to this."""
+    Samples are independent of each other. A sample without a live position may leave the batch: its mixture, ponder
+    and steps must not change, whatever `advance` computes for others. Each field of a tally has a row for each sample,
+    or is no tensor. `archlang test` checks this."""
 
     def start(self, state: Tensor, mask: Tensor | None) -> Tally:
-        """The tally before the first step."""
+        """Returns the tally before the first step, of the states [b, n, d]."""
         raise NotImplementedError
 
     def advance(self, tally: Tally, state: Tensor, mask: Tensor | None) -> Tally:
-        """The tally after a step whose body made `state` of `tally.state`."""
+        """Returns the tally after a step, whose body computed `state`, [b, n, d], from `tally.state`."""
         raise NotImplementedError

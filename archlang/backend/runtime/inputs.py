@@ -15,16 +15,17 @@ from archlang.graph.graph import Input
 from archlang.types import Axis, Dim, Type
 
 Lengths = Int[Tensor, " b"] | Sequence[int]
-"""How many positions of each sample are real."""
+"""The number of real positions of each sample."""
 
-_INTEGERS = (torch.int64, torch.int32)
+_INTEGER_DTYPES = (torch.int64, torch.int32)
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a field of a model must be. `sizes` are those of the axes behind the batch: a number, the name of a length,
-    or a sum of lengths. `length` is the first length. Tokens have a `vocabulary`. `is_tensor` excludes numbers and
-    chunks, which no task has."""
+    """The expected form of a field of a model.
+
+    `sizes` are those of the axes behind the batch: a number, the name of a length, or a sum of lengths. `length` is the
+    first length. Tokens have a `vocabulary`. `is_tensor` is false for numbers and chunks, which no task has."""
 
     name: str
     type: Type
@@ -54,10 +55,10 @@ def _size(dim: Dim) -> int | str | Dim:
 
 
 def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) -> dict[str, int]:
-    """The sizes of lengths by their names, as padded.
+    """Checks the values of fields. Returns the padded size of each length, by its name.
 
     Raises:
-        TypeError: a field is no tensor, or one of another dtype.
+        TypeError: a field is no tensor, or has another dtype.
         ValueError: a shape or a token does not fit the type of a field."""
     sizes: dict[str, int] = {}
     sums: list[tuple[Field, Dim, int]] = []
@@ -70,42 +71,44 @@ def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) 
         if first is None:
             first = field.name, batch, value.device
         elif batch != first[1]:
-            raise mistakes.other_batch(model, first[0], first[1], field.name, batch)
+            raise mistakes.different_batches(model, first[0], first[1], field.name, batch)
         elif value.device != first[2]:
-            raise mistakes.other_device(model, first[0], first[2], field.name, value.device)
-        for index, (wanted, size) in enumerate(zip(field.sizes, counts, strict=True)):
-            if isinstance(wanted, str):
-                if sizes.setdefault(wanted, size) != size:
-                    origin = next(one.name for one in fields if wanted in one.sizes)
-                    raise mistakes.other_length(model, wanted, origin, sizes[wanted], field.name, size)
-            elif isinstance(wanted, Dim):
-                sums.append((field, wanted, size))
-            elif wanted != size:
-                counted = field.type.axes[index] is Axis.LENGTH
-                raise mistakes.wrong_size(model, field.name, field.type, wanted, size, counted)
+            raise mistakes.different_devices(model, first[0], first[2], field.name, value.device)
+        for index, (expected, size) in enumerate(zip(field.sizes, counts, strict=True)):
+            if isinstance(expected, str):
+                if sizes.setdefault(expected, size) != size:
+                    origin = next(earlier.name for earlier in fields if expected in earlier.sizes)
+                    raise mistakes.different_sizes(model, expected, origin, sizes[expected], field.name, size)
+            elif isinstance(expected, Dim):
+                sums.append((field, expected, size))
+            elif expected != size:
+                is_length = field.type.axes[index] is Axis.LENGTH
+                raise mistakes.wrong_size(model, field.name, field.type, expected, size, is_length)
     for field, length, size in sums:
-        # A sum of lengths that no field has for itself says nothing.
-        if length.names <= sizes.keys() and evaluated(length, sizes) != size:
-            raise mistakes.wrong_size(model, field.name, field.type, evaluated(length, sizes), size, counted=True)
+        # A sum of lengths can be checked only if each of them is the length of a field.
+        if length.names <= sizes.keys() and evaluate_length(length, sizes) != size:
+            raise mistakes.wrong_size(
+                model, field.name, field.type, evaluate_length(length, sizes), size, is_length=True
+            )
     return sizes
 
 
 def _tensor(model: str, field: Field, value: object) -> Tensor:
-    """A field whose dtype, axes and tokens are right."""
+    """The value of a field, after checks of its dtype, its axes and its tokens."""
     if not isinstance(value, Tensor):
-        raise mistakes.no_tensor(model, field.name, value)
+        raise mistakes.not_a_tensor(model, field.name, value)
     tokens = field.type.name == "tokens"
-    if value.dtype not in _INTEGERS if tokens else not value.is_floating_point():
+    if value.dtype not in _INTEGER_DTYPES if tokens else not value.is_floating_point():
         raise mistakes.wrong_dtype(model, field.name, field.type, tokens, value.dtype)
     if value.dim() != 1 + len(field.sizes):
         raise mistakes.wrong_axes(model, field.name, field.type, field.sizes, tuple(value.shape))
     if field.vocabulary is not None:
-        check_range(value, 0, field.vocabulary - 1, mistakes.no_token, model, field.name, field.vocabulary)
+        check_range(value, 0, field.vocabulary - 1, mistakes.not_a_token, model, field.name, field.vocabulary)
     return value
 
 
-def evaluated(length: Dim, sizes: Mapping[str, int]) -> int:
-    """The number that a length is."""
+def evaluate_length(length: Dim, sizes: Mapping[str, int]) -> int:
+    """Returns the value of a length, at least 0, for the sizes of its names."""
     value = length.substitute({name: Dim.of(size) for name, size in sizes.items()}).constant
     assert value is not None
     return max(0, value)
@@ -114,8 +117,12 @@ def evaluated(length: Dim, sizes: Mapping[str, int]) -> int:
 def check_range(
     values: Shaped[Tensor, "*_"], least: int, most: int, mistake: Callable[..., Exception], *facts: object
 ) -> None:
-    """Raises the mistake, of a value outside of the range and of other facts. A GPU checks its values itself, and
-    nothing waits for it. Values are not read while torch traces, transforms or records a call."""
+    """Raises `mistake(value, *facts)` for a value outside of the range. On a GPU, the device asserts the range, so that
+    the call does not wait. Values are not checked while torch traces or transforms a call, or dispatches it to a mode.
+
+    Raises:
+        Exception: the mistake."""
+    # torch has no public way to ask for active dispatch modes and functorch transforms.
     if (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
@@ -140,20 +147,20 @@ def check_lengths(
     values: Sequence[Shaped[Tensor, "b *_"]],
     lengths: Lengths | Mapping[str, Lengths] | None,
 ) -> dict[str, Int[Tensor, " b"]]:
-    """The lengths of fields by their names, on the device of the field.
+    """Checks the lengths of fields. Returns them by the names of the fields, [b] each, on the device of the field.
 
     Raises:
-        TypeError: lengths are no integers, or do not say of which field they are.
-        ValueError: there are more or fewer of them than samples, or one is negative or beyond the padded length."""
+        TypeError: lengths are no integers, or do not name their field.
+        ValueError: the number of lengths is not the batch size, or a length is below 0 or above the padded size."""
     if lengths is None:
         return {}
     if isinstance(lengths, Tensor) or not isinstance(lengths, Mapping):
         if len(fields) != 1:
-            raise mistakes.lengths_of_which(model, [field.name for field in fields])
+            raise mistakes.unnamed_lengths(model, [field.name for field in fields])
         return {fields[0].name: _lengths(model, fields[0], values[0], lengths)}
     names = [field.name for field in fields]
     if unknown := lengths.keys() - set(names):
-        raise mistakes.lengths_of_no_field(model, map(str, unknown), names)
+        raise mistakes.unknown_fields(model, map(str, unknown), names)
     checked = {
         field.name: _lengths(model, field, value, lengths[field.name])
         for field, value in zip(fields, values, strict=True)
@@ -166,8 +173,8 @@ def check_lengths(
 
 def _lengths(model: str, field: Field, value: Tensor, lengths: object) -> Tensor:
     if field.length is None:
-        raise mistakes.lengths_of_no_positions(model, field.name, field.type)
-    tensor = integers(lengths, mistakes.no_lengths, model, field.name)
+        raise mistakes.field_without_positions(model, field.name, field.type)
+    tensor = integer_tensor(lengths, mistakes.not_lengths, model, field.name)
     if tensor.shape != value.shape[:1]:
         raise mistakes.wrong_lengths(model, field.name, len(value), tuple(tensor.shape))
     padded = value.shape[1]
@@ -176,9 +183,11 @@ def _lengths(model: str, field: Field, value: Tensor, lengths: object) -> Tensor
     return tensor.to(value.device)
 
 
-def integers(value: object, mistake: Callable[..., Exception], *facts: object) -> Tensor:
-    """A tensor of integers, of one or of a list of integers; for another value raises the mistake of it and of other
-    facts."""
+def integer_tensor(value: object, mistake: Callable[..., Exception], *facts: object) -> Tensor:
+    """Returns a tensor of integers, or a list of integers as a tensor.
+
+    Raises:
+        Exception: `mistake(value, *facts)`, for another value."""
     if isinstance(value, Tensor):
         if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
             raise mistake(value, *facts)
@@ -186,19 +195,19 @@ def integers(value: object, mistake: Callable[..., Exception], *facts: object) -
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise mistake(value, *facts)
     try:
-        if any(isinstance(one, bool) for one in value):
+        if any(isinstance(item, bool) for item in value):
             raise mistake(value, *facts)
-        return torch.tensor([operator.index(one) for one in value], dtype=torch.int64)
+        return torch.tensor([operator.index(item) for item in value], dtype=torch.int64)
     except (TypeError, ValueError, RuntimeError):  # the last two: beyond 64 bits
         raise mistake(value, *facts) from None
 
 
 def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Tensor]) -> None:
-    """Fields with one length have the same lengths."""
+    """Checks that fields which share a length have equal lengths."""
     owners: dict[Dim, str] = {}
     for field in fields:
         if field.name in lengths and field.length is not None:
             owner = owners.setdefault(field.length, field.name)
             if owner != field.name:
-                apart = lengths[owner] - lengths[field.name]
-                check_range(apart, 0, 0, mistakes.other_lengths, model, str(field.length), owner, field.name)
+                difference = lengths[owner] - lengths[field.name]
+                check_range(difference, 0, 0, mistakes.different_lengths, model, str(field.length), owner, field.name)

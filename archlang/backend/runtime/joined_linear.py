@@ -1,4 +1,4 @@
-"""Linear maps of one value as one product. The pass `join` finds them."""
+"""Linear maps of one value, computed as one product. The pass `join` finds them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.loops import find
+from archlang.backend.runtime.loops import resolve
 
-# What a block is given of what its own linear maps make of its arguments, by the names of the maps: None where the
-# block had better compute it itself.
+# The products of a block's own linear maps with its arguments, by the names of the maps. None: the block computes it.
 Products = Mapping[str, Tensor | None]
 NO_PRODUCTS: Products = MappingProxyType({})
-# Multiplications up to which one product is faster than several on a CPU. With more, each keeps it busy by itself, and
-# to take the results apart costs more than calls do.
-_MOST = 3 << 23
+# The most multiplications for which one product is faster than several on a CPU. With more, each product alone uses the
+# CPU fully, and splitting the result costs more than separate calls do.
+_MOST_MULTIPLICATIONS = 3 << 23
 
 
 class Joinable(nn.Linear):
-    """A linear map that can be joined with others of its class, by laying their weights below each other."""
+    """A linear map that can be joined with others of its class, by concatenating their weights."""
 
     @staticmethod
     def product(
@@ -33,22 +32,22 @@ class Joinable(nn.Linear):
 
 
 def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Products) -> Float[Tensor, "*b k"]:
-    """What a map makes of x: the product of its name, or computed now."""
-    known = products.get(name)
-    result: Tensor = linear(x) if known is None else known
+    """Returns the product of a name, or computes `linear(x)` if there is none."""
+    product = products.get(name)
+    result: Tensor = linear(x) if product is None else product
     return result
 
 
-Joined = dict[str, Tensor | None]
-"""What one pass through a model keeps of a join: once it is needed, the `weight` of the maps below each other, [k d],
-and their `bias`, [k]. Each pass makes its own: weights may have changed since the last one, and gradients find their
-way. (A dictionary, as loops take tensors, also those in tuples, for values of the batch.)"""
+JoinedWeights = dict[str, Tensor | None]
+"""The concatenated `weight` [k d] and `bias` [k] of joined maps, filled when they are first needed in a call of the
+model. Each call has its own: weights may have changed since the last one, and gradients flow through them. (A
+dictionary, because loops treat tensors, also those in tuples, as values of the batch.)"""
 
 
 @dataclass(eq=False)
-class Join:
-    """Computes linear maps of one value, in one product where that is faster. `sizes` are the widths of their products.
-    The steps of loops share what `weights` gives."""
+class JoinedLinear:
+    """Computes the linear maps at `paths` of one value, in one product if that is faster. `sizes` are the widths of
+    their products."""
 
     owner: nn.Module = field(repr=False)
     paths: tuple[str, ...]
@@ -57,53 +56,63 @@ class Join:
     def __post_init__(self) -> None:
         self._words = tuple(path.split(".") for path in self.paths)
         self._rows = sum(self.sizes)
-        self._none = (None,) * len(self.sizes)
+        self._no_products = (None,) * len(self.sizes)
 
     def _maps(self) -> list[nn.Module]:
-        """Looked up each time, as a wrapper may have taken the place of one."""
-        maps: list[nn.Module] = [find(self.owner, words) for words in self._words]
+        """The maps. They are looked up at each call, because a wrapper may replace one."""
+        maps: list[nn.Module] = [resolve(self.owner, words) for words in self._words]
         return maps
 
-    def weights(self) -> Joined | None:
-        """For one pass; None where a map must be called itself: it is none of ours any more, or somebody listens."""
+    def weights(self) -> JoinedWeights | None:
+        """Returns the weights for one call of the model, still empty; the steps of loops share them. Returns None if
+        the maps must be called themselves, because one was replaced, or has hooks."""
         maps = self._maps()
-        ours = [one for one in maps if isinstance(one, Joinable) and type(one) is type(maps[0]) and not _is_heard(one)]
-        alike = len({(one.weight.dtype, one.weight.device) for one in ours}) == 1
-        return {} if len(ours) == len(maps) and alike else None
+        joinable = [
+            linear
+            for linear in maps
+            if isinstance(linear, Joinable) and type(linear) is type(maps[0]) and not _has_hooks(linear)
+        ]
+        alike = len({(linear.weight.dtype, linear.weight.device) for linear in joinable}) == 1
+        return {} if len(joinable) == len(maps) and alike else None
 
-    def __call__(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor | None]:
-        """The products, or None for each where their blocks are as fast."""
-        if joined is None or not _is_worth_it(x, self._rows):
-            return self._none
-        maps = [one for one in self._maps() if isinstance(one, Joinable)]
-        if not joined:
-            joined.update(_below_each_other(maps))
-        weight = joined["weight"]
+    def __call__(self, x: Float[Tensor, "*b d"], weights: JoinedWeights | None) -> Sequence[Tensor | None]:
+        """Returns the product of each map, or None for each if separate products are as fast."""
+        if weights is None or not _is_faster(x, self._rows):
+            return self._no_products
+        maps = [linear for linear in self._maps() if isinstance(linear, Joinable)]
+        if not weights:
+            weights.update(_concatenate(maps))
+        weight = weights["weight"]
         assert weight is not None
-        return torch.split(maps[0].product(x, weight, joined["bias"]), list(self.sizes), -1)
+        return torch.split(maps[0].product(x, weight, weights["bias"]), list(self.sizes), -1)
 
-    def ahead(self, x: Float[Tensor, "*b d"], joined: Joined | None) -> Sequence[Tensor]:
-        """The products in any case: they are for all steps of a loop."""
-        found = self(x, joined)
-        return [one(x) if known is None else known for one, known in zip(self._maps(), found, strict=True)]
-
-
-def _is_worth_it(x: Tensor, rows: int) -> bool:
-    return x.device.type != "cpu" or x.numel() * rows <= _MOST
+    def all_products(self, x: Float[Tensor, "*b d"], weights: JoinedWeights | None) -> Sequence[Tensor]:
+        """Returns the product of each map. The steps of a loop share them."""
+        products = self(x, weights)
+        return [
+            linear(x) if product is None else product for linear, product in zip(self._maps(), products, strict=True)
+        ]
 
 
-def _below_each_other(maps: Sequence[Joinable]) -> Joined:
-    weight = torch.cat([one.weight for one in maps])
-    bias = torch.cat([_bias(one) for one in maps]) if any(one.bias is not None for one in maps) else None
-    kind = weight.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # once, not in each step
-        low = torch.get_autocast_dtype(kind)
-        weight, bias = weight.to(low), None if bias is None else bias.to(low)
+def _is_faster(x: Tensor, rows: int) -> bool:
+    return x.device.type != "cpu" or x.numel() * rows <= _MOST_MULTIPLICATIONS
+
+
+def _concatenate(maps: Sequence[Joinable]) -> JoinedWeights:
+    weight = torch.cat([linear.weight for linear in maps])
+    bias = torch.cat([_bias(linear) for linear in maps]) if any(linear.bias is not None for linear in maps) else None
+    device = weight.device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):  # once, not in each step
+        dtype = torch.get_autocast_dtype(device)
+        weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
     return {"weight": weight, "bias": bias}
 
 
-def _is_heard(part: nn.Module) -> bool:
-    return bool(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks)
+def _has_hooks(module: nn.Module) -> bool:
+    """Whether a call of the module runs hooks. torch has no public way to ask."""
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    )
 
 
 def _bias(linear: nn.Linear) -> Float[Tensor, " k"]:

@@ -1,8 +1,7 @@
-"""The loops at run time. Each runs a body that was written as Python, in the module that its instances belong to.
+"""The loops at run time. Each runs a compiled body in the module that owns the body's instances.
 
-A loop is no module of its own: whatever has weights stands in the module tree once, under the instance's path. The
-extra results of a body, behind its states, are the ponder of its halting loops for each sample, [b], and how deep the
-outermost ones of them went, [b]."""
+A loop is no module: its weights stand in the module tree once, under the instance's path. The extra results of a body,
+after its states, are the ponder of its halting loops for each sample, [b], and the depth of the outermost ones, [b]."""
 
 from __future__ import annotations
 
@@ -18,126 +17,131 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.stacking import anywhere
+from archlang.backend.runtime.stacking import in_any_model
 
-# Takes the module, the states, captured values and masks; gives the states after one step, then the extra results.
+# Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
 Body = Callable[..., tuple[Any, ...]]
-# On a GPU, so many steps go by before anybody asks who has halted.
-_STEPS_BETWEEN = 4
-# What chunks have ahead is computed for so many positions at once, or for one chunk: memory stays bounded.
-_POSITIONS_AHEAD = 1 << 14
+# The number of steps on a GPU between two checks of which samples have halted.
+_STEPS_BETWEEN_CHECKS = 4
+# The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
+_MOST_POSITIONS = 1 << 14
 
 
-def find(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
-    """What stands under a dotted name. Not `operator.attrgetter`, which torch.compile does not see through."""
-    found = owner
+def resolve(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
+    """Returns the attribute of a dotted name. torch.compile cannot trace `operator.attrgetter`."""
+    value = owner
     for word in words:
-        found = getattr(found, word)
-    return found
+        value = getattr(value, word)
+    return value
 
 
 @dataclass(eq=False)
-class Halves:
-    """A body in two. `head` reads the values of the numbers `reads` alone; that of a first step may come ahead."""
+class SplitBody:
+    """A body in two functions. `head` reads only the values of the indices `reads`, and may run earlier for the first
+    step; `rest` reads all values, then the results of `head`."""
 
     head: Body = field(repr=False)
     rest: Body = field(repr=False)
     reads: tuple[int, ...]
 
-    def __call__(self, owner: nn.Module, *values: Any, ahead: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
-        if ahead is None:
-            ahead = self.head(owner, *(values[index] for index in self.reads))
-        return self.rest(owner, *values, *ahead)
+    def __call__(self, owner: nn.Module, *values: Any, head_results: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        if head_results is None:
+            head_results = self.head(owner, *(values[index] for index in self.reads))
+        return self.rest(owner, *values, *head_results)
 
-    def begun(self, ahead: tuple[Any, ...] | None) -> Body:
-        """The body of a first step."""
-        return self if ahead is None else partial(self, ahead=ahead)
+    def with_head_results(self, head_results: tuple[Any, ...] | None) -> Body:
+        """Returns the body of a first step, whose head has run already unless `head_results` is None."""
+        return self if head_results is None else partial(self, head_results=head_results)
 
 
-@dataclass(eq=False)
-class Repeat:
-    """Updates the states `count` times with the same weights."""
+@dataclass(eq=False, kw_only=True)
+class _Loop:
+    """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` counts the body's extra
+    results."""
 
     owner: nn.Module = field(repr=False)
     body: Body = field(repr=False)
-    count: int
-    states: int
     extras: int
-    halves: Halves | None = None
+    split: SplitBody | None = None
 
-    def first(self, *values: Any) -> tuple[Any, ...]:
-        """The head of the first step."""
-        assert self.halves is not None
-        return self.halves.head(self.owner, *values)
+    def first_head(self, *values: Any) -> tuple[Any, ...]:
+        """Runs the head of the first step, on the values that it reads."""
+        assert self.split is not None
+        return self.split.head(self.owner, *values)
 
-    def __call__(self, *values: Any, ahead: tuple[Any, ...] | None = None) -> Any:
-        owner, body = self.owner, self.halves or self.body
-        now = self.halves.begun(ahead) if self.halves is not None else body
-        states, fixed = values[: self.states], values[self.states :]
+    def _bodies(self, head_results: tuple[Any, ...] | None) -> tuple[Body, Body]:
+        """The body of the first step, and that of the others."""
+        if self.split is None:
+            return self.body, self.body
+        return self.split.with_head_results(head_results), self.split
+
+
+@dataclass(eq=False, kw_only=True)
+class _CountedLoop(_Loop):
+    """A loop over a known number of steps. `states` counts the states."""
+
+    states: int
+
+    def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
+        states, captured = values[: self.states], values[self.states :]
+        steps = self._steps(*self._bodies(head_results))
         if not self.extras:
-            for _ in range(self.count):
-                states = now(owner, *states, *fixed)
-                now = body
+            for step in steps:
+                states = step(*states, *captured)
             return states if len(states) > 1 else states[0]
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
-        for _ in range(self.count):
-            results = now(owner, *states, *fixed)
-            now = body
+        for step in steps:
+            results = step(*states, *captured)
             states = results[: self.states]
             extras.append(results[self.states :])
         return (*states, *_over_steps(extras))
 
+    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+        """The steps as functions of the states and the captured values."""
+        raise NotImplementedError
 
-@dataclass(eq=False)
-class Stack:
-    """Updates the states once in each step; each step has its own weights."""
 
-    owner: nn.Module = field(repr=False)
-    body: Body = field(repr=False)
+@dataclass(eq=False, kw_only=True)
+class Repeat(_CountedLoop):
+    """Updates the states `count` times with one set of weights."""
+
+    count: int
+
+    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+        step = partial(body, self.owner)
+        return [partial(first, self.owner), *[step] * (self.count - 1)] if self.count else []
+
+
+@dataclass(eq=False, kw_only=True)
+class Stack(_CountedLoop):
+    """Updates the states once for each of its steps, each with its own weights. `path` is that of the steps."""
+
     path: str
-    states: int
-    extras: int
-    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
 
     def steps(self) -> nn.ModuleList:
-        """Looked up each time, as a wrapper may have taken the place of a step."""
-        steps: nn.ModuleList = find(self.owner, self._words)
+        """Returns the modules of the steps. They are looked up at each call, because a wrapper may replace a step."""
+        steps: nn.ModuleList = resolve(self.owner, self._words)
         return steps
 
-    def first(self, *values: Any) -> tuple[Any, ...]:
-        """The head of the first step."""
-        assert self.halves is not None
-        found: tuple[Any, ...] = self.steps()[0](self.halves.head, *values)
-        return found
+    def first_head(self, *values: Any) -> tuple[Any, ...]:
+        assert self.split is not None
+        results: tuple[Any, ...] = self.steps()[0](self.split.head, *values)
+        return results
 
-    def __call__(self, *values: Any, ahead: tuple[Any, ...] | None = None) -> Any:
-        body = self.halves or self.body
-        now = self.halves.begun(ahead) if self.halves is not None else body
-        states, fixed = values[: self.states], values[self.states :]
-        if not self.extras:
-            for step in self.steps():
-                states = step(now, *states, *fixed)
-                now = body
-            return states if len(states) > 1 else states[0]
-        extras: list[tuple[Float[Tensor, " b"], ...]] = []
-        for step in self.steps():
-            results = step(now, *states, *fixed)
-            now = body
-            states = results[: self.states]
-            extras.append(results[self.states :])
-        return (*states, *_over_steps(extras))
+    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+        return [partial(step, body if index else first) for index, step in enumerate(self.steps())]
 
 
 class Group(nn.Module):
-    """A module that holds others. It finds them faster than torch's does, which looks among its weights first."""
+    """A module that holds others. Its attribute lookup tries modules before weights, which is faster than in torch."""
 
     def __getattr__(self, name: str) -> Any:  # Any: as in torch
-        found = self.__dict__.get("_modules", {}).get(name)
-        return super().__getattr__(name) if found is None else found
+        module = self.__dict__.get("_modules", {}).get(name)
+        return super().__getattr__(name) if module is None else module
 
 
 class Step(Group):
@@ -147,58 +151,48 @@ class Step(Group):
         return body(self, *values)
 
 
-@dataclass(eq=False)
-class Halting:
-    """Updates the states until the halting block stops all positions, at most `limit` times.
+@dataclass(eq=False, kw_only=True)
+class Halting(_Loop):
+    """Updates the states until the halting block of `path` halts everything, at most `limit` times.
 
-    `halted` is the state that halts, and `ranks` has the number of axes of each state; where `along` is true, a state
-    has the positions that the halted one has, and moves only at those that took the step. With `compact`, samples that
-    have halted leave the batch, which changes no result; `computed` counts the steps of samples that were computed, and
-    `masked` those that would have been without it. `watch` sees each tally, of the whole batch."""
+    `halted` is the index of the state that halts, and `ranks` has the number of axes of each state. Where
+    `has_positions` is true, a state has the positions of the halted state, and changes only at those that took the
+    step. With `compact`, halted samples leave the batch, which changes no result; `computed` counts the steps of
+    samples that the loop computed, and `masked` those that it would have computed otherwise. `watch` is called with the
+    tally of the full batch after each step."""
 
-    owner: nn.Module = field(repr=False)
-    body: Body = field(repr=False)
     path: str
     limit: int
     halted: int
     mixture: bool
     ranks: tuple[int, ...]
-    along: tuple[bool, ...]
-    extras: int
+    has_positions: tuple[bool, ...]
     depth: bool
     compact: bool = False
     watch: Callable[[Tally], None] | None = None
     computed: int = 0
     masked: int = 0
-    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
-        self._others = tuple(index for index in range(len(self.ranks)) if index != self.halted)
+        self._other_states = tuple(index for index in range(len(self.ranks)) if index != self.halted)
 
     @property
     def block(self) -> HaltingBlock:
-        """What the loop halts by."""
-        block: HaltingBlock = find(self.owner, self._words)
+        """The block that halts the loop."""
+        block: HaltingBlock = resolve(self.owner, self._words)
         return block
 
-    def first(self, *values: Any) -> tuple[Any, ...]:
-        """The head of the first step."""
-        assert self.halves is not None
-        return self.halves.head(self.owner, *values)
-
     def __call__(
-        self, *values: Any, mask: Bool[Tensor, "b n"] | None, ahead: tuple[Any, ...] | None = None
+        self, *values: Any, mask: Bool[Tensor, "b n"] | None, head_results: tuple[Any, ...] | None = None
     ) -> tuple[Any, ...]:
-        owner, body, halted = self.owner, self.halves or self.body, self.halted
-        block = self.block
-        count = len(self.ranks)
-        states, fixed = list(values[:count]), values[count:]
+        owner, halted, block, count = self.owner, self.halted, self.block, len(self.ranks)
+        states, captured = list(values[:count]), values[count:]
         tally = block.start(states[halted], mask)
-        now = body
-        if self.halves is not None and tally.state is states[halted]:
-            now = self.halves.begun(ahead)
-        inner: Float[Tensor, " b"] | None = None
+        # The head ran on the state outside of the loop.
+        first, others = self._bodies(head_results if tally.state is states[halted] else None)
+        body = first
+        inner_ponder: Float[Tensor, " b"] | None = None
         batch = len(states[halted])
         compaction = Compaction() if self.compact and self.watch is None and batch > 1 else None
         for step in range(self.limit):
@@ -206,52 +200,53 @@ class Halting:
             self.computed += len(tally.state)
             self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
-            results = now(owner, *states, *mixture, *fixed)
-            now = body
+            results = body(owner, *states, *mixture, *captured)
+            body = others
             tally = block.advance(tally, results[halted], mask)
             accepted = tally.accepted
-            for index in self._others:
-                moved = spread(accepted, self.ranks[index], self.along[index])
+            for index in self._other_states:
+                moved = broadcast_mask(accepted, self.ranks[index], self.has_positions[index])
                 states[index] = torch.where(moved, results[index], states[index])
             if self.extras:
-                added = results[count].masked_fill(~spread(accepted, 1, along=False), 0)
-                inner = added if inner is None else inner + added
+                ponder = results[count].masked_fill(~broadcast_mask(accepted, 1, has_positions=False), 0)
+                inner_ponder = ponder if inner_ponder is None else inner_ponder + ponder
             if self.watch is not None:
                 self.watch(tally)
-            # Asking the device for an answer is slow, so not after the last step.
-            if step + 1 == self.limit or not self._asks(step, tally.live.device):
+            # A check waits for the device, so there is none after the last step.
+            if step + 1 == self.limit or not self._checks_halted(step, tally.live.device):
                 continue
             if compaction is None:
-                if not anywhere(tally.live).any():
+                if not in_any_model(tally.live).any():
                     break
                 continue
-            rows = compaction.rows(tally.live)
+            rows = compaction.split(tally.live)
             if rows is None:
                 break
-            if len(rows.go):
-                ending = self._ending(tally, states, inner, mask)
-                given = compaction.take(rows, ending, [tally, inner, mask, *states, *fixed])
-                tally, inner, mask, *others = given
-                states, fixed = others[:count], tuple(others[count:])
-        ending = self._ending(tally, states, inner, mask)
-        return tuple(ending if compaction is None else compaction.together(ending))
+            if len(rows.leaving):
+                leaving_results = self._results(tally, states, inner_ponder, mask)
+                tally, inner_ponder, mask, *remaining = compaction.remove(
+                    rows, leaving_results, [tally, inner_ponder, mask, *states, *captured]
+                )
+                states, captured = remaining[:count], tuple(remaining[count:])
+        loop_results = self._results(tally, states, inner_ponder, mask)
+        return tuple(loop_results if compaction is None else compaction.restore(loop_results))
 
-    def _asks(self, step: int, device: torch.device) -> bool:
-        """Whether it is time to see who has halted. A GPU would have to be waited for, so there only after some steps;
-        what is computed meanwhile changes nothing, if nothing that has halted is changed any more."""
-        return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN == _STEPS_BETWEEN - 1
+    def _checks_halted(self, step: int, device: torch.device) -> bool:
+        """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
+        between change no result, because nothing that has halted changes."""
+        return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
-    def _ending(
+    def _results(
         self,
         tally: Tally,
         states: Sequence[Tensor],
-        inner: Float[Tensor, " b"] | None,
+        inner_ponder: Float[Tensor, " b"] | None,
         mask: Bool[Tensor, "b n"] | None,
     ) -> list[Tensor]:
         """The results of the loop for the samples of a tally."""
         results = [*states]
         results[self.halted] = tally.mixture
-        results.append(tally.ponder if inner is None else tally.ponder + inner)
+        results.append(tally.ponder if inner_ponder is None else tally.ponder + inner_ponder)
         if self.depth:
             results.append(_mean_steps(tally, mask))
         return results
@@ -260,36 +255,33 @@ class Halting:
 Chunk = tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]
 
 
-@dataclass(eq=False)
-class Scan:
-    """Walks chunks in order. A sample without a real position in a chunk keeps its carried states there."""
+@dataclass(eq=False, kw_only=True)
+class Scan(_Loop):
+    """Runs over chunks in order. A sample without a real position in a chunk keeps its carried states there. `carried`
+    counts these states; with `emits`, the result includes the emitted chunks, concatenated."""
 
-    owner: nn.Module = field(repr=False)
-    body: Body = field(repr=False)
     carried: int
     emits: bool
-    extras: int
-    halves: Halves | None = None
 
     def __call__(self, chunks: Sequence[Chunk], *values: Any) -> Any:
-        owner, body, count = self.owner, self.halves or self.body, self.carried
-        states, fixed = values[:count], values[count:]
+        owner, body, count = self.owner, self.body, self.carried
+        states, captured = values[:count], values[count:]
         emitted: list[Float[Tensor, "b _c d"]] = []
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
         reals: list[Bool[Tensor, " b"] | None] = []
-        ahead: list[tuple[Any, ...]] = []
+        head_results: list[tuple[Any, ...]] = []
         for index, (chunk, mask) in enumerate(chunks):
-            if self.halves is not None:
-                if index == len(ahead):
-                    ahead += self._ahead(self.halves, chunks[index:], fixed)
-                body = self.halves.begun(ahead[index])
-            results = body(owner, chunk, mask, *states, *fixed)
+            if self.split is not None:
+                if index == len(head_results):
+                    head_results += self._run_heads(self.split, chunks[index:], captured)
+                body = self.split.with_head_results(head_results[index])
+            results = body(owner, chunk, mask, *states, *captured)
             real = mask.any(1) if mask is not None and (count or self.extras) else None
             if real is None:
                 states = results[:count]
             else:
                 states = tuple(
-                    torch.where(spread(real, new.dim(), along=False), new, old)
+                    torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
                     for new, old in zip(results[:count], states, strict=True)
                 )
             if self.emits:
@@ -302,46 +294,49 @@ class Scan:
             return (*results, *_over_chunks(extras, reals))
         return results if len(results) > 1 else results[0]
 
-    def _ahead(self, halves: Halves, chunks: Sequence[Chunk], fixed: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """What the head gives for the next chunks, as many as it takes at once."""
+    def _run_heads(self, split: SplitBody, chunks: Sequence[Chunk], captured: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Runs the head for several of the next chunks at once, which have one length. Returns its results for each."""
         first = chunks[0][0]
         batch, length = first.shape[:2]
-        most = max(1, _POSITIONS_AHEAD // max(1, batch * length))
-        group = list(takewhile(lambda one: one[0].shape[1] == length, chunks[:most]))
+        most = max(1, _MOST_POSITIONS // max(1, batch * length))
+        group = list(takewhile(lambda chunk: chunk[0].shape[1] == length, chunks[:most]))
         count = len(group)
-        given = [*zip(*group, strict=True), *((one,) * count for one in ((None,) * self.carried + (*fixed,)))]
-        found = halves.head(self.owner, *(_behind(given[index]) for index in halves.reads))
-        return list(zip(*(_apart(one, batch, count) for one in found), strict=True))
+        # For each argument of the body, its values for the chunks of the group; a head reads no carried state.
+        shared = (*(None,) * self.carried, *captured)
+        columns = [*zip(*group, strict=True), *((value,) * count for value in shared)]
+        results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
+        return list(zip(*(_separate(result, batch, count) for result in results), strict=True))
 
 
-def _behind(values: Sequence[Any]) -> Any:
-    """Values of one chunk after the other as those of one batch; a number, or None for a mask, is that of all."""
+def _concatenate(values: Sequence[Any]) -> Any:
+    """Concatenates the values of several chunks along the batch. Equal values that are no tensors are one value."""
     return torch.cat(list(values)) if isinstance(values[0], Tensor) and len(values) > 1 else values[0]
 
 
-def _apart(found: Any, batch: int, count: int) -> Sequence[Any]:
-    """The opposite."""
-    if isinstance(found, tuple):
-        return list(zip(*(_apart(one, batch, count) for one in found), strict=True))
-    return torch.split(found, batch) if isinstance(found, Tensor) else (found,) * count
+def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
+    """Undoes `_concatenate` for `count` chunks."""
+    if isinstance(value, tuple):
+        return list(zip(*(_separate(item, batch, count) for item in value), strict=True))
+    return torch.split(value, batch) if isinstance(value, Tensor) else (value,) * count
 
 
 def halting_loops(module: nn.Module) -> Iterator[Halting]:
-    """Every halting loop in a compiled module, once for each step of the stacks that it is in; set its `watch` to see
-    where it halts."""
+    """Yields every halting loop in a compiled module, once for each step of the stacks around it. Set the `watch` of a
+    loop to observe its tallies."""
     for runner in module.modules():
         yield from (value for value in vars(runner).values() if isinstance(value, Halting))
 
 
-def spread(moved: Bool[Tensor, "b *n"], rank: int, along: bool) -> Bool[Tensor, "..."]:
-    """What took a step, with as many axes as a state; a state without those positions moves if any of them does."""
-    if moved.dim() > 1 and not along:
+def broadcast_mask(moved: Bool[Tensor, "b *n"], rank: int, has_positions: bool) -> Bool[Tensor, "..."]:
+    """Returns the mask of what took a step, with as many axes as a state. A state without the mask's positions moves
+    if any of them does."""
+    if moved.dim() > 1 and not has_positions:
         moved = moved.any(1)
     return moved.reshape(*moved.shape, *[1] * (rank - moved.dim()))
 
 
 def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Float[Tensor, " b"], ...]:
-    """Ponder adds up; depth is the mean of the steps'."""
+    """The sum of the steps' ponder, and the mean of their depths."""
     ponder, *depths = (_sum(values) for values in zip(*extras, strict=True))
     return (ponder, *(depth / len(extras) for depth in depths))
 
@@ -349,10 +344,10 @@ def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Floa
 def _over_chunks(
     extras: Sequence[tuple[Float[Tensor, " b"], ...]], reals: Sequence[Bool[Tensor, " b"] | None]
 ) -> tuple[Float[Tensor, " b"], ...]:
-    """Ponder and depth are means over a sample's real chunks."""
+    """The means of ponder and depth over a sample's real chunks."""
     if reals[0] is None:
         return tuple(_sum(values) / len(extras) for values in zip(*extras, strict=True))
-    real = torch.stack([one for one in reals if one is not None])
+    real = torch.stack([mark for mark in reals if mark is not None])
     count = real.sum(0).clamp(min=1)
     return tuple(torch.stack(values).masked_fill(~real, 0).sum(0) / count for values in zip(*extras, strict=True))
 
@@ -365,7 +360,7 @@ def _sum(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
 
 
 def _mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
-    """The steps of each sample; where positions halt by themselves, the mean over the real ones."""
+    """The steps of each sample; the mean over its real positions if positions halt separately."""
     steps = tally.steps.float()
     if steps.dim() == 1:
         return steps

@@ -1,4 +1,4 @@
-"""Which positions of a batch are real."""
+"""Makes the masks of the real positions of a batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from archlang.backend.lower.regions import Program
+from archlang.backend.lower.regions import PythonProgram
 
 
 def make_masks(
-    program: Program, fields: Sequence[Shaped[Tensor, "b _n *_d"]], lengths: Mapping[str, Int[Tensor, " b"]]
+    program: PythonProgram, fields: Sequence[Shaped[Tensor, "b _n *_d"]], lengths: Mapping[str, Int[Tensor, " b"]]
 ) -> list[Bool[Tensor, "b _n"] | None]:
-    """The masks that a program's code takes: each from the first field of its length whose lengths are given."""
+    """Returns the masks that a program's code takes. Each comes from the first field of its length that is in
+    `lengths`, and is None if there is none: all positions are real."""
     names = program.fields
     masks: list[Bool[Tensor, "b _n"] | None] = []
     for candidates in program.masked:

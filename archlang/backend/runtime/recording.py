@@ -1,7 +1,6 @@
-"""What happens inside of a model while it computes: attention, gates, halting, pointers, memories.
+"""Records attention, gates, halting, pointers and memories of a model while it computes.
 
-A model's author does nothing for it, and it costs nothing while it is off: for as long as it is on, modules have hooks,
-and loops stand behind others that count their turns."""
+During recording, modules have hooks, and wrappers that count turns replace the loops; otherwise it has no cost."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.lower.code import Code, Loop
+from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, Halves, Repeat, Scan, Stack
+from archlang.backend.runtime.loops import Halting, Repeat, Scan, SplitBody, Stack
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
 from archlang.graph.loop_layout import loop_layout
@@ -29,8 +28,8 @@ _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a loop, counted from 0. `loop` tells loops apart, `unit` is what a turn is: a step, a layer, a chunk.
-    A chunk begins at `first` of the sequence."""
+    """One turn of a loop, counted from 0. `loop` is the name of the loop, and `unit` that of its turns: step, layer or
+    chunk. `first` is the position of the sequence at which a chunk begins."""
 
     loop: str
     unit: str
@@ -40,17 +39,18 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What was computed once. `path` is where in the model, `turns` when, outer loops first. `values` are
+    """Values that the model computed once: `path` is the place in the model, and `turns` are those of the loops around
+    it, outer loops first. `values` are
 
         attention   A, [b h n m]
         gate        g, [b n d]: how far each channel of a column is updated
-        halting     what a step adds to the probability of having halted, [b] or [b n]
+        halting     the increase of the halting probability in a step, [b] or [b n]
         running     whether the step was taken, bool, [b] or [b n]
         pointer     w, [b t k n]
-        change      how far a state of a loop has moved in the turn, |h' - h| / |h'|, [b n]; `path` ends in its name
-        memory      what a scan carries, after the chunk, [b s d]; `path` as above
+        change      |h' - h| / |h'| of a state of a loop in the turn, [b n]; `path` ends in its name
+        memory      a state that a scan carries, after the chunk, [b s d]; `path` as above
 
-    `lengths` are the sizes of the axes that are positions, as the types of the program have them."""
+    `lengths` are the lengths of the axes of positions, in the types of the program."""
 
     kind: str
     path: str
@@ -65,88 +65,89 @@ class Recording:
 
     moments: list[Moment] = field(default_factory=list)
     _turns: list[Turn] = field(default_factory=list)
-    _regions: list[Mapping[str, _Call]] = field(default_factory=list)
+    _regions: list[Mapping[str, _CallTypes]] = field(default_factory=list)
 
     def add(self, kind: str, path: str, values: Tensor, lengths: tuple[Dim, ...]) -> None:
+        """Records values in the current turns."""
         self.moments.append(Moment(kind, path, tuple(self._turns), values.detach(), lengths))
 
 
 @dataclass(frozen=True)
-class _Call:
-    """The types of a call's arguments, and of what it gives."""
+class _CallTypes:
+    """The types of a call's arguments and result."""
 
-    takes: tuple[Type, ...]
-    gives: Type
+    arguments: tuple[Type, ...]
+    result: Type
 
 
 @contextmanager
 def recording(module: Architecture) -> Iterator[Recording]:
-    """Records what the module computes meanwhile.
+    """Records the calls of the module inside of the `with` block.
 
-        with recording(module) as found:
+        with recording(module) as record:
             logits = module(tokens)
-        for moment in found.moments: ...
+        for moment in record.moments: ...
 
-    The `records` clause of a block's signature says what is recorded of it. Attention is computed again, by the method
+    The `records` clause of a block's signature names its recorded values. Attention is computed again, by the method
     `weights` of the block, from the arguments of the call, and so has no dropout."""
-    found = Recording()
+    record = Recording()
     program = module.program
-    found._regions.append(_calls(program.graph.region))
+    record._regions.append(_call_types(program.graph.region))
     with ExitStack() as undo:
-        _listen(module, program.graph, found, undo)
-        _count(module, program.code, found, undo)
-        yield found
+        _add_hooks(module, program.graph, record, undo)
+        _wrap_loops(module, program.code, record, undo)
+        yield record
 
 
 # Blocks
 
 
-def _listen(module: nn.Module, graph: Graph, found: Recording, undo: ExitStack) -> None:
-    """Sets a hook on every module that has something to record."""
+def _add_hooks(module: nn.Module, graph: Graph, record: Recording, undo: ExitStack) -> None:
+    """Adds a hook to every module whose signature has a `records` clause."""
     paths = {module_path(path): path for path in graph.instances}
     for name, part in module.named_modules():
         path = paths.get(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", name))
         if path is None or not graph.instances[path].records:
             continue
-        handle = part.register_forward_hook(_hook(found, graph.instances[path]), with_kwargs=True)
+        handle = part.register_forward_hook(_hook(record, graph.instances[path]), with_kwargs=True)
         undo.callback(handle.remove)
 
 
-def _hook(found: Recording, instance: Instance) -> Callable[..., None]:
+def _hook(record: Recording, instance: Instance) -> Callable[..., None]:
     def hook(
         block: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any], result: Any
     ) -> None:  # Any: as in torch
-        call = found._regions[-1].get(instance.path)
+        call = record._regions[-1].get(instance.path)
         if call is None:
             return  # called by another block, whose own record covers it
-        for record in instance.records:
-            if record.input is not None:
-                values, lengths = arguments[record.input], call.takes[record.input].lengths
-            elif record.kind == "attention":
+        for clause in instance.records:
+            if clause.input is not None:
+                values, lengths = arguments[clause.input], call.arguments[clause.input].lengths
+            elif clause.kind == "attention":
                 values = _attention(block, instance, arguments, options)
-                lengths = (*call.takes[0].lengths[:1], *call.takes[-1].lengths[:1])
+                lengths = (*call.arguments[0].lengths[:1], *call.arguments[-1].lengths[:1])
             else:
-                values, lengths = result, call.gives.lengths
+                values, lengths = result, call.result.lengths
             if lengths:
-                found.add(record.kind, instance.path, values, lengths)
+                record.add(clause.kind, instance.path, values, lengths)
 
     return hook
 
 
 @torch.no_grad()
 def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Tensor:
-    """A, [b h n m], of the arguments of a call. `options` has the masks; that of the keys hides padding."""
+    """Computes A, [b h n m], from the arguments of a call and the mask of its keys, which is in `options`."""
     masks = {f"mask_{name}" for name in instance.axes[-1]}
     weights: Tensor = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
     return weights
 
 
-def _calls(region: Region) -> dict[str, _Call]:
-    """The calls of a region, not of those in it, by the instances that they are of."""
+def _call_types(region: Region) -> dict[str, _CallTypes]:
+    """The types of the calls in a region, except in inner regions, by their instances."""
     types = {value.id: value.type for value in region.inputs}
     types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
     return {
-        node.operation.instance: _Call(tuple(types[one] for one in node.arguments), node.type)
+        node.operation.instance: _CallTypes(tuple(types[source] for source in node.arguments), node.type)
         for node in region.nodes
         if isinstance(node.operation, operations.Call)
     }
@@ -155,86 +156,86 @@ def _calls(region: Region) -> dict[str, _Call]:
 # Loops
 
 
-def _count(owner: nn.Module, code: Code, found: Recording, undo: ExitStack) -> None:
-    """Puts a counting one in the place of each loop, also of those in loops."""
+def _wrap_loops(owner: nn.Module, code: Code, record: Recording, undo: ExitStack) -> None:
+    """Replaces each loop, also in loops, by a wrapper that counts its turns."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.halves)
-        runtime.halves = None  # what is computed ahead would be of no turn
-        owner.__dict__[loop.name] = _Counted(loop, runtime, found, runtime.body)
+        undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.split)
+        runtime.split = None  # heads run outside of turns
+        owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body)
         for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
-            _count(runner, loop.body, found, undo)
+            _wrap_loops(runner, loop.body, record, undo)
 
 
 def _restore(
-    owner: nn.Module, name: str, runtime: Any, body: Callable[..., Any], halves: Halves | None
+    owner: nn.Module, name: str, runtime: Any, body: Callable[..., Any], split: SplitBody | None
 ) -> None:  # Any: one of the loops
-    runtime.body, runtime.halves = body, halves
+    runtime.body, runtime.split = body, split
     if isinstance(runtime, Halting):
         runtime.watch = None
     owner.__dict__[name] = runtime
 
 
 @dataclass(eq=False)
-class _Counted:
-    """A loop that says which of its turns is being computed, and what its states are after each."""
+class _RecordedLoop:
+    """A loop that records the current turn, and the states after each turn."""
 
-    loop: Loop
+    loop: LoweredLoop
     runtime: Repeat | Stack | Halting | Scan
-    found: Recording
+    record: Recording
     body: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
         node = self.loop.node
         region, shape = node.regions[0], loop_layout(node)
-        self._inside = _calls(region)
+        self._calls = _call_types(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
         self._unit = _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
 
     def __call__(self, *values: Any, **masks: Any) -> Any:  # Any: as the loops
-        found, runtime = self.found, self.runtime
-        found._turns.append(Turn(self.loop.name, self._unit, -1))
-        found._regions.append(self._inside)
+        record, runtime = self.record, self.runtime
+        record._turns.append(Turn(self.loop.name, self._unit, -1))
+        record._regions.append(self._calls)
         self._width = 0
         if isinstance(runtime, Halting):
-            self._spent: Tensor | None = None
-            runtime.watch = self._halts
+            self._halted: Tensor | None = None
+            runtime.watch = self._record_halting
         try:
             return runtime(*values, **masks)
         finally:
-            found._turns.pop()
-            found._regions.pop()
+            record._turns.pop()
+            record._regions.pop()
 
     def _turn(self, owner: nn.Module, *values: Any) -> tuple[Any, ...]:  # Any: as above
-        turns = self.found._turns
+        turns = self.record._turns
         first = turns[-1].first + self._width
         turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first)
         if isinstance(self.runtime, Scan):
             self._width = values[0].shape[1]
         results = self.body(owner, *values)
-        # A chunk comes with its mask.
+        # The argument behind a chunk is its mask.
         begin = self._first + isinstance(self.runtime, Scan)
         for value, before, after in zip(self._states, values[begin:], results, strict=False):
             if isinstance(after, Tensor) and after.dim() == 3 and after.is_floating_point():
                 path, lengths = f"{self.loop.name}.{value.name}", value.type.lengths
                 size = after.norm(dim=-1).clamp(min=torch.finfo(after.dtype).tiny)
-                self.found.add("change", path, (after - before).norm(dim=-1) / size, lengths)
+                self.record.add("change", path, (after - before).norm(dim=-1) / size, lengths)
                 if isinstance(self.runtime, Scan):
-                    self.found.add("memory", path, after, lengths)
+                    self.record.add("memory", path, after, lengths)
         return results
 
-    def _halts(self, tally: Tally) -> None:
-        """What a step has changed. A block of another kind than the library's may not say where its probability is."""
+    def _record_halting(self, tally: Tally) -> None:
+        """Records a step. The tally of a user's own block may have no `spent`, the probability of having halted."""
         node, runtime = self.loop.node, self.runtime
         assert isinstance(runtime, Halting)
         assert isinstance(node.operation, operations.Halting)
         path = node.operation.instance
         lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
-        self.found.add("running", path, tally.accepted, lengths)
+        self.record.add("running", path, tally.accepted, lengths)
         spent = getattr(tally, "spent", None)
         if isinstance(spent, Tensor):
-            before = torch.zeros_like(spent) if self._spent is None else self._spent
-            self.found.add("halting", path, spent - before, lengths)
-            self._spent = spent
+            before = torch.zeros_like(spent) if self._halted is None else self._halted
+            self.record.add("halting", path, spent - before, lengths)
+            self._halted = spent

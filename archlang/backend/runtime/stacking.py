@@ -1,58 +1,62 @@
-"""Models of one architecture that are computed as one, by `torch.func.vmap` over their stacked weights: what code that
-vmap cannot see through must do then."""
+"""Operations for models of one architecture that `torch.func.vmap` computes together, over their stacked weights.
+
+Blocks and kernels call these where vmap cannot batch an operation, or where Python control flow reads a value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-_together = False
+_STACKED: ContextVar[bool] = ContextVar("stacked_models", default=False)
 
 
 @contextmanager
-def as_one() -> Iterator[None]:
-    """Inside, models are computed together."""
-    global _together
-    before, _together = _together, True
+def stacked_models() -> Iterator[None]:
+    """Makes the functions of this file expect the vmap over models; enter it around that vmap."""
+    token = _STACKED.set(True)
     try:
         yield
     finally:
-        _together = before
+        _STACKED.reset(token)
 
 
-def is_together() -> bool:
-    return _together
+def is_stacked() -> bool:
+    """Returns whether `vmap` computes several models together; False while torch.compile traces."""
+    # torch.compile cannot trace a context variable.
+    return not torch.compiler.is_compiling() and _STACKED.get()
 
 
-def anywhere(mark: Bool[Tensor, "*_"]) -> Bool[Tensor, "*_"]:
-    """What is marked in any of the models, as a value of them all: code may depend on it."""
-    if not _together:
+def in_any_model(mark: Bool[Tensor, "*_"]) -> Bool[Tensor, "*_"]:
+    """Returns where any of the models has a mark, with a value that Python control flow may read."""
+    if not is_stacked():
         return mark
-    found: Tensor = _Anywhere.apply(mark)  # type: ignore[no-untyped-call]
-    return found
+    any_mark: Tensor = _InAnyModel.apply(mark)  # type: ignore[no-untyped-call]
+    return any_mark
 
 
 def in_one_batch(function: Callable[..., Any], *values: Tensor) -> Any:  # Any: a tensor or several
-    """`function(*values)`, whose tensors all have the batch as their first axis; together, it is called once, with the
-    batches of all models behind each other."""
-    return _InOneBatch.apply(function, *values) if _together else function(*values)  # type: ignore[no-untyped-call]
+    """Returns `function(*values)`, where every tensor has the batch as its first axis. With stacked models, calls the
+    function once, on the concatenated batches of all models."""
+    return _InOneBatch.apply(function, *values) if is_stacked() else function(*values)  # type: ignore[no-untyped-call]
 
 
-def one_by_one(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
-    """`function(*values)`; together, it is called for one model after another, as torch computes no stacked ones."""
-    if not _together:
+def model_by_model(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
+    """Returns `function(*values)`. With stacked models, calls the function once for each model: for operations of torch
+    that take one set of weights."""
+    if not is_stacked():
         return function(*values)
-    found: Tensor = _OneByOne.apply(function, *values)  # type: ignore[no-untyped-call]
-    return found
+    result: Tensor = _ModelByModel.apply(function, *values)  # type: ignore[no-untyped-call]
+    return result
 
 
-class _Anywhere(torch.autograd.Function):
-    """As vmap rules see the values of all models, it is one; alone, a mark is as it is."""
+class _InAnyModel(torch.autograd.Function):
+    """The identity; under vmap, the disjunction over the models. Only a vmap rule sees the values of all models."""
 
     @staticmethod
     def forward(mark: Tensor) -> Tensor:
@@ -68,43 +72,44 @@ class _Anywhere(torch.autograd.Function):
         return (mark if axis is None else mark.any(axis)), None
 
 
-class _Outside(torch.autograd.Function):
-    """Calls a function outside of vmap; its gradients are those of the function itself."""
+class _OutsideVmap(torch.autograd.Function):
+    """Calls a function outside of vmap, with the function's own gradients."""
 
     @staticmethod
     def forward(function: Callable[..., Any], *values: Tensor) -> Any:
-        raise AssertionError("models are together, but not in vmap")
+        raise AssertionError("models are stacked, but there is no vmap")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         pass
 
 
-class _InOneBatch(_Outside):
+class _InOneBatch(_OutsideVmap):
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Any], *values: Tensor
     ) -> tuple[Any, Any]:  # Any: torch's own, and as the function
-        whole = [
+        stacked = [
             value[None].expand(info.batch_size, *value.shape) if axis is None else value.movedim(axis, 0)
             for value, axis in zip(values, in_dims[1:], strict=True)
         ]
-        found = function(*(value.flatten(0, 1) for value in whole))
-        if isinstance(found, tuple):
-            return tuple(one.unflatten(0, whole[0].shape[:2]) for one in found), (0,) * len(found)
-        return found.unflatten(0, whole[0].shape[:2]), 0
+        sizes = stacked[0].shape[:2]  # models, samples
+        results = function(*(value.flatten(0, 1) for value in stacked))
+        if isinstance(results, tuple):
+            return tuple(result.unflatten(0, sizes) for result in results), (0,) * len(results)
+        return results.unflatten(0, sizes), 0
 
 
-class _OneByOne(_Outside):
+class _ModelByModel(_OutsideVmap):
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: Callable[..., Tensor], *values: Tensor
     ) -> tuple[Tensor, int]:  # Any: torch's own
-        each = [
+        arguments = [
             [
                 value if axis is None else value.select(axis, model)
                 for value, axis in zip(values, in_dims[1:], strict=True)
             ]
             for model in range(info.batch_size)
         ]
-        return torch.stack([function(*own) for own in each]), 0
+        return torch.stack([function(*own) for own in arguments]), 0

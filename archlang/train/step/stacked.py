@@ -22,7 +22,7 @@ from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import halting_loops
-from archlang.backend.runtime.stacking import as_one
+from archlang.backend.runtime.stacking import stacked_models
 from archlang.train.devices import is_out_of_memory
 from archlang.train.generators import fixed_randomness, random_state
 from archlang.train.loss import add_ponder, training_loss
@@ -237,7 +237,7 @@ class StackedStep:
             weights = {name: value[runs] for name, value in weights.items()}
         depth, module.mean_depth = module.mean_depth, None
         try:
-            with as_one(), warnings.catch_warnings():
+            with stacked_models(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", _ONE_BY_ONE)
                 results: dict[str, Tensor] = vmap(compute, randomness=randomness)(weights, rows)
         finally:

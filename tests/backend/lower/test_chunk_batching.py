@@ -20,7 +20,7 @@ HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n
 MEMORY = "m <- norm(m + attention[heads = 1](m, c))\n emit c"
 AFTER = MEMORY.replace("c)", "a)").replace("emit c", "emit a")
 LAYER = "c <- c + attention[heads = 2](norm(c))\n c <- c + attention[heads = 2](norm(c), m)"
-# Every one has something ahead.
+# The body of the scan of each model has a head.
 MODELS = {
     "in the scan itself": "k = norm(c + feedforward[8](c))\n a = k + attention[heads = 2](k, m)\n" + AFTER,
     "what stands outside": "k = attention[heads = 2](c, fixed)\n a = k + attention[heads = 2](c, m)\n" + AFTER,
@@ -36,7 +36,7 @@ MODELS = {
     "two states": "k = linear[d](c)\n repeat 3 { k <- norm(k + attention[heads = 2](k))\n"
     " c <- c + attention[heads = 2](c + k, m) }\n" + MEMORY,
     "a loop in a loop": f"stack 2 {{ c <- norm(c)\n repeat 3 {{ {LAYER} }}\n c <- c + linear[d](c) }}\n{MEMORY}",
-    "behind what is ahead": "a = linear[d](c)\n stack 2 { a <- a + attention[heads = 2](a)\n"
+    "after a head": "a = linear[d](c)\n stack 2 { a <- a + attention[heads = 2](a)\n"
     " a <- a + attention[heads = 2](a, m) }\n" + AFTER,
     "no memory": "emit c + attention[heads = 2](norm(c))",
 }
@@ -89,9 +89,9 @@ def test_results_and_gradients_are_those_of_chunk_by_chunk(
     compiled: Compiled, body: str, chunks: str, ragged: bool
 ) -> None:
     text = program(body, chunks)
-    fast, plain = compiled(text).double(), compiled(text, without_passes=("ahead",)).double()
-    assert scan(fast).halves is not None
-    assert all(loop.halves is None for loop in loops(plain))
+    fast, plain = compiled(text).double(), compiled(text, without_passes=("batch_chunks",)).double()
+    assert scan(fast).split is not None
+    assert all(loop.split is None for loop in loops(plain))
     drawn(fast)
     plain.load_state_dict(fast.state_dict())
     lengths = LENGTHS if ragged else None
@@ -118,9 +118,9 @@ def test_a_block_is_called_once_for_chunks_of_one_length(compiled: Compiled) -> 
 
 def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     module = compiled(program(MODELS["in the scan itself"], "chunks[size = 1]"))
-    monkeypatch.setattr(runtimes, "_POSITIONS_AHEAD", 3 * 4)
+    monkeypatch.setattr(runtimes, "_MOST_POSITIONS", 3 * 4)
     assert calls(module, "feedforward") == [12, 12, 8]
-    monkeypatch.setattr(runtimes, "_POSITIONS_AHEAD", 1)
+    monkeypatch.setattr(runtimes, "_MOST_POSITIONS", 1)
     assert calls(module, "feedforward") == [4] * 8
 
 
@@ -131,12 +131,12 @@ def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatc
         "k = c + m2\n a = k + attention[heads = 2](k, m)\n" + AFTER,
     ],
 )
-def test_what_needs_the_memory_is_not_ahead(compiled: Compiled, body: str) -> None:
+def test_values_that_need_the_memory_are_not_in_the_head(compiled: Compiled, body: str) -> None:
     text = program(body.replace("m2", "attention[heads = 1](c, m)"))
-    assert scan(compiled(text)).halves is None
+    assert scan(compiled(text)).split is None
 
 
-def test_what_reads_other_samples_is_not_ahead(compiled: Compiled) -> None:
+def test_blocks_that_read_other_samples_are_not_in_the_head(compiled: Compiled) -> None:
     body = "p = addresses[bits = 6](c)\n a = dereference(pointer_unit[hidden = 8, scrambled = {}](p, c), c)\n" + AFTER
     assert calls(compiled(program(body.format("true"))), "pointer_unit") == [4, 4, 4]
     assert calls(compiled(program(body.format("false"))), "pointer_unit") == [2 * 4, 4]
@@ -157,16 +157,16 @@ def test_a_loop_of_no_steps_has_no_first_one(compiled: Compiled) -> None:
 
 
 def test_names_of_the_program_stay_apart_from_ours(compiled: Compiled) -> None:
-    body = f"run_stack_ahead = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_ahead"
+    body = f"run_stack_head_results = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_head_results"
     module = compiled(program(body))
-    assert scan(module).halves is not None
+    assert scan(module).split is not None
     assert module(TOKENS).isfinite().all()
 
 
 def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
     body = "k = dropout[0.5](1 + 0 * c)\n a = k + attention[heads = 2](c, m)\n" + AFTER.replace("emit a", "emit k")
     module = compiled(program(body))
-    assert scan(module).halves is not None
+    assert scan(module).split is not None
     found: list[Tensor] = []
     module.get_submodule("dropout").register_forward_hook(lambda part, given, result: found.append(result))
     module(TOKENS[:, :6])
@@ -178,13 +178,13 @@ def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
 def test_what_is_recorded_is_chunk_by_chunk(compiled: Compiled) -> None:
     text = program(MODELS["a stack's first step"])
     shown = []
-    for without in ((), ("ahead",)):
+    for without in ((), ("batch_chunks",)):
         module = compiled(text, without_passes=without)
         drawn(module)
-        halves = [loop.halves for loop in loops(module)]
+        splits = [loop.split for loop in loops(module)]
         with recording(module) as found, torch.no_grad():
             module(TOKENS, lengths=LENGTHS)
-        assert [loop.halves for loop in loops(module)] == halves
+        assert [loop.split for loop in loops(module)] == splits
         shown.append(found.moments)
     assert [(one.kind, one.path, one.turns) for one in shown[0]] == [
         (one.kind, one.path, one.turns) for one in shown[1]
@@ -193,11 +193,11 @@ def test_what_is_recorded_is_chunk_by_chunk(compiled: Compiled) -> None:
         torch.testing.assert_close(one.values, other.values)
 
 
-def test_the_python_says_what_is_ahead(compiled: Compiled) -> None:
+def test_the_python_has_a_head_and_the_rest(compiled: Compiled) -> None:
     shown = print_torch(compiled(program(MODELS["a stack's first step"])))
-    assert "# what `self.scan` computes ahead, for many chunks at once: scan" in shown
-    assert "run_stack_ahead = self.run_stack.first(c, mask_c_length)" in shown
-    assert "ahead = run_stack_ahead)" in shown
+    assert "# the head of the body of `self.scan`, called once for many chunks: scan" in shown
+    assert "run_stack_head_results = self.run_stack.first_head(c, mask_c_length)" in shown
+    assert "head_results = run_stack_head_results)" in shown
     assert "# the rest of the body of `self.run_stack`" in shown
 
 

@@ -148,7 +148,7 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     [
         ("archlang.blocks.no_such:Block", "No module named"),
         ("archlang.blocks.norm:Nothing", "archlang.blocks.norm has no Nothing"),
-        ("archlang.blocks.norm:annotations", "that is no torch module"),
+        ("archlang.blocks.norm:annotations", "it is not a torch module"),
         ("archlang.blocks.norm", "archlang.blocks.norm has no "),
     ],
 )
@@ -199,13 +199,13 @@ def test_a_module_that_cannot_be_imported_says_where_and_why(
     model m(x: tokens[n]) -> logits[n, 4] { return odd(embed[4](x)) }
     """
     complaint = "importing breaks_when_imported raised ZeroDivisionError: division by zero"
-    with pytest.raises(BuildError, match=f"program.arch:3:52: `odd` is breaks_when_imported:Odd, and {complaint}"):
+    with pytest.raises(BuildError, match=f"program.arch:3:52: `odd` names breaks_when_imported:Odd, and {complaint}"):
         compiled(text, plugins=True)
 
 
 def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:
     text = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
-    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab` .* give classes = …, vocab = …"):
+    with pytest.raises(BuildError, match=r"sizes `classes`, `vocab`\. .* set classes = …, vocab = …"):
         compiled(text, vocab=None, classes=None)
 
 
@@ -218,7 +218,7 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         return h
     }}
     """
-    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is no HaltingBlock"):
+    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is not a HaltingBlock"):
         compiled(text, plugins=True)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend import Architecture
-from archlang.backend.lower.names import Names, attribute, relative
+from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.regions import lower
 from archlang.graph.text import parse_graph
 
@@ -56,10 +56,11 @@ NASTY = re.findall(
 self class lambda None True def del forward outer program ponder mean_depth decode half half_ half__ Half float to
 sum map input id len type print torch inf nan device fx_pytree pytree NoneType operator getitem __name__ __class__ _ __
 A a AA aA Aa a_1 a_2 a_2_2 A_2 q Q q_1 norm_2 linear_2 linear_3 linear_2_2 attention_2 embed_2 embed_and_mask
-batch join join_2 join_weights join_products repeat_2 repeat_results scan_2 scan_results scan_ahead halting
+batch join join_2 join_weights join_products repeat_2 repeat_results scan_2 scan_results scan_head_results halting
 halting_2 halting_results run_stack run_stack_2 stack_2 stack_2_2 depth number products value value_2 key query hidden
-mask mask_n mask_m mask_n_2 mask_n_plus_2 mask_c_length c_length add add_1 multiply ahead extend weights first rest n m
-start_end_and_mask archlang_backend_lower result output head scan_head scan_rest tokens fields lengths
+mask mask_n mask_m mask_n_2 mask_n_plus_2 mask_c_length c_length add add_1 multiply extend weights rest n m
+head_results first_head start_end_and_mask archlang_backend_lower result output
+head scan_head scan_rest tokens fields lengths
 """,
 )
 
@@ -83,8 +84,8 @@ def results(module: Architecture, weights: list[Tensor]) -> list[Tensor]:
 def test_no_path_hides_an_attribute_of_the_module() -> None:
     module = Architecture(lower(parse_graph("graph g input %1 x: vec[2] return %1")))
     for name in (*dir(module), *dir(nn.ModuleList())):
-        assert name.startswith("__") or not hasattr(module, name) or attribute(name) != name
-    assert attribute("norm") == "norm"
+        assert name.startswith("__") or not hasattr(module, name) or attribute_name(name) != name
+    assert attribute_name("norm") == "norm"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_no_path_hides_an_attribute_of_the_module() -> None:
     ],
 )
 def test_a_path_is_seen_from_the_module_that_runs_the_code(path: str, scope: str, wanted: str) -> None:
-    assert relative(path, scope) == wanted
+    assert relative_path(path, scope) == wanted
 
 
 def test_a_taken_name_gets_a_number() -> None:
@@ -126,8 +127,8 @@ def test_different_words_are_different_attributes() -> None:
     words = [
         f"{word}{tail}" for word in ("half", "class", "outer", "norm", "requires_grad") for tail in ("", "_", "__")
     ]
-    assert len({attribute(word) for word in words}) == len(words)
-    assert (attribute("half_"), attribute("norm_")) == ("half__", "norm_")
+    assert len({attribute_name(word) for word in words}) == len(words)
+    assert (attribute_name("half_"), attribute_name("norm_")) == ("half__", "norm_")
 
 
 PLAIN = {name: f"{name}x" for name in NAMES}

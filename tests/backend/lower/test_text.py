@@ -24,7 +24,7 @@ PYTHON = """\
 def forward(self, x, mask_n):
     h = self.embed(x, mask_n = mask_n)                                  # FILE:2  embed[d](x)
     join_weights = self.join.weights()                                  # FILE:5  attention[1](h, m)
-    join_products = self.join.ahead(h, join_weights)
+    join_products = self.join.all_products(h, join_weights)
     key = join_products[0]
     value = join_products[1]
     h_2 = self.repeat(h, h, key, value, mask_n)                         # FILE:4  repeat 3 {

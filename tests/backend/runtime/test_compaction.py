@@ -128,17 +128,17 @@ def test_who_watches_sees_the_whole_batch(compiled: Compiled) -> None:
 def test_a_few_of_many_stay_where_they_are() -> None:
     live = torch.ones(20, dtype=torch.bool)
     live[3] = False
-    rows = Compaction().rows(live)
+    rows = Compaction().split(live)
     assert rows is not None
-    assert len(rows.go) == 0
-    assert Compaction().rows(torch.zeros(4, 2, dtype=torch.bool)) is None
+    assert len(rows.leaving) == 0
+    assert Compaction().split(torch.zeros(4, 2, dtype=torch.bool)) is None
 
 
 def test_rows_come_back_in_their_order() -> None:
     compaction, values = Compaction(), torch.arange(6.0)
     for live in ([True, False, True, True, False, True], [False, True, True, False]):
-        rows = compaction.rows(torch.tensor(live))
+        rows = compaction.split(torch.tensor(live))
         assert rows is not None
-        (values,) = compaction.take(rows, [values], [values])
-    (found,) = compaction.together([values])
+        (values,) = compaction.remove(rows, [values], [values])
+    (found,) = compaction.restore([values])
     assert found.tolist() == list(range(6))

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations
 
 from archlang.backend import Architecture
 from archlang.backend.runtime import joined_linear as joining
-from archlang.backend.runtime.joined_linear import Join, mapped
+from archlang.backend.runtime.joined_linear import JoinedLinear, mapped
 from archlang.kernels.linear import Linear
 
 Compiled = Callable[..., Architecture]
@@ -25,11 +25,11 @@ model gated[d = 4](x: tokens[n]) -> logits[classes] {
 """
 
 
-def pair() -> tuple[nn.Module, Join]:
+def pair() -> tuple[nn.Module, JoinedLinear]:
     """Two maps, one of which has no bias."""
     owner = nn.Module()
     owner.one, owner.other = Linear(4, 3), Linear(4, 5, bias=False)
-    return owner, Join(owner, ("one", "other"), (3, 5))
+    return owner, JoinedLinear(owner, ("one", "other"), (3, 5))
 
 
 def test_products_are_those_of_each_map() -> None:
@@ -76,17 +76,17 @@ def test_a_map_that_is_more_than_its_weights_is_called_itself(change: str) -> No
     assert join(torch.randn(2, 4), None) == (None, None)
     if change == "heard":
         x = torch.randn(2, 4)
-        torch.testing.assert_close(join.ahead(x, None)[0], one(x))
+        torch.testing.assert_close(join.all_products(x, None)[0], one(x))
         assert len(heard) == 2
 
 
 def test_on_a_cpu_large_products_are_left_to_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     owner, join = pair()
     x = torch.randn(2, 4)
-    monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8 - 1)
+    monkeypatch.setattr(joining, "_MOST_MULTIPLICATIONS", 2 * 4 * 8 - 1)
     assert join(x, join.weights()) == (None, None)
-    torch.testing.assert_close(join.ahead(x, join.weights())[1], owner.get_submodule("other")(x))
-    monkeypatch.setattr(joining, "_MOST", 2 * 4 * 8)
+    torch.testing.assert_close(join.all_products(x, join.weights())[1], owner.get_submodule("other")(x))
+    monkeypatch.setattr(joining, "_MOST_MULTIPLICATIONS", 2 * 4 * 8)
     assert None not in join(x, join.weights())
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from archlang.backend import Architecture, halting_loops
-from archlang.backend.runtime.stacking import anywhere, as_one, in_one_batch
+from archlang.backend.runtime.stacking import in_any_model, in_one_batch, stacked_models
 
 Compiled = Callable[..., Architecture]
 
@@ -48,7 +48,7 @@ def as_one_model(
         found: Tensor = functional_call(models[0], own, (x,), {"lengths": real})
         return found, models[0].ponder * torch.ones_like(found.mean())
 
-    with as_one():
+    with stacked_models():
         found, ponder = vmap(one, randomness=randomness)(weights, tokens, lengths)
     gradients = torch.autograd.grad((found.square().sum() + ponder.sum()), list(weights.values()))
     return found, dict(zip(names, gradients, strict=True))
@@ -106,10 +106,10 @@ def test_a_loop_ends_when_the_samples_of_all_models_have_halted(compiled: Compil
 
 def test_a_mark_of_any_model_is_a_value_of_all() -> None:
     marks = torch.tensor([[True, False, False], [False, False, True]])
-    with as_one():
-        found = vmap(lambda mark: mark.long() + 2 * anywhere(mark).long())(marks)
+    with stacked_models():
+        found = vmap(lambda mark: mark.long() + 2 * in_any_model(mark).long())(marks)
     assert found.tolist() == [[3, 0, 2], [2, 0, 3]]
-    assert anywhere(marks) is marks
+    assert in_any_model(marks) is marks
 
 
 def test_a_function_sees_the_batches_of_all_models_behind_each_other() -> None:
@@ -120,7 +120,7 @@ def test_a_function_sees_the_batches_of_all_models_behind_each_other() -> None:
         return 2 * x, x + y
 
     x, y = torch.rand(4, 3, 2, requires_grad=True), torch.rand(3, 2)
-    with as_one():
+    with stacked_models():
         doubled, summed = vmap(lambda one: in_one_batch(double, one, y), in_dims=1, out_dims=1)(x.movedim(0, 1))
     torch.testing.assert_close((doubled, summed), (2 * x.movedim(0, 1), x.movedim(0, 1) + y[:, None]))
     assert seen == [((12, 2), (12, 2))]

@@ -1,7 +1,5 @@
 """A step does not synchronize with the device, except where a halting loop reads which samples have halted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +74,7 @@ class Synchronizations(TorchDispatchMode):  # type: ignore[no-untyped-call] # to
 def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The synchronizing operations of each step, with loops that act as on a GPU."""
     names_by_step: list[list[str]] = []
-    step, asks = EagerStep.take, Halting._asks
+    step, checks = EagerStep.take, Halting._checks_halted
 
     def counted(self: EagerStep, number: int, items: Any) -> Any:
         with Synchronizations() as synchronizations:
@@ -85,7 +83,9 @@ def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return result
 
     monkeypatch.setattr(EagerStep, "take", counted)
-    monkeypatch.setattr(Halting, "_asks", lambda self, number, device: asks(self, number, torch.device("cuda")))
+    monkeypatch.setattr(
+        Halting, "_checks_halted", lambda self, number, device: checks(self, number, torch.device("cuda"))
+    )
     return names_by_step
 
 

@@ -1,4 +1,4 @@
-"""Bodies of loops in the hands of torch's compiler."""
+"""Compiles the bodies of loops with torch.compile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from archlang.backend.runtime.loops import Stack
 
 
 def compile_bodies(module: Architecture, backend: str = "inductor") -> int:
-    """Has torch compile the body of each innermost loop, once for all its steps; a loop around others stays as it is.
-    It happens at the first call, and again where a batch has another shape. Gives how many bodies there are."""
+    """Replaces the body of each innermost loop by its `torch.compile`, shared by all steps; outer loops run eagerly.
+
+    torch compiles at the first call, and again for each new shape of a batch. Returns the number of bodies."""
     return _compile(module, module.program.code, backend)
 
 
@@ -27,8 +28,9 @@ def _compile(owner: nn.Module, code: Code, backend: str) -> int:
             count += sum(_compile(runner, loop.body, backend) for runner in runners)
         else:
             runtime.body = torch.compile(loop.body.function, backend=backend)
-            if runtime.halves is not None:
-                head, rest = (torch.compile(one, backend=backend) for one in (runtime.halves.head, runtime.halves.rest))
-                runtime.halves = replace(runtime.halves, head=head, rest=rest)
+            split = runtime.split
+            if split is not None:
+                head, rest = (torch.compile(half, backend=backend) for half in (split.head, split.rest))
+                runtime.split = replace(split, head=head, rest=rest)
             count += 1
     return count

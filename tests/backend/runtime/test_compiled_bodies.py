@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from archlang.backend import Architecture
-from archlang.backend.runtime.compiled import compile_bodies
+from archlang.backend.runtime.compiled_bodies import compile_bodies
 
 Compiled = Callable[..., Architecture]
 

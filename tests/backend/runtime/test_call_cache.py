@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend import Architecture
-from archlang.backend.runtime.step_cache import once, one_call
+from archlang.backend.runtime.call_cache import cached_in_call, call_scope
 
 Compiled = Callable[..., Architecture]
 
@@ -26,36 +26,36 @@ class Counted:
 
 def test_a_value_is_computed_once_in_a_call_and_anew_outside() -> None:
     compute = Counted()
-    with one_call():
-        first = once("a", compute)
-        assert once("a", compute) is first
+    with call_scope():
+        first = cached_in_call("a", compute)
+        assert cached_in_call("a", compute) is first
         assert compute.calls == 1
-        once("b", compute)
+        cached_in_call("b", compute)
         assert compute.calls == 2
-    once("a", compute)
-    once("a", compute)
+    cached_in_call("a", compute)
+    cached_in_call("a", compute)
     assert compute.calls == 4
-    with one_call():
-        assert once("a", compute) is not first
+    with call_scope():
+        assert cached_in_call("a", compute) is not first
 
 
 def test_what_had_no_gradients_is_not_taken_where_they_are_wanted() -> None:
     compute = Counted()
-    with one_call():
+    with call_scope():
         with torch.no_grad():
-            assert not once("a", compute).requires_grad
-        assert once("a", compute).requires_grad
+            assert not cached_in_call("a", compute).requires_grad
+        assert cached_in_call("a", compute).requires_grad
 
 
 def test_a_call_in_a_call_and_another_thread_have_their_own() -> None:
     found: list[Tensor] = []
     compute = Counted()
-    with one_call():
-        first = once("a", compute)
-        with one_call():
-            assert once("a", compute) is not first
-        assert once("a", compute) is first
-        other = threading.Thread(target=lambda: found.append(once("a", compute)))
+    with call_scope():
+        first = cached_in_call("a", compute)
+        with call_scope():
+            assert cached_in_call("a", compute) is not first
+        assert cached_in_call("a", compute) is first
+        other = threading.Thread(target=lambda: found.append(cached_in_call("a", compute)))
         other.start()
         other.join()
     assert found[0] is not first
@@ -68,10 +68,10 @@ def test_a_call_that_fails_keeps_nothing() -> None:
         compute()
         raise ValueError("by the way")
 
-    with pytest.raises(ValueError, match="by the way"), one_call():
-        once("a", fail)
-    once("a", compute)
-    once("a", compute)
+    with pytest.raises(ValueError, match="by the way"), call_scope():
+        cached_in_call("a", fail)
+    cached_in_call("a", compute)
+    cached_in_call("a", compute)
     assert compute.calls == 3
 
 

@@ -1,0 +1,36 @@
+"""How a block takes part in incremental decoding, and the cache that it keeps meanwhile.
+
+During decoding, a block computes only the new positions of its inputs if it states how:
+
+- `placeless = True`: the result at a position does not depend on its index. `forward` is called on the new positions.
+- `def extend(self, cache: BlockCache, *inputs, **masks)` returns the result at the new positions. The arguments are
+  those of `forward`, except that a growing input holds its new positions only.
+
+For any other block, `forward` is called on all positions, which is slower and has the same result.
+
+The result at a position must not change when positions follow. If it does, as in a block that counts all positions,
+the block has a method `regime(length, *inputs)`; when its value changes, all positions are computed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class BlockCache:
+    """What one call site of a block keeps of the positions before; each call site has its own."""
+
+    grows: tuple[bool, ...]
+    """for each input, whether it grows; the others are the same in every call"""
+    start: int = 0
+    """the number of positions before the new ones"""
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    """the cached tensors, by names of the block's choice"""
+
+    def append(self, name: str, new: Tensor, dim: int = 1) -> Tensor:
+        """Appends a tensor to the cached one of a name, along an axis. Returns both, concatenated."""
+        self.tensors[name] = torch.cat((self.tensors[name], new), dim) if name in self.tensors else new
+        return self.tensors[name]

@@ -1,0 +1,35 @@
+"""Adds to errors from torch the places in the `.arch` file that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from archlang.backend.lower.code import Code
+from archlang.graph.graph import Node
+
+
+def add_source_notes(error: BaseException, code: Code) -> None:
+    """Adds to an error a note for each node that was being computed, innermost first."""
+    # By identity: code objects of different regions may be equal.
+    codes = {id(region.function.__code__): region for region in _all_codes(code)}
+    for node in reversed(list(_nodes(error, codes))):
+        if node.span is not None:
+            line = node.span.text.split("\n", 1)[0].rstrip(" {")
+            error.add_note(f"{node.span}: {line}")
+
+
+def _all_codes(code: Code) -> Iterator[Code]:
+    yield code
+    for loop in code.loops:
+        for body in loop.codes():
+            yield from _all_codes(body)
+
+
+def _nodes(error: BaseException, codes: Mapping[int, Code]) -> Iterator[Node]:
+    """The node that each frame of compiled code was computing, outer before inner."""
+    trace = error.__traceback__
+    while trace is not None:
+        code = codes.get(id(trace.tb_frame.f_code))
+        if code is not None and (node := code.origins.get(trace.tb_lineno)) is not None:
+            yield node
+        trace = trace.tb_next

@@ -1,0 +1,42 @@
+"""Per-call cache of values derived from weights and lengths.
+
+A block whose weights are applied in every step of a loop computes such a value once in a call of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+
+_CACHE: ContextVar[dict[Hashable, Tensor] | None] = ContextVar("call_cache", default=None)
+
+
+def call_scope() -> AbstractContextManager[None]:
+    """Opens an empty cache for one call of a model, and drops it at the end; calls may nest."""
+    # torch.compile cannot trace a context variable, and shares equal values without the cache.
+    return nullcontext() if torch.compiler.is_compiling() else _call_scope()
+
+
+@contextmanager
+def _call_scope() -> Iterator[None]:
+    token = _CACHE.set({})
+    try:
+        yield
+    finally:
+        _CACHE.reset(token)
+
+
+def cached_in_call(key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+    """Returns the value of a key; computes it at the first request in a call, and at every request outside of calls.
+
+    Values computed under `torch.no_grad()` have keys of their own."""
+    cache = None if torch.compiler.is_compiling() else _CACHE.get()
+    if cache is None:
+        return compute()
+    graded_key = key, torch.is_grad_enabled()
+    if graded_key not in cache:
+        cache[graded_key] = compute()
+    return cache[graded_key]
