@@ -4,8 +4,6 @@
 and in float64, and once more with its batch in another order and more padding behind it. The files are those of
 `ARCHLANG_GOLDENS`, a folder with `<paper>/goldens/*.npz`, and a few small ones that are kept beside these tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the golden files are, and which of them a test names."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the golden tests share: one file of arrays, and a program in archlang that has taken its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

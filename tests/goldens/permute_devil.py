@@ -1,7 +1,5 @@
 """Golden files of The Devil is in the Detail with another order of the batch and more padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Golden files of Neural Data Router with another order of the batch and more padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every golden file is compared by some test: a file that nobody knows fails."""
 
-from __future__ import annotations
-
 import importlib.util
 from fnmatch import fnmatch
 from pathlib import Path

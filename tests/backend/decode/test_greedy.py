@@ -1,7 +1,5 @@
 """Greedy decoding: with a cache it writes what the whole model writes, step by step."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,19 +1,13 @@
 """Claims about masks: every block that asks for one gets that of its own argument."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend import Architecture
 from archlang.backend.lower.lengths import needed_lengths
 from archlang.graph.text import parse_graph
 from archlang.types import Dim
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 class Ends(nn.Module):
