@@ -1,4 +1,4 @@
-"""For the whole run: shapes are checked at every call of a block, and nothing is written outside a temporary folder."""
+"""Fixtures of all tests. The import hook checks shapes at every call of a block; the cache is a temporary folder."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 pytest_plugins = ["tests.tiny_run"]
 
-# Before any of these is imported.
+# The hook must be installed before these packages are imported.
 _hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Without a GPU, Triton's kernels run in its interpreter; it reads this when it is first imported.
+# Without a GPU, Triton runs kernels in its interpreter. Triton reads this variable at its first import.
 if not os.path.exists("/dev/nvidia0"):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Generated data of the tests, apart from the user's."""
+    """A cache for the tests' generated data, separate from the user's."""
     folder = tmp_path_factory.mktemp("cache")
     before = os.environ.get("ARCHLANG_CACHE")
     os.environ["ARCHLANG_CACHE"] = str(folder)
@@ -45,7 +45,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> Compiled:
-    """Compiles a program given as text: `compiled(text, d=8)`."""
+    """Compiles the text of a program: `compiled(text, d=8)`."""
 
     def make(text: str, *, model: str | None = None, plugins: bool = False, **statics: object) -> Architecture:
         from archlang.compile import load  # imports the backend, so after the import hook
@@ -53,25 +53,25 @@ def compiled(tmp_path: Path) -> Compiled:
         path = tmp_path / "program.arch"
         path.write_text(text)
         sizes: dict[str, object] = {"vocab": 11, "classes": 5, **statics}
-        known: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
-        return load(path, model, None, plugins=plugins, **known)
+        known_sizes: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
+        return load(path, model, None, plugins=plugins, **known_sizes)
 
     return make
 
 
 @pytest.fixture
 def becomes() -> Becomes:
-    """Checks that a pass makes one text of another, that both are sound, and that a second run changes nothing."""
+    """Checks that a pass turns one graph text into another, that both verify, and that a second run changes nothing."""
 
     def check(step: Callable[[Graph], Graph], before: str, after: str) -> None:
-        graph, wanted = parse_graph(before), parse_graph(after)
+        graph, expected = parse_graph(before), parse_graph(after)
         verify(graph)
-        made = step(graph)
-        verify(made)
-        verify(wanted)
-        assert print_graph(_without_places(made)) == print_graph(_without_places(wanted))
-        assert made == wanted
-        assert step(made) == made
+        result = step(graph)
+        verify(result)
+        verify(expected)
+        assert print_graph(_without_places(result)) == print_graph(_without_places(expected))
+        assert result == expected
+        assert step(result) == result
 
     return check
 

@@ -1,4 +1,4 @@
-"""The checker and the modules agree on causality: the future is perturbed and the past watched, in float64."""
+"""The checker and the modules agree on causality: later tokens change earlier outputs only if the checker says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHIPPED = [
 ]
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "depth": 3, "steps": 3, "hidden": 16, "size": 4, "slots": 3}
 
-# Bodies of models of one field, causal and not, beside those that are shipped.
+# Bodies of models with one field, causal and not, in addition to the shipped models.
 BODIES = {
     "xpos both ways": "return linear[vocab](attention[2, position = xpos](h))",
     "xpos causal": "return linear[vocab](attention[2, position = xpos, causal = true](h))",
@@ -49,7 +49,7 @@ BODIES = {
 
 
 def field(kind: Type, lengths: int) -> Tensor:
-    """Tokens, or vectors of real numbers."""
+    """Random tokens [4, n], or random vectors [4, n, d] in float64."""
     if kind.name == "tokens":
         return torch.randint(0, 5, (4, lengths))
     assert kind.feature is not None
@@ -57,29 +57,29 @@ def field(kind: Type, lengths: int) -> Tensor:
     return torch.randn(4, lengths, kind.feature.constant, dtype=torch.float64)
 
 
-def answer(module: Architecture, fields: list[Tensor], lengths: Any) -> Tensor:  # Any: as modules take them
-    """What a module says; one that draws at test time too draws the same numbers."""
+def outputs(module: Architecture, fields: list[Tensor], lengths: Any) -> Tensor:  # Any: as in Architecture.__call__
+    """Returns a module's outputs. The fixed seed repeats the random numbers of modules that draw in evaluation mode."""
     torch.manual_seed(1)
     result: Tensor = module(*fields, lengths=lengths)
     return result
 
 
-def sees_future(found: Graph, lengths: int = 13) -> bool:
-    """Whether any output changes when only later tokens of the last field do."""
+def sees_future(graph: Graph, lengths: int = 13) -> bool:
+    """Returns whether an output changes when only later tokens of the last field change."""
     torch.manual_seed(0)
-    module = build(found).double().eval()
+    module = build(graph).double().eval()
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    fields = [field(value.type, lengths) for value in found.region.inputs]
-    whole = torch.full((4,), lengths)
-    real = {value.name: whole for value in found.region.inputs}
-    given = real if len(real) > 1 else whole
-    before = answer(module, fields, given)
+    fields = [field(value.type, lengths) for value in graph.region.inputs]
+    full = torch.full((4,), lengths)
+    by_field = {value.name: full for value in graph.region.inputs}
+    field_lengths = by_field if len(by_field) > 1 else full
+    before = outputs(module, fields, field_lengths)
     for position in range(lengths - 1):
         later = [field.clone() for field in fields]
         later[-1][:, position + 1 :] = (later[-1][:, position + 1 :] + 1 + position % 3) % 5
-        after = answer(module, later, given)
+        after = outputs(module, later, field_lengths)
         past = slice(None) if before.dim() == 2 else slice(0, position + 1)
         if not torch.allclose(before[:, past], after[:, past], rtol=0, atol=1e-12):
             return True
@@ -91,19 +91,19 @@ def test_the_checker_and_the_module_agree_on_every_shipped_model(file: Path, mod
     (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    found = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
-    said = horizon(found, found.region.inputs[-1].name).sees_future
-    assert sees_future(found) is said
+    graph = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    expected = horizon(graph, graph.region.inputs[-1].name).sees_future
+    assert sees_future(graph) is expected
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_the_checker_and_the_module_agree_on_every_kind_of_loop(body: str, tmp_path: Path) -> None:
     file = tmp_path / "m.arch"
     file.write_text(f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    h = embed[d](x)\n{body}\n}}\n")
-    found = compile_graph(file, statics={"vocab": 5})
-    said = horizon(found, "x").sees_future
-    if "chunks" in body and said:
-        # The checker does not know where chunks end: it may refuse what only looks ahead within one.
-        assert sees_future(found)
+    graph = compile_graph(file, statics={"vocab": 5})
+    expected = horizon(graph, "x").sees_future
+    if "chunks" in body and expected:
+        # The checker does not know where chunks end: it may report a read that looks ahead within its chunk only.
+        assert sees_future(graph)
     else:
-        assert sees_future(found) is said
+        assert sees_future(graph) is expected

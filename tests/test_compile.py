@@ -1,4 +1,4 @@
-"""A file is compiled in one call."""
+"""`load` compiles a file in one call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ recipe tables {
 """
 
 
-def test_the_named_model_is_compiled_or_the_first(compiled: Compiled) -> None:
+def test_load_compiles_the_named_model_or_the_first(compiled: Compiled) -> None:
     x = torch.zeros(2, 3, dtype=torch.int64)
     assert compiled(MODELS)(x).shape == (2, 3, 4)
     assert compiled(MODELS, d=7)(x).shape == (2, 3, 7)
@@ -59,7 +59,7 @@ def test_the_first_recipe_is_compiled_unless_a_model_is_named(tmp_path: Path) ->
     assert archlang.load(path, "first", vocab=11).program.graph.name == "first"
 
 
-def test_a_recipe_brings_its_statics_and_the_sizes_of_its_task(tmp_path: Path) -> None:
+def test_a_recipe_sets_its_statics_and_the_sizes_of_its_task(tmp_path: Path) -> None:
     path = tmp_path / "program.arch"
     path.write_text(MODELS + RECIPE)
     module = archlang.load(path, recipe="tables", d=8)
@@ -72,12 +72,12 @@ def test_a_mistake_in_the_file_raises_its_diagnostic(compiled: Compiled) -> None
         compiled("model m(x: tokens[n]) -> logits[n, 4] { return embd[4](x) }")
 
 
-def test_a_value_that_is_no_static_is_refused(compiled: Compiled) -> None:
+def test_a_python_value_that_cannot_be_a_static_raises(compiled: Compiled) -> None:
     with pytest.raises(TypeError, match="a static cannot be"):
         compiled(MODELS, d={})
 
 
 def test_a_block_is_passed_by_its_name_from_the_library_or_the_file(compiled: Compiled) -> None:
-    names = [{name.split(".")[1] for name, _ in compiled(READING, **given).named_parameters() if "encode" in name}
-             for given in ({}, {"read": "side"})]  # fmt: skip
+    names = [{name.split(".")[1] for name, _ in compiled(READING, **statics).named_parameters() if "encode" in name}
+             for statics in ({}, {"read": "side"})]  # fmt: skip
     assert names == [{"weight", "bias"}, {"attention"}]

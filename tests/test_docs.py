@@ -1,4 +1,4 @@
-"""Every example in the README and in docs runs, and the pages say what is so."""
+"""Every example in the README and in docs runs, and the pages agree with the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def examples(language: str) -> list[tuple[str, str]]:
 
 
 COMMANDS = {page.stem: [line for text in fences(page, "sh") for line in text.splitlines()] for page in PAGES}
-# Minutes: that it is a command with a program that can be trained is all that is looked at.
+# These commands take minutes: the test only plans their recipe or checks their table.
 LONG = re.compile(r"archlang (train|table) (?!.*(--set train\.steps=|--steps|--dry-run|--no-run|--resume))")
 
 
@@ -76,12 +76,12 @@ def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:
     assert second[-1] == "pytest -n auto"
 
 
-def test_a_mistake_on_a_page_is_worded_as_it_is_today() -> None:
-    words = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "corpus" / "bad").glob("*.txt")}
+def test_an_error_on_a_page_has_its_current_wording() -> None:
+    messages = [path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "corpus" / "bad").glob("*.txt")]
     shown = [text for _, text in examples("text") if text.startswith("error[")]
     assert shown
     for text in shown:
-        assert any(kept.startswith(text) for kept in words.values()), text
+        assert any(message.startswith(text) for message in messages), text
 
 
 def test_the_public_names_are_those_on_their_page() -> None:
@@ -90,8 +90,8 @@ def test_the_public_names_are_those_on_their_page() -> None:
 
 
 def axes() -> set[str]:
-    """The names of axes in the jaxtyping annotations of all blocks."""
-    found = set()
+    """Returns the names of axes in the jaxtyping annotations of all blocks."""
+    names = set()
     for file in (ROOT / "blocks").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
@@ -99,9 +99,9 @@ def axes() -> set[str]:
                     value=ast.Name(id="Float" | "Int" | "Bool"),
                     slice=ast.Tuple(elts=[_, ast.Constant(value=str(text))]),
                 ):
-                    # `{self.reads}*d` is made of names; what begins with `_` has none.
-                    found |= set(re.findall(r"(?<![\w.{])[a-z]\w*(?![\w(.])", text))
-    return found
+                    # `{self.reads}*d` is an expression, and a name that begins with `_` is no documented axis.
+                    names |= set(re.findall(r"(?<![\w.{])[a-z]\w*(?![\w(.])", text))
+    return names
 
 
 def test_every_axis_of_a_block_is_on_the_page_of_shapes() -> None:

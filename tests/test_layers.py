@@ -17,28 +17,28 @@ from archlang.names import library
 from archlang.syntax.tree import Extern
 
 ROOT = Path(archlang.__file__).parent
-# From the lowest layer up; a file may import from its own layer and those before it.
+# From the lowest layer up; a file may import from its own layer and from earlier layers.
 LAYERS = (
     "source", "files", "diagnostics", "syntax", "types", "names", "graph", "elaborate", "passes", "plan",
     "backend", "compile", "kernels", "data", "tasks", "contracts", "record", "train", "runs", "pages", "blocks", "cli",
 )  # fmt: skip
-# Blocks are built on the protocols of the backend; the backend imports blocks by the names that a graph gives.
+# Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]
 
 
 def files(layer: str) -> list[Path]:
-    place = ROOT / layer
-    return sorted(place.rglob("*.py")) if place.is_dir() else [ROOT / f"{layer}.py"]
+    folder = ROOT / layer
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [ROOT / f"{layer}.py"]
 
 
 def imported(file: Path) -> Iterator[str]:
-    """Every module that a file imports, also inside functions and for the type checker only."""
+    """Yields the name of every module that a file imports, also inside functions and under TYPE_CHECKING."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.module, f"{file}:{node.lineno} imports by dots"
-            assert node.level == 0, f"{file}:{node.lineno} imports by dots"
+            assert node.module, f"{file}:{node.lineno} has a relative import"
+            assert node.level == 0, f"{file}:{node.lineno} has a relative import"
             yield node.module
             if node.module == "archlang":
                 yield from (f"archlang.{alias.name}" for alias in node.names)
@@ -74,13 +74,13 @@ def test_the_front_end_and_the_tasks_do_not_import_torch(layer: str) -> None:
 
 CORE = ("graph", "elaborate", "passes", "plan", "backend", "compile", "contracts", "train", "pages")
 BLOCKS = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
-# Words of the language and of the graph that are also names of blocks.
+# Names of blocks that are also words of the language or of the graph.
 WORDS = {"first", "last", "mean", "sum", "chunks", "attention", "gate"}
 
 
 @pytest.mark.parametrize("layer", CORE)
 def test_the_core_knows_no_block_by_its_name(layer: str) -> None:
-    """What it knows of a block stands in the block's signature, so a user's own block is treated alike."""
+    """Facts about a block come from its signature, so user-defined blocks are treated like library blocks."""
     for file in files(layer):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -128,10 +128,10 @@ def without_torch(*command: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=" ".join,
 )
-def test_these_commands_work_where_torch_is_not_installed(command: tuple[str, ...]) -> None:
-    done = without_torch(*command)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_these_commands_work_without_torch(command: tuple[str, ...]) -> None:
+    result = without_torch(*command)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
 
 
 @pytest.mark.parametrize("suffix", [".html", ".svg", ".dot", ".mmd"])

@@ -1,4 +1,4 @@
-"""`check` returns soon for any file: it stays within its limits, and reports the limit that a file exceeds."""
+"""`check` returns quickly for any file: it stays within its limits, and reports the limit that a file exceeds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def files(folder: Path, texts: Mapping[str, str]) -> Path:
     return folder / next(iter(texts))
 
 
-# Mistakes
+# Diagnostics
 
 
 def test_the_first_hundred_errors_of_a_body_are_shown_and_the_excess_reported() -> None:
@@ -139,12 +139,12 @@ def doubling(levels: int) -> str:
     return "".join(blocks)
 
 
-def test_blocks_that_double_are_refused_at_the_block_that_is_too_large() -> None:
+def test_doubling_blocks_are_an_error_at_the_block_that_is_too_large() -> None:
     diagnostic = only(doubling(40))
     assert diagnostic.code in ("E0228", "E0421")
 
 
-def test_a_long_list_that_every_call_evaluates_is_refused() -> None:
+def test_a_long_list_that_every_call_evaluates_is_an_error() -> None:
     numbers = ", ".join(["1"] * 5_000)
     calls = "\n".join(f"    _v{number} = b(h)" for number in range(500))
     text = block("", f"[s = [{numbers}]]") + block(calls).replace("block b", "block c")
@@ -156,12 +156,12 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     budgets: list[Budget] = []
 
     @contextmanager
-    def noted(steps: int) -> Iterator[Budget]:
+    def recorded(steps: int) -> Iterator[Budget]:
         with limited(steps) as budget:
             budgets.append(budget)
             yield budget
 
-    monkeypatch.setattr(check_module, "limited", noted)
+    monkeypatch.setattr(check_module, "limited", recorded)
     text = MODEL + recipe("    vary model.d in 1..20")
     assert check_text(text) == check_text(text) == ()
     first, first_points, second, second_points = budgets
@@ -169,7 +169,7 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     assert first.spent < first_points.spent == second_points.spent
 
 
-def test_blocks_in_loops_in_blocks_are_refused() -> None:
+def test_deeply_nested_blocks_and_loops_are_an_error() -> None:
     blocks = ["block b0(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"]
     for level in range(1, 39):
         body = "repeat 1 { " * 12 + f"h <- b{level - 1}(h)" + " }" * 12
@@ -266,7 +266,7 @@ def test_all_points_of_fifty_recipes_are_checked() -> None:
 
 
 @pytest.mark.parametrize("word", ["vary", "search"])
-def test_a_static_that_is_varied_twice_is_a_mistake(word: str) -> None:
+def test_a_static_that_is_varied_twice_is_an_error(word: str) -> None:
     assert codes(MODEL + recipe(f"    {word} model.d in [8, 16], model.d in [8, 16]")) == ["E0306"]
 
 

@@ -1,4 +1,4 @@
-"""What is installed: everything that the package needs, and nothing outside `archlang`."""
+"""The wheel installs every file that the package needs, and nothing outside `archlang`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = {"archlang.blocks": "blocks", "archlang.cli": "cli", "archlang.recipes": "recipes"}
 
 
-def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:
+def test_the_list_of_packages_matches_the_folders() -> None:
     inside = [path for pattern in ("*", "*/*") for path in (ROOT / "archlang").glob(f"{pattern}/__init__.py")]
-    found = {"archlang", *(".".join(path.parent.relative_to(ROOT).parts) for path in inside)}
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+    packages = {"archlang", *(".".join(path.parent.relative_to(ROOT).parts) for path in inside)}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages
 
 
 @pytest.mark.parametrize(("package", "folder"), FOLDERS.items())
-def test_the_links_lead_to_the_folders(package: str, folder: str) -> None:
+def test_the_links_point_to_the_folders(package: str, folder: str) -> None:
     link = ROOT / "archlang" / folder
     assert link.is_symlink()
     assert link.resolve() == (ROOT / folder).resolve()
@@ -34,7 +34,7 @@ def test_the_links_lead_to_the_folders(package: str, folder: str) -> None:
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python in a folder, without this checkout's own folder among the places of modules."""
+    """Runs Python in a folder, without PYTHONPATH, which would make this checkout importable."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -43,14 +43,14 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """A wheel of a copy of the tree: building writes into the tree that is built."""
+    """A wheel built from a copy of the tree, because building writes into its source tree."""
     source = tmp_path_factory.mktemp("source")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if listed.returncode:
-        pytest.skip("this is no git checkout")
+        pytest.skip("not a git checkout")
     for name in filter(None, listed.stdout.split("\0")):
         origin, target = ROOT / name, source / name
         if not origin.exists() or name.startswith("tests/"):
@@ -72,7 +72,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
 
-def test_nothing_but_archlang_gets_into_site_packages(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_installs_only_archlang(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"archlang"}
 
@@ -107,7 +107,7 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
     assert modules <= set(wheel.namelist())
 
 
-def test_a_wheel_has_no_tests_and_no_documents(wheel: zipfile.ZipFile) -> None:
+def test_a_wheel_has_neither_tests_nor_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
     assert endings == {".arch", ".css", ".html", ".js", ".lark", ".md", ".py", ".svg", ".tsv", ".typed"}
     assert not [name for name in wheel.namelist() if "test" in name]
@@ -117,7 +117,7 @@ def test_the_version_of_a_wheel_is_that_of_the_package(wheel: zipfile.ZipFile) -
     assert Path(str(wheel.filename)).name == f"archlang-{archlang.__version__}-py3-none-any.whl"
 
 
-def test_what_a_wheel_installs_works_away_from_the_project(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+def test_an_installed_wheel_works_outside_the_checkout(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path / "site")
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -127,12 +127,12 @@ def test_what_a_wheel_installs_works_away_from_the_project(wheel: zipfile.ZipFil
         "sys.argv = ['archlang', 'check', sys.argv[1]]\n"
         "main()\n"
     )
-    done = python(tmp_path, "-I", "-c", program, str(tmp_path / "site"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(" files, no mistakes\n")
+    result = python(tmp_path, "-I", "-c", program, str(tmp_path / "site"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.endswith(" files, no mistakes\n")
 
 
-def test_an_editable_installation_leaks_no_other_name(tmp_path: Path) -> None:
+def test_an_editable_installation_adds_only_archlang(tmp_path: Path) -> None:
     program = "import importlib.util as u; print([n for n in ('blocks', 'cli', 'recipes') if u.find_spec(n)])"
     assert python(tmp_path, "-c", program).stdout == "[]\n"
 

@@ -1,4 +1,4 @@
-"""A run that takes a fraction of a second."""
+"""Fixtures for a run that takes a fraction of a second."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ recipe tiny {
 Train = Callable[..., evaluation.Outcome]
 
 
-class After(Stop):
-    """A stop before so many steps or measurements are begun."""
+class StopAfter(Stop):
+    """A stop that is requested after `asks` checks: the loop checks before each step and each measurement."""
 
     def __init__(self, asks: int) -> None:
         self.asks = asks
@@ -75,8 +75,8 @@ def train(program: Path) -> Train:
 
 
 @pytest.fixture(scope="session")
-def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the program that nothing has disturbed."""
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an uninterrupted run of the program."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "tiny.arch").write_text(TINY)
     training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")

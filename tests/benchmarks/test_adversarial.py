@@ -1,4 +1,4 @@
-"""Each file of the benchmark is what it says, and is answered without a traceback."""
+"""Each program of the adversarial benchmark has its declared size, and `check` reports diagnostics for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = 3_000
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_program_is_answered(name: str, tmp_path: Path) -> None:
+def test_check_returns_diagnostics_for_every_program(name: str, tmp_path: Path) -> None:
     file = write(PROGRAMS[name](SMALL), tmp_path)
     for diagnostic in check(file):
         assert diagnostic.message
@@ -25,7 +25,7 @@ def test_every_program_is_answered(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["comments", "statements", "one comment"])
-def test_the_largest_program_has_as_many_words_or_bytes_as_a_program_may_have(name: str) -> None:
+def test_the_largest_program_is_just_below_the_limit_of_words_or_bytes(name: str) -> None:
     content = largest(PROGRAMS[name])
     assert isinstance(content, str)
     assert len(content.encode()) <= LARGEST
@@ -33,7 +33,7 @@ def test_the_largest_program_has_as_many_words_or_bytes_as_a_program_may_have(na
     assert count_words(content) > MOST_WORDS * 0.95 or len(content.encode()) > LARGEST * 0.85
 
 
-def test_files_that_use_one_another_lie_in_one_folder(tmp_path: Path) -> None:
+def test_files_that_use_each_other_are_in_one_folder(tmp_path: Path) -> None:
     content = PROGRAMS["files in a chain"](SMALL)
     assert isinstance(content, Mapping)
     assert write(content, tmp_path) == tmp_path / "main.arch"

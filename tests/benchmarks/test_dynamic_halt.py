@@ -1,4 +1,4 @@
-"""What is measured side by side computes the same, and its samples halt at different depths."""
+"""Both sides of the comparison compute the same, and samples halt at different depths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.dynamic_halt import NAMES, SIZES, batch, pair, tiny
 
 
 @pytest.mark.parametrize(("name", "chunk"), [("UT", 0), ("GUT", 0), ("TLB", 4), ("TLB", 6), ("GUTLB", 4), ("GUTLB", 6)])
-def test_the_module_by_hand_has_the_outputs_costs_and_gradients_of_the_page(name: str, chunk: int) -> None:
+def test_the_handwritten_module_has_the_outputs_costs_and_gradients_of_the_page(name: str, chunk: int) -> None:
     size = replace(tiny(SIZES[name]), chunk=chunk)
     modules = [module.double() for module in pair(size)]
     tokens, lengths, answers = batch(size)

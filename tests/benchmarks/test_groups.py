@@ -1,4 +1,4 @@
-"""Every case of every group runs, at sizes that say nothing about speed."""
+"""Every case of every group runs, at sizes too small for timings."""
 
 from __future__ import annotations
 

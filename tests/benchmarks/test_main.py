@@ -1,4 +1,4 @@
-"""The one command: its filters, its list, its tables."""
+"""The command line of the benchmarks: its filters, its list and its tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_list_builds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("two_groups")
-def test_only_what_passes_the_filter_is_built_and_told_in_every_form(
+def test_only_matching_cases_are_built_and_reported_in_every_format(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     files = [tmp_path / "results.json", tmp_path / "results.md"]
@@ -62,21 +62,21 @@ def test_only_what_passes_the_filter_is_built_and_told_in_every_form(
     assert "| one thing | another | ms |" in table
     assert "| something large | another | ms | left out: would need about 20 GiB |" in table
     assert "threads 2" in table
-    told = json.loads(files[0].read_text(encoding="utf-8"))
-    assert set(told["machine"]) >= {"threads", "processor", "capability", "commit", "torch", "gpu"}
-    (group,) = told["groups"]
-    assert [one["case"] for one in group["results"]] == ["one thing", "something large"]
+    report = json.loads(files[0].read_text(encoding="utf-8"))
+    assert set(report["machine"]) >= {"threads", "processor", "capability", "commit", "torch", "gpu"}
+    (group,) = report["groups"]
+    assert [result["case"] for result in group["results"]] == ["one thing", "something large"]
     assert group["results"][0]["rounds"] == 1
 
 
 @pytest.mark.usefixtures("two_groups")
 @pytest.mark.parametrize("name", ["nothing like that", "others"])
-def test_a_filter_that_nothing_passes_is_told(name: str) -> None:
+def test_a_filter_without_matches_is_an_error(name: str) -> None:
     with pytest.raises(SystemExit, match="no case on cpu matches"):
         command.main([name])
 
 
-def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_device_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="^no CUDA device is available: omit --device$"):
         command.main(["--device", "cuda"])

@@ -1,4 +1,4 @@
-"""What a measurement calls, what it leaves out, and what it leaves behind."""
+"""`measure` calls both sides equally often, omits cases that are too large or too slow, and frees memory afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 from benchmarks.measure import BATCHES, MIB, Case, Sides, measure
 
 
-def test_both_are_called_equally_often_and_the_ratio_is_ours_over_theirs() -> None:
+def test_both_sides_are_called_equally_often_and_the_ratio_is_ours_over_theirs() -> None:
     called: list[str] = []
     sides = Sides(lambda: called.append("ours"), lambda: called.append("theirs"))
     result = measure(Case("case", "another", lambda: sides), seconds=0.0, least=6)
@@ -22,15 +22,15 @@ def test_both_are_called_equally_often_and_the_ratio_is_ours_over_theirs() -> No
     assert result.spread[0] <= result.ratio <= result.spread[1]
 
 
-def test_what_calls_tell_is_read_as_their_unit_says() -> None:
-    told = measure(Case("memory", "another", lambda: Sides(lambda: 6.0, lambda: 4.0), MIB), seconds=0.0, least=5)
-    assert told.ratio == pytest.approx(1.5)
-    assert len(told.ours) == 2, "memory is told in a few rounds"
+def test_the_unit_of_a_case_determines_the_meaning_of_results() -> None:
+    memory = measure(Case("memory", "another", lambda: Sides(lambda: 6.0, lambda: 4.0), MIB), seconds=0.0, least=5)
+    assert memory.ratio == pytest.approx(1.5)
+    assert len(memory.ours) == 2, "memory needs few rounds"
     rates = measure(Case("data", "another", lambda: Sides(lambda: 6, lambda: 4), BATCHES), seconds=0.0, least=1)
     assert rates.ours[0] > 0
 
 
-def test_a_case_that_would_need_too_much_is_not_built() -> None:
+def test_a_case_that_would_need_too_much_memory_is_not_built() -> None:
     def build() -> Sides:
         raise AssertionError("it is built")
 
@@ -44,7 +44,7 @@ def test_a_call_that_takes_too_long_ends_its_case(monkeypatch: pytest.MonkeyPatc
     assert result.left_out == "a call takes 0 s"
 
 
-def test_what_was_built_is_free_again_before_the_next_case() -> None:
+def test_modules_are_freed_before_the_next_case() -> None:
     built: list[weakref.ref[nn.Module]] = []
 
     def build() -> Sides:

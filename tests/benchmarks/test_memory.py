@@ -1,4 +1,4 @@
-"""What a step needs at most, and what a forward pass keeps."""
+"""Peak memory of a step, and tensors that a forward pass saves for backward."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from benchmarks import processes
 from benchmarks.memory import HEADS, saved_matrices
 
-# 64 MiB are held, then 192 MiB more at once, of which nothing is left.
+# Holds 64 MiB, then allocates and frees another 192 MiB.
 STEP = """
 import torch
 from benchmarks.memory import above
@@ -17,16 +17,16 @@ print(above(lambda: [torch.ones(16 << 20) for _ in range(3)]))
 """
 
 
-def test_the_peak_of_a_step_is_told_above_what_was_held_before() -> None:
+def test_the_peak_of_a_step_excludes_memory_held_before() -> None:
     assert float(processes.run("-c", STEP)) == pytest.approx(192, abs=8)
 
 
-def test_a_process_that_fails_is_told_with_what_it_printed() -> None:
+def test_a_failed_process_is_reported_with_its_output() -> None:
     with pytest.raises(SystemExit, match="ended with 3:\nwhy"):
         processes.run("-c", "import sys; print('why'); sys.exit(3)")
 
 
-def test_what_is_kept_is_counted_in_score_matrices_and_once() -> None:
+def test_saved_tensors_are_counted_once_in_units_of_score_matrices() -> None:
     n = 16
     logits = torch.randn(1, HEADS, n, n, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""What is measured beside archlang computes the same."""
+"""Both sides of the comparison compute the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL = Size(vocab=9, classes=5, d=16, heads=2, ff=24, steps=3, batch=4, length=
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-def test_the_module_by_hand_has_the_outputs_and_gradients_of_the_compiled_page(heads: int) -> None:
+def test_the_handwritten_module_has_the_outputs_and_gradients_of_the_compiled_page(heads: int) -> None:
     size = Size(**{**vars(SMALL), "heads": heads})
     ours, theirs = (module.double() for module in pair(size))
     tokens, lengths, answers = batch(size)
@@ -24,9 +24,9 @@ def test_the_module_by_hand_has_the_outputs_and_gradients_of_the_compiled_page(h
     names = [name for name, _ in ours.named_parameters()]
     weights = dict(theirs.named_parameters())
     assert {hand_name(name, NAMES) for name in names} == set(weights)
-    first = torch.autograd.grad(F.cross_entropy(results[0], answers), list(ours.parameters()))
-    second = torch.autograd.grad(
+    our_gradients = torch.autograd.grad(F.cross_entropy(results[0], answers), list(ours.parameters()))
+    their_gradients = torch.autograd.grad(
         F.cross_entropy(results[1], answers), [weights[hand_name(name, NAMES)] for name in names]
     )
-    for name, one, other in zip(names, first, second, strict=True):
-        torch.testing.assert_close(one, other.view_as(one), rtol=1e-9, atol=1e-10, msg=partial("{}: {}".format, name))
+    for name, our, their in zip(names, our_gradients, their_gradients, strict=True):
+        torch.testing.assert_close(our, their.view_as(our), rtol=1e-9, atol=1e-10, msg=partial("{}: {}".format, name))

@@ -1,4 +1,4 @@
-"""What an engine costs beside its points is what the points did not use."""
+"""The overhead of an engine is the workers' time outside training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from benchmarks.points import Cost, cost
 
 
-def test_overhead_is_the_time_of_the_workers_that_no_run_used() -> None:
+def test_overhead_is_the_time_of_the_workers_outside_training() -> None:
     assert Cost(points=10, workers=2, elapsed=6.0, training=11.0).overhead == pytest.approx(0.1)
 
 
 def test_every_point_is_run(tmp_path: Path) -> None:
-    found = cost(3, 1, tmp_path)
-    assert found.points == 3
-    assert 0 < found.training <= found.elapsed
+    result = cost(3, 1, tmp_path)
+    assert result.points == 3
+    assert 0 < result.training <= result.elapsed
     assert len(list((tmp_path / "runs").glob("*/results.json"))) == 3

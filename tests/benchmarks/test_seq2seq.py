@@ -1,4 +1,4 @@
-"""What is measured side by side computes the same."""
+"""Both sides of the comparison compute the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.measure import Setting
 from benchmarks.seq2seq import NAMES, TINY, batch, decoders, pair
 
 
-def test_the_module_by_hand_has_the_outputs_and_gradients_of_the_page() -> None:
+def test_the_handwritten_module_has_the_outputs_and_gradients_of_the_page() -> None:
     modules = [module.double().eval() for module in pair(TINY)]
     source, seen, lengths, answers = batch(TINY)
     results, gradients = [], []
@@ -34,7 +34,7 @@ def test_the_module_by_hand_has_the_outputs_and_gradients_of_the_page() -> None:
     assert not gradients[1]
 
 
-def test_both_write_the_same_answers() -> None:
+def test_both_sides_decode_the_same_tokens() -> None:
     sides = decoders(TINY, Setting(torch.device("cpu")))
     ours, theirs = sides.ours(), sides.theirs()
     assert ours.shape == (TINY.batch, TINY.target)
@@ -42,7 +42,7 @@ def test_both_write_the_same_answers() -> None:
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 5), (2, 5), (4, 4)])
-def test_a_query_takes_the_score_of_the_distance_of_each_key(queries: int, keys: int) -> None:
+def test_shift_selects_the_score_of_the_distance_to_each_key(queries: int, keys: int) -> None:
     scores = torch.arange(1 - keys, keys) + 100 * torch.arange(queries)[:, None]
     places = torch.arange(keys) - torch.arange(keys - queries, keys)[:, None]
     assert shift(scores).equal(places + 100 * torch.arange(queries)[:, None])

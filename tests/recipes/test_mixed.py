@@ -1,4 +1,4 @@
-"""Mixed recipes: blocks of several papers on one page each, in the language alone, and they train."""
+"""Mixed recipes combine blocks of several papers on one page each, without Python, and they train."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def test_a_composition_trains_for_some_steps(page: Path, tmp_path: Path) -> None
     steps = [line for line in lines if "lr" in line]
     assert [line["step"] for line in steps] == [1, 2, 3]
     assert all(math.isfinite(line["loss"]) and 0 < line["gradient_norm"] < math.inf for line in steps)
-    measured = json.loads((tmp_path / "run" / "results.json").read_text())["splits"]
-    assert all(math.isfinite(score["loss"]) for score in measured.values())
+    results = json.loads((tmp_path / "run" / "results.json").read_text())["splits"]
+    assert all(math.isfinite(score["loss"]) for score in results.values())

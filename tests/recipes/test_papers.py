@@ -1,4 +1,4 @@
-"""The pages of the four papers: without mistakes, with the papers' numbers, and they train."""
+"""The recipes of the four papers have no errors, claim the papers' numbers, and train."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL_MODEL = {
 }  # fmt: skip
 SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
 FEW = {"task.train_size": "20", "task.valid_size": "5", "task.test_size": "3"}
-# What makes a task small whose items are drawn; other tasks read files.
+# Settings that make a generated task small; the other tasks read files.
 SMALL_TASK = {
     "arithmetic": {
         "task.train": "1..2",
@@ -67,7 +67,7 @@ SMALL_TASK = {
 
 @cache
 def full(page: Path, recipe: str) -> Plan:
-    """As it is published."""
+    """Returns the plan with the published settings."""
     return plan_recipe(page, recipe)
 
 
@@ -82,7 +82,7 @@ def test_a_page_has_no_mistake_and_is_formatted(page: Path) -> None:
     assert format_program(parse(source)) == source.text
 
 
-# Cells for which the papers have no number: runs that crashed, baselines of others, what is shown as a picture only.
+# Numbers of cells without a published number: crashed runs, baselines of other papers, results shown only as a plot.
 UNCLAIMED = {
     "devil/cogs": 2,
     "devil/mathematics": 2,
@@ -99,21 +99,21 @@ UNCLAIMED = {
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(isinstance(item, Table) for item in parse(read(page)).items)], ids=name
 )
-def test_a_cell_of_a_table_has_the_number_of_the_paper_beside_it(page: Path) -> None:
+def test_each_cell_of_a_table_has_the_number_of_the_paper(page: Path) -> None:
     tables = [item for item in parse(read(page)).items if isinstance(item, Table)]
-    cells = [cell for one in tables for cell in plan_table(page, one.name).cells]
+    cells = [cell for table in tables for cell in plan_table(page, table.name).cells]
     assert cells
     unclaimed = UNCLAIMED.get(f"{page.parent.name}/{page.stem}", 0)
     assert len([cell for cell in cells if cell.claim is None]) == unclaimed
 
 
 def small(page: Path, recipe: str) -> dict[str, str]:
-    """Settings that make a recipe small."""
-    found = full(page, recipe)
-    model = {f"model.{static}": value for static, value in SMALL_MODEL.items() if f"model.{static}" in found.settings}
-    if found.settings.get("model.size"):  # the size of chunks, where their number is not fixed
+    """Returns settings that make a recipe small."""
+    plan = full(page, recipe)
+    model = {f"model.{static}": value for static, value in SMALL_MODEL.items() if f"model.{static}" in plan.settings}
+    if plan.settings.get("model.size"):  # the size of chunks, unless their number is fixed
         model["model.size"] = "4"
-    return {**model, **SMALL_TASK.get(found.task.name, {})}
+    return {**model, **SMALL_TASK.get(plan.task.name, {})}
 
 
 def field(kind: Type) -> torch.Tensor:
@@ -124,30 +124,30 @@ def field(kind: Type) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("page", "recipe"), RECIPES, ids=name)
-def test_every_weight_of_a_model_learns(page: Path, recipe: str) -> None:
+def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> None:
     graph = plan_recipe(page, recipe, small(page, recipe)).graph
     module = build(graph)
-    lengths = {one.name: torch.tensor([9, 4, 1]) for one in graph.region.inputs}
-    fields = [field(one.type) for one in graph.region.inputs]
-    answer = module(*fields, lengths=lengths if len(fields) > 1 else lengths[graph.region.inputs[0].name])
-    answer.logsumexp(-1).sum().backward()
+    lengths = {value.name: torch.tensor([9, 4, 1]) for value in graph.region.inputs}
+    fields = [field(value.type) for value in graph.region.inputs]
+    logits = module(*fields, lengths=lengths if len(fields) > 1 else lengths[graph.region.inputs[0].name])
+    logits.logsumexp(-1).sum().backward()
     assert [key for key, parameter in module.named_parameters() if parameter.grad is None] == []
 
 
 # One recipe for each model of a page.
 TRAINED = {(page, full(page, recipe).model): (page, recipe) for page, recipe in reversed(RECIPES)}
-DRAWN = [one for one in TRAINED.values() if full(*one).task.name in SMALL_TASK]
+GENERATED = [recipe for recipe in TRAINED.values() if full(*recipe).task.name in SMALL_TASK]
 
 
-@pytest.mark.parametrize(("page", "recipe"), DRAWN, ids=name)
-def test_a_recipe_trains_and_is_measured(page: Path, recipe: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "recipe"), GENERATED, ids=name)
+def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
     outcome = training.train(plan_recipe(page, recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
 
 
-# Table 5 of The Devil is in the Detail; its program counts SCAN's exactly, and the table the others in millions.
+# Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.
 SIZES: dict[str, dict[str, float]] = {
     "scan_length": {
         "transformer": 992_007,
@@ -166,7 +166,7 @@ def test_models_of_the_devil_paper_are_as_large_as_published(page: str, recipe: 
     assert size == published if page == "scan_length" else abs(size - published) < 0.06e6
 
 
-# What the program of Dynamic Halt counts at its ListOps settings, without embedding and head.
+# Numbers of parameters in the program of Dynamic Halt at its ListOps settings, without embedding and head.
 ENCODERS = {"transformer": 8_403_968, "ut": 2_364_929, "gut": 3_677_185, "tlb": 7_890_944, "gutlb": 6_315_009}
 
 
@@ -174,4 +174,7 @@ ENCODERS = {"transformer": 8_403_968, "ut": 2_364_929, "gut": 3_677_185, "tlb": 
 def test_encoders_of_dynamic_halt_are_as_large_as_their_program_counts(recipe: str) -> None:
     module = build(plan_recipe(PAPERS / "dynamic_halt" / "listops.arch", recipe).graph)
     outside = ("embed.", "mlp.")
-    assert sum(one.numel() for key, one in module.named_parameters() if not key.startswith(outside)) == ENCODERS[recipe]
+    assert (
+        sum(weight.numel() for key, weight in module.named_parameters() if not key.startswith(outside))
+        == ENCODERS[recipe]
+    )

@@ -143,18 +143,18 @@ MOMENTS: list[tuple[object, str, int]] = [
 
 @pytest.mark.parametrize(("owner", "name", "number"), MOMENTS)
 def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
-    owner: object, name: str, number: int, train: Train, tmp_path: Path, whole_run: Path
+    owner: object, name: str, number: int, train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
     train_and_die(train, tmp_path / "killed", owner, name, number)
     train(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(whole_run)
+    assert contents(tmp_path / "killed") == contents(finished_run)
 
 
-def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, whole_run: Path) -> None:
+def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, finished_run: Path) -> None:
     for number in (25, 12, 3, 9, 2):
         train_and_die(train, tmp_path / "killed", EagerStep, "take", number)
     train(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(whole_run)
+    assert contents(tmp_path / "killed") == contents(finished_run)
 
 
 def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
 def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
-    owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, whole_run: Path
+    owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
     before = signal.getsignal(number)
     with pytest.MonkeyPatch.context() as patched:
@@ -181,11 +181,11 @@ def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
     assert not (tmp_path / "run" / "results.json").exists()
     assert signal.getsignal(number) == before
     train(tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(whole_run)
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
-    program: Path, tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
+    program: Path, tmp_path: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = Stop()
     evaluate = evaluation._evaluate_every_split
@@ -200,7 +200,7 @@ def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
     assert not (tmp_path / "run" / "results.json").exists()
     monkeypatch.setattr(EagerStep, "take", None)
     training.train(plan_recipe(program), tmp_path / "run", device="cpu")
-    assert contents(tmp_path / "run") == contents(whole_run)
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 def test_a_run_that_has_ended_is_only_evaluated_again(
@@ -214,13 +214,13 @@ def test_a_run_that_has_ended_is_only_evaluated_again(
 
 
 def test_a_run_with_a_damaged_checkpoint_resumes_from_the_previous_one(
-    train: Train, tmp_path: Path, whole_run: Path
+    train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
     train(tmp_path / "run")
     damage(tmp_path / "run", 40)
     with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
         train(tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(whole_run)
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Steps of frequent shapes become CUDA graphs, and do not change the curve of a run."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable
@@ -25,7 +23,7 @@ from archlang.train.step.cuda_graph import CudaGraphs, CudaGraphWarning, make_ca
 from archlang.train.step.eager import EagerStep, LossAndNorm
 from archlang.train.step.memory import MemoryWarning
 from archlang.train.stop import Stop
-from tests.tiny_run import After
+from tests.tiny_run import StopAfter
 from tests.train.step.test_eager import SYNCHRONIZING
 
 
@@ -295,7 +293,7 @@ def test_a_resumed_run_with_graphs_equals_an_uninterrupted_one(
 ) -> None:
     plan = plan_recipe(written(tmp_path, optimizer))
     uninterrupted = train(plan, tmp_path / "uninterrupted")
-    train(plan, tmp_path / "stopped", stop=After(25))
+    train(plan, tmp_path / "stopped", stop=StopAfter(25))
     count = len(captures.recorded)
     assert train(plan, tmp_path / "stopped") == uninterrupted
     assert len(captures.recorded) > count
@@ -308,7 +306,7 @@ def test_a_run_can_resume_with_or_without_graphs(
 ) -> None:
     plan = plan_recipe(written(tmp_path, optimizer))
     plain = train(plan, tmp_path / "plain", with_graphs=False)
-    train(plan, tmp_path / "run", with_graphs=first, stop=After(25))
+    train(plan, tmp_path / "run", with_graphs=first, stop=StopAfter(25))
     curve = train(plan, tmp_path / "run", with_graphs=not first)
     assert captures.launched
     if optimizer in ROUNDED_DIFFERENTLY:
@@ -443,7 +441,7 @@ def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str,
 def test_on_a_gpu_a_resumed_run_equals_an_uninterrupted_one(after: bool, program: Path, tmp_path: Path) -> None:
     plan = plan_recipe(program)
     uninterrupted = train(plan, tmp_path / "uninterrupted", device="cuda")
-    train(plan, tmp_path / "stopped", stop=After(25), device="cuda")
+    train(plan, tmp_path / "stopped", stop=StopAfter(25), device="cuda")
     curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
     torch.testing.assert_close(numbers(curve), numbers(uninterrupted), rtol=1e-3, atol=1e-4)
 

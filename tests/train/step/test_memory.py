@@ -1,7 +1,5 @@
 """The gradients of micro-batches add up to those of the batch, and a lack of memory halves micro-batches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from archlang.record.mistakes import RunError
 from archlang.runs import training
 from archlang.train import loss, predictions
 from archlang.train.step.memory import MemoryWarning
-from tests.tiny_run import After
+from tests.tiny_run import StopAfter
 
 QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
 
@@ -93,7 +91,7 @@ def test_a_resumed_run_keeps_its_micro_batches(program: Path, tmp_path: Path, mo
     folder = tmp_path / "run"
     plan = plan_recipe(program)
     tried = short_of_memory(monkeypatch, most=8)
-    assert training.train(plan, folder, device="cpu", stop=After(3)).stopped
+    assert training.train(plan, folder, device="cpu", stop=StopAfter(3)).stopped
     tried.clear()
     training.train(plan, folder, device="cpu")
     assert set(tried) == {8}

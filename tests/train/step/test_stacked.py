@@ -1,7 +1,5 @@
 """Each of several seeds that train together writes the same folder as its solo run, whatever happens to the others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from archlang.runs import evaluation, training, training_together
 from archlang.train.step.memory import MemoryWarning
 from archlang.train.step.stacked import StackedStep, StackingWarning
 from archlang.train.stop import Stop
-from tests.tiny_run import After
+from tests.tiny_run import StopAfter
 
 PROGRAM = """
 model router(x: tokens[n]) -> logits[classes] {
@@ -262,7 +260,7 @@ def test_seeds_that_draw_random_numbers_equal_solo_runs_in_distribution_only(pro
 def test_resumed_seeds_equal_uninterrupted_ones(asks: int, program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
     train_stacked(plans, tmp_path / "uninterrupted")
-    stopped = train_stacked(plans, tmp_path / "resumed", After(asks))
+    stopped = train_stacked(plans, tmp_path / "resumed", StopAfter(asks))
     assert all(outcome.stopped for outcome in stopped)
     assert len({outcome.step for outcome in stopped}) == 1
     train_stacked(plans, tmp_path / "resumed")
@@ -273,10 +271,10 @@ def test_resumed_seeds_equal_uninterrupted_ones(asks: int, program: Program, tmp
 def test_seeds_stopped_together_resume_solo_and_the_other_way_round(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
     train_solo(plans, tmp_path / "uninterrupted")
-    train_stacked(plans, tmp_path / "first", After(8))
+    train_stacked(plans, tmp_path / "first", StopAfter(8))
     train_solo(plans, tmp_path / "first")
     for plan, folder, asks in zip(plans, folders(tmp_path / "then"), (8, 17), strict=True):
-        training.train(plan, folder, device="cpu", stop=After(asks))
+        training.train(plan, folder, device="cpu", stop=StopAfter(asks))
     train_stacked(plans, tmp_path / "then")
     for name in ("first", "then"):
         for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / name), strict=True):
@@ -312,7 +310,7 @@ def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step
 def test_without_a_common_step_runs_at_the_same_step_resume_together(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="plain")
     first, second = folders(tmp_path / "stacked")
-    training.train(plans[0], first, device="cpu", stop=After(4))
+    training.train(plans[0], first, device="cpu", stop=StopAfter(4))
     train_stacked(plans, tmp_path / "stacked")
     assert lines(first)[-1]["step"] == lines(second)[-1]["step"] == 20
 
@@ -382,11 +380,11 @@ def test_plans_that_cannot_train_together_lose_no_step(program: Program, tmp_pat
     train_solo(plans, tmp_path / "solo")
     # The first run has checkpoints of common steps, and of later ones.
     for plan, folder, asks in zip(plans, folders(tmp_path / "stacked"), (16, 12), strict=True):
-        training.train(plan, folder, device="cpu", stop=After(asks))
+        training.train(plan, folder, device="cpu", stop=StopAfter(asks))
     steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "stacked")]
     assert steps == [[10, 12], [5, 10]]
     with pytest.warns(StackingWarning):
-        outcomes = train_stacked(plans, tmp_path / "stacked", After(0))
+        outcomes = train_stacked(plans, tmp_path / "stacked", StopAfter(0))
     assert [outcome.step for outcome in outcomes] == [12, 10]
     with pytest.warns(StackingWarning):
         train_stacked(plans, tmp_path / "stacked")

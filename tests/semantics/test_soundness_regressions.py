@@ -1,5 +1,5 @@
-"""Programs that were once compiled wrongly: each is rejected with a diagnostic in the user's file, or has all
-properties."""
+"""Programs that an earlier checker accepted or rejected wrongly: each is rejected with a diagnostic in the user's file,
+or has all properties."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SLOWEST = 60.0
 
 
 def model(body: str) -> str:
-    """A model of one field; a body that defines no h gets one."""
+    """Returns the text of a model with one field and the embedding `h`."""
     return f"{HEAD}{body}\n}}\n\n"
 
 
 def recipe(body: str) -> str:
-    """A model and a recipe that asks it to predict its input."""
+    """Returns the text of a model and of a recipe that trains it to predict its input."""
     return f"{model(body)}{RECIPES[1]}"
 
 
@@ -90,7 +90,7 @@ EITHER = {
     " emit c + attention[1](c, m) m <- m + attention[1](m, c) } return linear[vocab](y + attention[1](h, m))",
 }
 
-REFUSED = {
+REJECTED = {
     "repeat of a length": "repeat n { h <- norm(h) } return linear[vocab](h)",
     "stack of a length": "stack n { h <- norm(h) } return linear[vocab](h)",
     "halting after a length": "repeat n halting h by token_halt { h <- norm(h) } return linear[vocab](h)",
@@ -124,13 +124,13 @@ CAUSAL = {
 
 @pytest.mark.parametrize("body", EITHER.values(), ids=EITHER)
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_a_program_is_refused_in_its_file_or_has_the_property(body: str, name: str) -> None:
+def test_a_program_is_rejected_in_its_file_or_has_the_property(body: str, name: str) -> None:
     assert [str(failure) for seed in SEEDS for failure in failures(model(body), seed, (name,))] == []
 
 
-@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
-def test_a_program_is_refused_at_a_place_in_its_file(body: str) -> None:
-    assert_refused(recipe(body))
+@pytest.mark.parametrize("body", REJECTED.values(), ids=REJECTED)
+def test_a_program_is_rejected_at_a_position_in_its_file(body: str) -> None:
+    assert_rejected(recipe(body))
 
 
 @pytest.mark.parametrize("body", CAUSAL.values(), ids=CAUSAL)
@@ -150,10 +150,10 @@ def test_a_causal_program_is_accepted_and_has_all_properties(body: str) -> None:
     ],
     ids=["negative width", "wide map", "tall stack", "wide network"],
 )
-def test_a_program_that_no_machine_can_run_is_refused_at_once(text: str) -> None:
-    begun = time.perf_counter()
-    assert_refused(text)
-    assert time.perf_counter() - begun < SLOWEST
+def test_a_program_that_no_machine_can_run_is_rejected_quickly(text: str) -> None:
+    start = time.perf_counter()
+    assert_rejected(text)
+    assert time.perf_counter() - start < SLOWEST
 
 
 def test_a_table_that_is_used_before_its_embedding_is_reported_in_the_program() -> None:
@@ -164,15 +164,15 @@ def test_a_table_that_is_used_before_its_embedding_is_reported_in_the_program() 
     assert [str(failure) for failure in failures(text, 1)] == []
 
 
-def test_moving_the_mixture_of_an_outer_loop_is_reported_as_that() -> None:
+def test_updating_the_mixture_of_an_outer_loop_names_the_mixture() -> None:
     errors = errors_of(model(EITHER["mixture of an outer loop"]))
     assert errors
     assert "`w`" in errors[0].message
     assert "mixture" in f"{errors[0].message} {errors[0].label} {errors[0].remedy}"
 
 
-def assert_refused(text: str) -> None:
-    """`check` reports errors, all of them at places in the program."""
+def assert_rejected(text: str) -> None:
+    """Asserts that `check` reports errors, each at a position in the program."""
     program = compile_text(text)
     assert isinstance(program, Refused)
     assert {error.span.source.path.rpartition("/")[2] for error in program.errors} == {PATH}
