@@ -1,7 +1,5 @@
 """`archlang blocks`: lists and documents the blocks of the library."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

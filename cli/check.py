@@ -1,7 +1,5 @@
 """`archlang check`: checks programs without running them."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

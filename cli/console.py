@@ -1,7 +1,5 @@
 """Printing: results go to standard output, errors and warnings to standard error."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterable

@@ -26,8 +26,7 @@ def hold_blocks(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE] [BLOCK]...",
-            help="A program and its blocks, or blocks of the library; none: all.",
+            metavar="[FILE] [BLOCK]...", help="A program and its blocks, or blocks of the library; none: all."
         ),
     ] = None,
     plugin: Annotated[

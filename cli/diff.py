@@ -1,7 +1,5 @@
 """`archlang diff`: what changed between two architectures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

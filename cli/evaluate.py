@@ -1,7 +1,5 @@
 """`archlang eval`: evaluates a run again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`archlang explain`: the documentation of an error or warning."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Finds the `.arch` files that a command line names."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

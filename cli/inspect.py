@@ -1,7 +1,5 @@
 """`archlang inspect`: what a trained model does with an input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +15,7 @@ _MOST_ANSWERS = 12  # printed
 def inspect(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", help="Input tokens separated by spaces; repeat for each field."),
+        list[str] | None, typer.Option("--input", "-i", help="Input tokens separated by spaces; repeat for each field.")
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Without --input, the split to take an item from.")] = "",
     index: Annotated[int, typer.Option("--index", min=0, help="The index of the item in the split.")] = 0,

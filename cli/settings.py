@@ -1,7 +1,5 @@
 """Parses `--set path=value` options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.cli import console

@@ -1,7 +1,5 @@
 """`archlang show`: a program at any stage of compilation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Prints signatures with their documentation, for `blocks` and `tasks`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 

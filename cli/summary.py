@@ -1,7 +1,5 @@
 """`archlang summary`: what an architecture costs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

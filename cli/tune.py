@@ -1,7 +1,5 @@
 """`archlang tune`: searches for the statics of a recipe."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

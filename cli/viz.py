@@ -1,7 +1,5 @@
 """`archlang viz`: a picture of an architecture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

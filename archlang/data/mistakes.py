@@ -52,31 +52,23 @@ def missing(dataset: str, member: str, place: Path, known: tuple[str, Digest | N
         return MissingError(f"{place} is missing", "put it there, or set ARCHLANG_DATA to the folder that holds it")
     name, digest = known
     with_digest = f", whose digest is {digest}" if digest is not None else ""
-    return MissingError(
-        f"{member} of {dataset} is not at hand",
-        f"run `archlang data get {dataset}`, or put {name} into {place.parent}{with_digest}",
-    )
+    message = f"{member} of {dataset} is not at hand"
+    return MissingError(message, f"run `archlang data get {dataset}`, or put {name} into {place.parent}{with_digest}")
 
 
 def damaged(place: Path, found: Digest, expected: Digest) -> DamagedError:
-    return DamagedError(
-        f"{place} is not the published file: expected the digest {expected}, found {found}",
-        "remove it, and fetch it again with `archlang data get`",
-        found,
-        expected,
-    )
+    message = f"{place} is not the published file: expected the digest {expected}, found {found}"
+    return DamagedError(message, "remove it, and fetch it again with `archlang data get`", found, expected)
 
 
 def not_unpacked(place: Path, reason: object) -> DataError:
-    return DataError(
-        f"{place} cannot be decompressed ({reason})", "remove it, and fetch it again with `archlang data get`"
-    )
+    message = f"{place} cannot be decompressed ({reason})"
+    return DataError(message, "remove it, and fetch it again with `archlang data get`")
 
 
 def unreadable(place: Path, reason: object) -> DataError:
-    return DataError(
-        f"{place} cannot be read ({reason})", "check its permissions, or fetch it again with `archlang data get`"
-    )
+    message = f"{place} cannot be read ({reason})"
+    return DataError(message, "check its permissions, or fetch it again with `archlang data get`")
 
 
 def not_text(place: Path, reason: object) -> DataError:
@@ -96,9 +88,8 @@ def unsafe_name(place: Path, name: str) -> DataError:
 
 
 def no_room(place: Path, reason: object) -> DataError:
-    return DataError(
-        f"{place} cannot be written ({reason})", "free some space there, or set ARCHLANG_CACHE to another folder"
-    )
+    message = f"{place} cannot be written ({reason})"
+    return DataError(message, "free some space there, or set ARCHLANG_CACHE to another folder")
 
 
 # Downloads
@@ -112,9 +103,8 @@ def _by_hand(url: str, place: Path, digest: Digest | None) -> str:
 def broken_off(url: str, place: Path, reason: str, digest: Digest | None, here: int) -> BrokenOffError:
     if not here:
         return BrokenOffError(f"{url} cannot be reached ({reason})", f"connect, or {_by_hand(url, place, digest)}")
-    return BrokenOffError(
-        f"the download of {url} was interrupted ({reason})", f"rerun the command to resume after {here:,} bytes"
-    )
+    message = f"the download of {url} was interrupted ({reason})"
+    return BrokenOffError(message, f"rerun the command to resume after {here:,} bytes")
 
 
 def not_served(url: str, place: Path, status: int, digest: Digest | None) -> DataError:
@@ -122,24 +112,18 @@ def not_served(url: str, place: Path, status: int, digest: Digest | None) -> Dat
 
 
 def other_content(url: str, place: Path, found: Digest, expected: Digest) -> DataError:
-    return DataError(
-        f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {found}",
-        f"the download was deleted; {_by_hand(url, place, expected)}",
-    )
+    message = f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {found}"
+    return DataError(message, f"the download was deleted; {_by_hand(url, place, expected)}")
 
 
 def too_little_room(place: Path, missing: int, free: int) -> DataError:
-    return DataError(
-        f"too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free",
-        "free some space, or set ARCHLANG_DATA to another folder",
-    )
+    message = f"too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free"
+    return DataError(message, "free some space, or set ARCHLANG_DATA to another folder")
 
 
 def no_room_for(place: Path, reason: str | None) -> DataError:
-    return DataError(
-        f"the disk is full ({reason}); the download of {place} was deleted",
-        "free some space, or set ARCHLANG_DATA to another folder",
-    )
+    message = f"the disk is full ({reason}); the download of {place} was deleted"
+    return DataError(message, "free some space, or set ARCHLANG_DATA to another folder")
 
 
 def not_written(place: Path, reason: object) -> DataError:

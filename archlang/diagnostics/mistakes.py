@@ -7,20 +7,10 @@ from archlang.source import Span
 
 
 def too_many_errors(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0115",
-        f"there are more than {limit} errors; only the first {limit} are shown",
-        span,
-        "the next error is here",
-        remedy="correct these, then check again",
-    )
+    message = f"there are more than {limit} errors; only the first {limit} are shown"
+    return Diagnostic("E0115", message, span, "the next error is here", remedy="correct these, then check again")
 
 
 def too_many_warnings(span: Span, count: int, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "W0203",
-        f"there are {count} warnings; only the first {limit} are shown",
-        span,
-        "the next warning is here",
-        remedy="correct these, then check again",
-    )
+    message = f"there are {count} warnings; only the first {limit} are shown"
+    return Diagnostic("W0203", message, span, "the next warning is here", remedy="correct these, then check again")

@@ -1,7 +1,5 @@
 """One call of a block being bound: the values of its statics, sizes and types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,16 +10,7 @@ from archlang.elaborate.static_arguments import parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
-from archlang.names.values import (
-    BlockValue,
-    Bound,
-    Data,
-    Length,
-    Unknown,
-    Value,
-    describe,
-    show,
-)
+from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import (

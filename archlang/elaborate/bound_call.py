@@ -1,7 +1,5 @@
 """A call whose arguments match the inputs of its block: the type of its result, and its instance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -13,10 +11,7 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Instance
-from archlang.names.values import (
-    BlockValue,
-    Unknown,
-)
+from archlang.names.values import BlockValue, Unknown
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
 from archlang.syntax.walk import walk

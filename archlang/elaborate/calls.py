@@ -1,7 +1,5 @@
 """Calls: the block that is applied, its weights, and its arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from archlang.elaborate import mistakes
@@ -13,20 +11,9 @@ from archlang.graph import operations
 from archlang.graph.graph import Instance
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
-from archlang.names.values import (
-    BlockValue,
-    Bound,
-    InstanceValue,
-    Unknown,
-    describe,
-)
+from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    ConditionalType,
-    Extern,
-    Name,
-    StaticArgument,
-)
+from archlang.syntax.tree import ConditionalType, Extern, Name, StaticArgument
 
 DEEPEST_CALL = 40
 """The most calls of composed blocks inside one another."""

@@ -1,7 +1,5 @@
 """What the parts of elaboration share: the mistakes, the calls being followed, the instances, and static values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From a block or model with its statics to a typed graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from archlang.diagnostics import Diagnostic

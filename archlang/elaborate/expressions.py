@@ -1,7 +1,5 @@
 """Expressions that flow: names, numbers, arithmetic, pipes and calls."""
 
-from __future__ import annotations
-
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
@@ -10,32 +8,14 @@ from archlang.elaborate.region_builder import Flow
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
-from archlang.names.values import (
-    InstanceValue,
-    Unknown,
-    describe,
-)
+from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    Name,
-    Number,
-    Pipe,
-    Unary,
-)
+from archlang.syntax.tree import Binary, Call, Conditional, Expression, Name, Number, Pipe, Unary
 from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
 _WITHOUT_ARITHMETIC = ("tokens", "chunks")
-_OPERATIONS = {
-    "+": Arithmetic.ADD,
-    "-": Arithmetic.SUBTRACT,
-    "*": Arithmetic.MULTIPLY,
-    "/": Arithmetic.DIVIDE,
-}
+_OPERATIONS = {"+": Arithmetic.ADD, "-": Arithmetic.SUBTRACT, "*": Arithmetic.MULTIPLY, "/": Arithmetic.DIVIDE}
 
 
 class Expressions:

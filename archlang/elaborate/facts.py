@@ -1,7 +1,5 @@
 """Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from archlang.diagnostics import Diagnostic

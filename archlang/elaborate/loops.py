@@ -1,7 +1,5 @@
 """The four loops: their states, their bodies as regions, and the values of their states afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from archlang.elaborate import mistakes

@@ -1,7 +1,5 @@
 """Diagnostics about types and signatures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.diagnostics import Diagnostic, Label
@@ -31,28 +29,20 @@ def sizes_disagree(
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
     if declared is not None:
         labels.append(Label(declared, f"`{block}` requires it here"))
-    return Diagnostic(
-        "E0401",
-        f"`{block}` expects {name} = {expected} here, but this has {name} = {found}",
-        span,
-        f"{name} = {found}",
-        tuple(labels),
+    message = f"`{block}` expects {name} = {expected} here, but this has {name} = {found}"
+    remedy = (
         f"change the size to {expected}, for example with `linear[{expected}]`"
         if name not in ("n", "m", "t")
-        else "use sequences of the same length",
+        else "use sequences of the same length"
     )
+    return Diagnostic("E0401", message, span, f"{name} = {found}", tuple(labels), remedy)
 
 
 def wrong_type(span: Span, block: str, parameter: str, expected: str, found: Type, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
-    return Diagnostic(
-        "E0402",
-        f"`{block}` expects `{expected}` as `{parameter}`, but this is `{found}`",
-        span,
-        f"is `{found}`",
-        labels,
-        _TYPE_REMEDY.get((expected.split("[")[0], found.name), "apply a block that returns a value of this type"),
-    )
+    message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{found}`"
+    remedy = _TYPE_REMEDY.get((expected.split("[")[0], found.name), "apply a block that returns a value of this type")
+    return Diagnostic("E0402", message, span, f"is `{found}`", labels, remedy)
 
 
 _TYPE_REMEDY = {
@@ -68,48 +58,29 @@ _TYPE_REMEDY = {
 
 def wrong_number_of_arguments(span: Span, block: str, expected: str, found: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
-    return Diagnostic(
-        "E0403",
-        f"`{block}` expects {expected}, but this call passes {found}",
-        span,
-        plural(found, "value"),
-        labels,
-        "write statics in brackets and values in parentheses",
-    )
+    message = f"`{block}` expects {expected}, but this call passes {found}"
+    remedy = "write statics in brackets and values in parentheses"
+    return Diagnostic("E0403", message, span, plural(found, "value"), labels, remedy)
 
 
 def wrong_result(span: Span, name: str, expected: str, found: Type, declared: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0404",
-        f"`{name}` declares the result type `{expected}`, but returns `{found}`",
-        span,
-        f"is `{found}`",
-        (Label(declared, f"declared as `{expected}` here"),),
-        "change the declared type or the returned value",
-    )
+    message = f"`{name}` declares the result type `{expected}`, but returns `{found}`"
+    labels = (Label(declared, f"declared as `{expected}` here"),)
+    return Diagnostic("E0404", message, span, f"is `{found}`", labels, "change the declared type or the returned value")
 
 
 def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None) -> Diagnostic:
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
-    return Diagnostic(
-        "E0405",
-        f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type",
-        span,
-        f"is `{after}`",
-        labels,
-        "change the value to the type of the state before `<-`",
-    )
+    message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
+    remedy = "change the value to the type of the state before `<-`"
+    return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
 
 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
-    return Diagnostic(
-        "E0406",
-        f"`{operator}` works elementwise, but `{left}` and `{right}` are different types",
-        span,
-        "different types",
-        (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`")),
-        "change one to the type of the other, or use a number",
-    )
+    message = f"`{operator}` works elementwise, but `{left}` and `{right}` are different types"
+    labels = (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`"))
+    remedy = "change one to the type of the other, or use a number"
+    return Diagnostic("E0406", message, span, "different types", labels, remedy)
 
 
 def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -117,234 +88,138 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 
 
 def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> Diagnostic:
-    return Diagnostic(
-        "E0408",
-        f"`{name}` has {expected}, but {found} {'is' if found == 1 else 'are'} written here",
-        span,
-        plural(found, "size"),
-        remedy="the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
-        "`address[n, bits]`, `pointer[t, n, k]`",
+    message = f"`{name}` has {expected}, but {found} {'is' if found == 1 else 'are'} written here"
+    remedy = (
+        "the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
+        "`address[n, bits]`, `pointer[t, n, k]`"
     )
+    return Diagnostic("E0408", message, span, plural(found, "size"), remedy=remedy)
 
 
 def address_is_no_data(span: Span, what: str, found: Type) -> Diagnostic:
-    return Diagnostic(
-        "E0409",
-        f"{what} would mix `{found}` with data, but addresses stay separate from the data that they point to",
-        span,
-        f"is `{found}`",
-        remedy="update an address with a pointer block, and read its data with `dereference`",
-    )
+    message = f"{what} would mix `{found}` with data, but addresses stay separate from the data that they point to"
+    remedy = "update an address with a pointer block, and read its data with `dereference`"
+    return Diagnostic("E0409", message, span, f"is `{found}`", remedy=remedy)
 
 
 def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
-    return Diagnostic(
-        "E0410",
-        f"`{block}` takes an address and returns `{result}`; only `dereference` turns addresses into data",
-        span,
-        "returns data",
-        remedy="return `address`, or use the pointer blocks of the library",
-    )
+    message = f"`{block}` takes an address and returns `{result}`; only `dereference` turns addresses into data"
+    remedy = "return `address`, or use the pointer blocks of the library"
+    return Diagnostic("E0410", message, span, "returns data", remedy=remedy)
 
 
 def not_chunks(span: Span, found: Type) -> Diagnostic:
-    return Diagnostic(
-        "E0411",
-        f"`scan` expects chunks, but this is `{found}`",
-        span,
-        f"is `{found}`",
-        remedy="split the sequence first: `scan c in chunks[10](h) …`",
-    )
+    remedy = "split the sequence first: `scan c in chunks[10](h) …`"
+    return Diagnostic("E0411", f"`scan` expects chunks, but this is `{found}`", span, f"is `{found}`", remedy=remedy)
 
 
 def emitted_off_axis(span: Span, found: Type, chunk: Type) -> Diagnostic:
-    return Diagnostic(
-        "E0412",
-        f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{found}`",
-        span,
-        f"is `{found}`",
-        remedy="emit a sequence as long as the chunk",
-    )
+    message = f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{found}`"
+    return Diagnostic("E0412", message, span, f"is `{found}`", remedy="emit a sequence as long as the chunk")
 
 
 def not_halting(span: Span, block: str) -> Diagnostic:
-    return Diagnostic(
-        "E0413",
-        f"a loop cannot halt by `{block}`, which returns no halting probabilities",
-        span,
-        "does not return `prob`",
-        remedy="halt by `token_halt`, `global_halt`, or an extern block that returns `prob`",
-    )
+    message = f"a loop cannot halt by `{block}`, which returns no halting probabilities"
+    remedy = "halt by `token_halt`, `global_halt`, or an extern block that returns `prob`"
+    return Diagnostic("E0413", message, span, "does not return `prob`", remedy=remedy)
 
 
 def size_unknown(span: Span, name: str, block: str) -> Diagnostic:
-    return Diagnostic(
-        "E0414",
-        f"the size `{name}` in the result of `{block}` is in none of its inputs or statics",
-        span,
-        "unknown size",
-        remedy=f"add a static `{name}`, or name the size in the type of an input",
-    )
+    message = f"the size `{name}` in the result of `{block}` is in none of its inputs or statics"
+    remedy = f"add a static `{name}`, or name the size in the type of an input"
+    return Diagnostic("E0414", message, span, "unknown size", remedy=remedy)
 
 
 def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span | None) -> Diagnostic:
     labels = (Label(first, "first used here"),) if first is not None else ()
-    return Diagnostic(
-        "E0415",
-        f"the calls of `{name}` share weights, but {difference}",
-        span,
-        "different sizes",
-        labels,
-        "use one instance for each set of sizes",
-    )
+    message = f"the calls of `{name}` share weights, but {difference}"
+    return Diagnostic("E0415", message, span, "different sizes", labels, "use one instance for each set of sizes")
 
 
 def not_applied(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0417",
-        f"the block `{name}` is used as a value",
-        span,
-        "a block, not a value",
-        remedy=f"apply the block: `{name}(h)`, or `h |> {name}`",
-    )
+    remedy = f"apply the block: `{name}(h)`, or `h |> {name}`"
+    return Diagnostic("E0417", f"the block `{name}` is used as a value", span, "a block, not a value", remedy=remedy)
 
 
 def static_as_value(span: Span, what: str) -> Diagnostic:
-    return Diagnostic(
-        "E0418",
-        f"{what} cannot be used as a value",
-        span,
-        "a static",
-        remedy="write statics in brackets; only numbers combine with tensors",
-    )
+    remedy = "write statics in brackets; only numbers combine with tensors"
+    return Diagnostic("E0418", f"{what} cannot be used as a value", span, "a static", remedy=remedy)
 
 
 def bad_operator(span: Span, operator: str) -> Diagnostic:
-    return Diagnostic(
-        "E0419",
-        f"`{operator}` does not apply to tensors",
-        span,
-        "for statics only",
-        remedy="use `+`, `-`, `*` or `/`",
-    )
+    message = f"`{operator}` does not apply to tensors"
+    return Diagnostic("E0419", message, span, "for statics only", remedy="use `+`, `-`, `*` or `/`")
 
 
 def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0420",
-        f"`{name}` is an instance, whose statics its `let` sets",
-        span,
-        "statics set again",
-        (Label(first, "set here"),),
-        f"write `{name}(…)`, or bind a second instance with `let`",
-    )
+    message = f"`{name}` is an instance, whose statics its `let` sets"
+    remedy = f"write `{name}(…)`, or bind a second instance with `let`"
+    return Diagnostic("E0420", message, span, "statics set again", (Label(first, "set here"),), remedy)
 
 
 def too_large(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0421",
-        f"this model has more than {limit} operations or modules",
-        span,
-        "too large",
-        remedy="use `repeat` or `stack` where blocks call one another many times",
-    )
+    message = f"this model has more than {limit} operations or modules"
+    remedy = "use `repeat` or `stack` where blocks call one another many times"
+    return Diagnostic("E0421", message, span, "too large", remedy=remedy)
 
 
 def too_many_steps(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0421",
-        f"this loop and those around it take more than {limit} steps together",
-        span,
-        "too many steps",
-        remedy="use smaller counts",
-    )
+    message = f"this loop and those around it take more than {limit} steps together"
+    return Diagnostic("E0421", message, span, "too many steps", remedy="use smaller counts")
 
 
 def bad_let(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0422",
-        f"`let {name}` expects a block",
-        span,
-        "not a block",
-        remedy=f"write `let {name} = linear[64]`, or bind a value with `{name} = …`",
-    )
+    remedy = f"write `let {name} = linear[64]`, or bind a value with `{name} = …`"
+    return Diagnostic("E0422", f"`let {name}` expects a block", span, "not a block", remedy=remedy)
 
 
 def needs_instance(span: Span, block: str, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0423",
-        f"`{block}` expects an instance as `{name}`, to share its weights",
-        span,
-        "not an instance",
-        remedy="bind an instance first: `let e = embed[d]`, then `unembed[e](y)`",
-    )
+    message = f"`{block}` expects an instance as `{name}`, to share its weights"
+    remedy = "bind an instance first: `let e = embed[d]`, then `unembed[e](y)`"
+    return Diagnostic("E0423", message, span, "not an instance", remedy=remedy)
 
 
 def misplaced_family(span: Span, block: str) -> Diagnostic:
-    return Diagnostic(
-        "E0424",
-        f"`data` is `seq` or `vec` in the signature of `{block}`, but no input determines which",
-        span,
-        "`seq` or `vec`",
-        remedy="add an input of type `data[…]`, or write `seq` or `vec`",
-    )
+    message = f"`data` is `seq` or `vec` in the signature of `{block}`, but no input determines which"
+    remedy = "add an input of type `data[…]`, or write `seq` or `vec`"
+    return Diagnostic("E0424", message, span, "`seq` or `vec`", remedy=remedy)
 
 
 def length_and_feature(span: Span, name: str, other: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0425",
-        f"`{name}` is a length here, but a number of features elsewhere",
-        span,
-        "a length",
-        (Label(other, "a number of features"),),
-        "rename one of them",
-    )
+    message = f"`{name}` is a length here, but a number of features elsewhere"
+    return Diagnostic("E0425", message, span, "a length", (Label(other, "a number of features"),), "rename one of them")
 
 
 def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:
-    return Diagnostic(
-        "E0426",
-        f"a size must be from 1 to {largest}, but `{written}` is {number}",
-        span,
-        "out of range",
-        remedy="write a number in this range",
-    )
+    message = f"a size must be from 1 to {largest}, but `{written}` is {number}"
+    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
 
 
 def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
     loop = {"halting": "a halting loop", "scan": "a scan"}.get(word, f"`{word}`")
     what = "a number" if kind.name == "number" else f"`{kind}`"
-    return Diagnostic(
-        "E0427",
-        f"`{name}` is {what}, which cannot be a state of {loop}",
-        span,
-        "not a state",
-        remedy="use a `seq` or a `vec`, which has a value for each sample"
+    message = f"`{name}` is {what}, which cannot be a state of {loop}"
+    remedy = (
+        "use a `seq` or a `vec`, which has a value for each sample"
         if kind.name == "number"
-        else "make the sequence a state, and split it inside the loop",
+        else "make the sequence a state, and split it inside the loop"
     )
+    return Diagnostic("E0427", message, span, "not a state", remedy=remedy)
 
 
 def halting_block_applied(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0428",
-        f"the halting block `{name}` is applied to a value",
-        span,
-        "a halting block",
-        remedy=f"write `repeat 20 halting h by {name} {{ … }}`",
-    )
+    message = f"the halting block `{name}` is applied to a value"
+    remedy = f"write `repeat 20 halting h by {name} {{ … }}`"
+    return Diagnostic("E0428", message, span, "a halting block", remedy=remedy)
 
 
 def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
-    return Diagnostic(
-        "E0429",
-        f"{what} does not apply to `{kind.name}`",
-        span,
-        f"is `{kind}`",
-        remedy="turn tokens into vectors with `embed[d]`"
+    remedy = (
+        "turn tokens into vectors with `embed[d]`"
         if kind.name == "tokens"
-        else "compute with the sequence before it is split, or with each chunk in a `scan`",
+        else "compute with the sequence before it is split, or with each chunk in a `scan`"
     )
+    return Diagnostic("E0429", f"{what} does not apply to `{kind.name}`", span, f"is `{kind}`", remedy=remedy)
 
 
 # Signatures
@@ -353,13 +228,8 @@ def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     inputs = f"its inputs are {listed(possible)}" if possible else "it has no inputs"
-    return Diagnostic(
-        "E0502",
-        f"`{block}` has no input `{name}`",
-        span,
-        "unknown input",
-        remedy=suggest(name, possible, inputs),
-    )
+    message = f"`{block}` has no input `{name}`"
+    return Diagnostic("E0502", message, span, "unknown input", remedy=suggest(name, possible, inputs))
 
 
 def unknown_manner(span: Span, name: str) -> Diagnostic:
@@ -367,13 +237,8 @@ def unknown_manner(span: Span, name: str) -> Diagnostic:
 
 
 def unknown_caveat(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0504",
-        f"unknown dependence `{name}`",
-        span,
-        "neither `padding` nor `batch`",
-        remedy=suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`"),
-    )
+    remedy = suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`")
+    return Diagnostic("E0504", f"unknown dependence `{name}`", span, "neither `padding` nor `batch`", remedy=remedy)
 
 
 def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -385,45 +250,26 @@ def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
 
 
 def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0505",
-        f"`{block}` is declared both pure and random",
-        span,
-        "declared random here",
-        (Label(pure, "declared pure here"),),
-        "delete `pure` or the clause `random`",
-    )
+    message = f"`{block}` is declared both pure and random"
+    labels = (Label(pure, "declared pure here"),)
+    return Diagnostic("E0505", message, span, "declared random here", labels, "delete `pure` or the clause `random`")
 
 
 def no_class(span: Span, python: str) -> Diagnostic:
-    return Diagnostic(
-        "E0506",
-        f"`{python}` does not name a Python class",
-        span,
-        "not a class",
-        remedy='write the module and the class: `python "mine:Shift"`',
-    )
+    remedy = 'write the module and the class: `python "mine:Shift"`'
+    return Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
 
 
 # Tasks
 
 
 def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
-    return Diagnostic(
-        "E0607",
-        f"the task sets `{name}` of `{model}`",
-        span,
-        "set by the task",
-        remedy="rename this static: the task sets `classes` and `vocab`",
-    )
+    remedy = "rename this static: the task sets `classes` and `vocab`"
+    return Diagnostic("E0607", f"the task sets `{name}` of `{model}`", span, "set by the task", remedy=remedy)
 
 
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
     sizes = tuple(sizes)
-    return Diagnostic(
-        "E0608",
-        f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static sets",
-        span,
-        "unknown size",
-        remedy="choose a task that sets it, write a number, or pass it: `archlang.load(path, classes=10, vocab=15)`",
-    )
+    message = f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static sets"
+    remedy = "choose a task that sets it, write a number, or pass it: `archlang.load(path, classes=10, vocab=15)`"
+    return Diagnostic("E0608", message, span, "unknown size", remedy=remedy)

@@ -1,7 +1,5 @@
 """How large a model becomes: limits on its operations, its modules and the steps of its nested loops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

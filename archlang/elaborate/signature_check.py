@@ -1,7 +1,5 @@
 """Checks a signature on its own, before any call."""
 
-from __future__ import annotations
-
 import re
 
 from archlang.diagnostics import Report
@@ -11,10 +9,7 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
-from archlang.names.values import (
-    KINDS,
-    Bound,
-)
+from archlang.names.values import KINDS, Bound
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary

@@ -1,7 +1,5 @@
 """Statements: names bound and updated, results returned and emitted, and branches chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

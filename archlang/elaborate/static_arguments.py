@@ -1,7 +1,5 @@
 """The statics of a block: their kinds, and their values from defaults and arguments."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 
@@ -10,16 +8,7 @@ from archlang.diagnostics.names import did_you_mean
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.names.values import (
-    KINDS,
-    MISFIT,
-    Bound,
-    InstanceValue,
-    Unknown,
-    Value,
-    coerce,
-    describe,
-)
+from archlang.names.values import KINDS, MISFIT, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.source import Span
 from archlang.syntax.tree import (
     Binary,

@@ -1,7 +1,5 @@
 """The names that the body of a loop updates, which are its states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from archlang.source import Span

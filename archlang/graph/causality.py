@@ -1,7 +1,5 @@
 """The horizon of each value, and the path by which a result sees the future: the rules of docs/semantics.md as code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """What a block's signature says of one instance besides its types: costs, linear maps that may be joined, records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from archlang.types import Dim

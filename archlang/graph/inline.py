@@ -1,7 +1,5 @@
 """Replaces each applied block by its body. It needs no other pass before it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from archlang.graph.graph import Graph, Node, Region

@@ -1,7 +1,5 @@
 """The positions of states and captured values among the inputs of a loop and of its body."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from archlang.graph.graph import Node

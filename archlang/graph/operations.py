@@ -2,8 +2,6 @@
 
 `mnemonic` is the name of the operation in the text of a graph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple

@@ -2,8 +2,6 @@
 
 The model has no weights and no ponder of removed loops and calls: docs/semantics.md. `inline` must have run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress

@@ -1,7 +1,5 @@
 """Replaces the ids that nodes read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Scopes of instances: the body of a stack has instances of its own, with weights for each step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 

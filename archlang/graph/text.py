@@ -1,7 +1,5 @@
 """The text form of a typed graph: `parse_graph(print_graph(graph)) == graph`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

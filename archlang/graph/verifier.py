@@ -1,7 +1,5 @@
 """Checks a graph against the rules of `graph.py`. A graph that breaks a rule is a bug of archlang."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -228,8 +226,7 @@ class _Verification:
         where, carried = _where(node), scan.carried
         _require(bool(inputs) and inputs[0].name == "chunks", f"{where} does not walk chunks")
         _require(
-            0 <= carried == len(node.types) - scan.emits,
-            f"{where} carries {carried} but has {len(node.types)} results",
+            0 <= carried == len(node.types) - scan.emits, f"{where} carries {carried} but has {len(node.types)} results"
         )
         fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == inputs[0].feature
         _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")

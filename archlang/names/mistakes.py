@@ -26,98 +26,53 @@ def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 
 
 def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0204",
-        f"`{name}` is defined twice in this file",
-        span,
-        "second definition",
-        (Label(first, "first definition"),),
-        "rename one of them, or delete it",
-    )
+    message = f"`{name}` is defined twice in this file"
+    labels = (Label(first, "first definition"),)
+    return Diagnostic("E0204", message, span, "second definition", labels, "rename one of them, or delete it")
 
 
 def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0205",
-        f"`{name}` is bound twice",
-        span,
-        "bound again",
-        (Label(first, "bound here"),),
-        f"choose another name, or update the state of a loop with `{name} <- …`",
-    )
+    remedy = f"choose another name, or update the state of a loop with `{name} <- …`"
+    return Diagnostic("E0205", f"`{name}` is bound twice", span, "bound again", (Label(first, "bound here"),), remedy)
 
 
 def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0206",
-        f"`{name} <-` updates a state, but `{name}` is not bound outside this loop",
-        span,
-        "unknown state",
-        remedy=suggest(name, possible, f"bind the initial state before the loop with `{name} = …`"),
-    )
+    message = f"`{name} <-` updates a state, but `{name}` is not bound outside this loop"
+    remedy = suggest(name, possible, f"bind the initial state before the loop with `{name} = …`")
+    return Diagnostic("E0206", message, span, "unknown state", remedy=remedy)
 
 
 def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0230",
-        f"`{name}` is the mixture of `{state}`, which the halting loop computes; it cannot be updated",
-        span,
-        "update of the mixture",
-        (Label(bound, f"`{name}` names the mixture here"),),
-        f"update `{state}`, or bind the result to a new name",
-    )
+    message = f"`{name}` is the mixture of `{state}`, which the halting loop computes; it cannot be updated"
+    labels = (Label(bound, f"`{name}` names the mixture here"),)
+    remedy = f"update `{state}`, or bind the result to a new name"
+    return Diagnostic("E0230", message, span, "update of the mixture", labels, remedy)
 
 
 def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0231",
-        f"`{name}` is carried twice",
-        span,
-        "carried again",
-        (Label(first, "carried here"),),
-        "delete one",
-    )
+    message = f"`{name}` is carried twice"
+    return Diagnostic("E0231", message, span, "carried again", (Label(first, "carried here"),), "delete one")
 
 
 def update_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0207",
-        f"`{name} <-` is outside every loop",
-        span,
-        "not in a loop",
-        (Label(first, f"`{name}` is bound here"),),
-        "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`",
-    )
+    message = f"`{name} <-` is outside every loop"
+    remedy = "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`"
+    return Diagnostic("E0207", message, span, "not in a loop", (Label(first, f"`{name}` is bound here"),), remedy)
 
 
 def file_not_found(span: Span, path: str, exists: bool) -> Diagnostic:
-    return Diagnostic(
-        "E0208",
-        f"`{path}` is not a regular file" if exists else f"there is no file `{path}`",
-        span,
-        "not found",
-        remedy="write the path relative to this file",
-    )
+    message = f"`{path}` is not a regular file" if exists else f"there is no file `{path}`"
+    return Diagnostic("E0208", message, span, "not found", remedy="write the path relative to this file")
 
 
 def not_an_arch_file(span: Span, path: str) -> Diagnostic:
-    return Diagnostic(
-        "E0232",
-        f"`{path}` is not an `.arch` file, or is a link to another kind of file",
-        span,
-        "not a program",
-        remedy="name a file that ends in `.arch`",
-    )
+    message = f"`{path}` is not an `.arch` file, or is a link to another kind of file"
+    return Diagnostic("E0232", message, span, "not a program", remedy="name a file that ends in `.arch`")
 
 
 def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0209",
-        f"circular `use`: {' -> '.join(circle)}",
-        span,
-        "closes the circle",
-        remedy="move the shared blocks into a third file",
-    )
+    message = f"circular `use`: {' -> '.join(circle)}"
+    return Diagnostic("E0209", message, span, "closes the circle", remedy="move the shared blocks into a third file")
 
 
 def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Diagnostic:
@@ -125,190 +80,104 @@ def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Di
         Label(place, f"`{user}` uses `{used}` here")
         for place, user, used in zip(spans[1:], circle[1:], circle[2:], strict=False)
     )
-    return Diagnostic(
-        "E0210",
-        f"recursive block: {' -> '.join(circle)}",
-        span,
-        f"`{circle[0]}` uses `{circle[1]}` here",
-        labels,
-        "apply a block many times with `repeat` or `stack`",
-    )
+    message = f"recursive block: {' -> '.join(circle)}"
+    remedy = "apply a block many times with `repeat` or `stack`"
+    return Diagnostic("E0210", message, span, f"`{circle[0]}` uses `{circle[1]}` here", labels, remedy)
 
 
 def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0211",
-        f"unknown library file `{name}`",
-        span,
-        "no such library file",
-        remedy=suggest(
-            name, possible, "write the path of your own file in quotes; blocks of the prelude need no `use`"
-        ),
-    )
+    remedy = suggest(name, possible, "write the path of your own file in quotes; blocks of the prelude need no `use`")
+    return Diagnostic("E0211", f"unknown library file `{name}`", span, "no such library file", remedy=remedy)
 
 
 def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0212",
-        f"unknown task `{name}`",
-        span,
-        "no such task",
-        remedy=suggest(name, possible, "`archlang tasks` lists the tasks"),
-    )
+    remedy = suggest(name, possible, "`archlang tasks` lists the tasks")
+    return Diagnostic("E0212", f"unknown task `{name}`", span, "no such task", remedy=remedy)
 
 
 def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    return Diagnostic(
-        "E0213",
-        f"unknown optimizer `{name}`",
-        span,
-        "no such optimizer",
-        remedy=suggest(name, possible, f"the optimizers are {listed(possible)}"),
-    )
+    remedy = suggest(name, possible, f"the optimizers are {listed(possible)}")
+    return Diagnostic("E0213", f"unknown optimizer `{name}`", span, "no such optimizer", remedy=remedy)
 
 
 def no_model(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0214", "this file has no model", span, "no model", remedy="write `model name(x: tokens[n]) -> … { … }`"
-    )
+    message = "this file has no model"
+    return Diagnostic("E0214", message, span, "no model", remedy="write `model name(x: tokens[n]) -> … { … }`")
 
 
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     otherwise = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
-    return Diagnostic(
-        "E0214", f"unknown model `{name}`", span, "no such model", remedy=suggest(name, possible, otherwise)
-    )
+    message = f"unknown model `{name}`"
+    return Diagnostic("E0214", message, span, "no such model", remedy=suggest(name, possible, otherwise))
 
 
 def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
-    return Diagnostic(
-        "E0215",
-        f"`{name}` is {value} and cannot be applied",
-        span,
-        "not a block",
-        remedy="apply a block, an instance named by `let`, or a static of kind `block`",
-    )
+    remedy = "apply a block, an instance named by `let`, or a static of kind `block`"
+    return Diagnostic("E0215", f"`{name}` is {value} and cannot be applied", span, "not a block", remedy=remedy)
 
 
 def no_return(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0216", f"`{name}` has no `return`", span, "returns no value", remedy="end the body with `return …`"
-    )
+    message = f"`{name}` has no `return`"
+    return Diagnostic("E0216", message, span, "returns no value", remedy="end the body with `return …`")
 
 
 def unreachable(span: Span, returned: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0217",
-        "statements after `return`",
-        span,
-        "unreachable",
-        (Label(returned, "returns here"),),
-        "move `return` to the end, or delete the statements after it",
-    )
+    message = "statements after `return`"
+    remedy = "move `return` to the end, or delete the statements after it"
+    return Diagnostic("E0217", message, span, "unreachable", (Label(returned, "returns here"),), remedy)
 
 
 def return_in_loop(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0218",
-        "`return` inside a loop",
-        span,
-        "in a loop",
-        remedy="update a state with `<-` in the loop, and return it after the loop",
-    )
+    remedy = "update a state with `<-` in the loop, and return it after the loop"
+    return Diagnostic("E0218", "`return` inside a loop", span, "in a loop", remedy=remedy)
 
 
 def emit_outside_scan(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0219",
-        "`emit` outside a `scan`",
-        span,
-        "not directly in a `scan`",
-        remedy="move it to the end of the body of `y = scan c in …`",
-    )
+    remedy = "move it to the end of the body of `y = scan c in …`"
+    return Diagnostic("E0219", "`emit` outside a `scan`", span, "not directly in a `scan`", remedy=remedy)
 
 
 def emit_missing(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0220",
-        f"this scan binds `{name}`, but its body has no `emit`",
-        span,
-        "no `emit`",
-        remedy=f"end the body with `emit …`, or delete `{name} =`",
-    )
+    message = f"this scan binds `{name}`, but its body has no `emit`"
+    return Diagnostic("E0220", message, span, "no `emit`", remedy=f"end the body with `emit …`, or delete `{name} =`")
 
 
 def emit_twice(span: Span, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0221",
-        "two `emit` in one scan",
-        span,
-        "second `emit`",
-        (Label(first, "first `emit`"),),
-        "join the two values with `concat`",
-    )
+    remedy = "join the two values with `concat`"
+    return Diagnostic("E0221", "two `emit` in one scan", span, "second `emit`", (Label(first, "first `emit`"),), remedy)
 
 
 def loop_without_state(span: Span, word: str) -> Diagnostic:
-    return Diagnostic(
-        "E0222",
-        f"this {word} updates no state",
-        span,
-        "no `<-` in the body",
-        remedy="update a state that is bound before the loop: `h <- …`",
-    )
+    remedy = "update a state that is bound before the loop: `h <- …`"
+    return Diagnostic("E0222", f"this {word} updates no state", span, "no `<-` in the body", remedy=remedy)
 
 
 def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
-    return Diagnostic(
-        "E0223",
-        f"the {word} `{name}` is never updated in the loop",
-        span,
-        "never updated",
-        remedy=f"write `{name} <- …` in the body",
-    )
+    message = f"the {word} `{name}` is never updated in the loop"
+    return Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
 
 
 def not_carried(span: Span, name: str, scan: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0224",
-        f"`{name}` is updated in a scan that does not carry it",
-        span,
-        "updated here",
-        (Label(scan, "this scan"),),
-        f"add `carry {name}` to the scan",
-    )
+    message = f"`{name}` is updated in a scan that does not carry it"
+    labels = (Label(scan, "this scan"),)
+    return Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
 
 
 def unused_name(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "W0201",
-        f"`{name}` is never used",
-        span,
-        "unused",
-        remedy="delete the line, or use the value",
-    )
+    return Diagnostic("W0201", f"`{name}` is never used", span, "unused", remedy="delete the line, or use the value")
 
 
 def too_deep(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0225",
-        f"blocks are nested more than {limit} deep",
-        span,
-        "too deep",
-        remedy="do not pass a block to itself as a static",
-    )
+    message = f"blocks are nested more than {limit} deep"
+    return Diagnostic("E0225", message, span, "too deep", remedy="do not pass a block to itself as a static")
 
 
 def too_deep_together(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0225",
-        f"blocks, loops and expressions in `{name}` are nested too deep",
-        span,
-        "too deep",
-        remedy="bind inner values to names, and nest fewer blocks and loops",
-    )
+    message = f"blocks, loops and expressions in `{name}` are nested too deep"
+    remedy = "bind inner values to names, and nest fewer blocks and loops"
+    return Diagnostic("E0225", message, span, "too deep", remedy=remedy)
 
 
 # Statics
@@ -318,37 +187,20 @@ def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], d
     possible = tuple(possible)
     otherwise = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
-    return Diagnostic(
-        "E0301",
-        f"`{block}` has no static `{name}`",
-        span,
-        "unknown static",
-        labels,
-        suggest(name, possible, otherwise),
-    )
+    message = f"`{block}` has no static `{name}`"
+    return Diagnostic("E0301", message, span, "unknown static", labels, suggest(name, possible, otherwise))
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0302",
-        f"`{block}` requires the static `{name}`",
-        span,
-        f"`{name}` is missing",
-        (Label(declared, "declared without a default here"),),
-        f"write `{block}[{name} = …]` with {_a(kind)}",
-    )
+    labels = (Label(declared, "declared without a default here"),)
+    remedy = f"write `{block}[{name} = …]` with {_a(kind)}"
+    return Diagnostic("E0302", f"`{block}` requires the static `{name}`", span, f"`{name}` is missing", labels, remedy)
 
 
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
-    return Diagnostic(
-        "E0303",
-        f"`{name}` takes {_a(expected)}, not {value}",
-        span,
-        f"expected {_a(expected)}",
-        labels,
-        _KIND_REMEDY.get(expected, ""),
-    )
+    message = f"`{name}` takes {_a(expected)}, not {value}"
+    return Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, _KIND_REMEDY.get(expected, ""))
 
 
 _KIND_REMEDY = {
@@ -370,23 +222,15 @@ def _a(kind: str) -> str:
 
 
 def file_outside(span: Span, name: str, path: str) -> Diagnostic:
-    return Diagnostic(
-        "E0316",
-        f"`{path}` is outside the folder of the program",
-        span,
-        "outside the folder",
-        remedy=f"move the file into the folder, or pass its path on the command line: `--set 'task.{name}=\"…\"'`",
-    )
+    message = f"`{path}` is outside the folder of the program"
+    remedy = f"move the file into the folder, or pass its path on the command line: `--set 'task.{name}=\"…\"'`"
+    return Diagnostic("E0316", message, span, "outside the folder", remedy=remedy)
 
 
 def class_of_archlang(span: Span, name: str, python: str) -> Diagnostic:
-    return Diagnostic(
-        "E0317",
-        f"the task `{name}` of this program names a class of archlang: `{python}`",
-        span,
-        "class of archlang",
-        remedy="use the shipped task, or name a class in a Python file beside the program",
-    )
+    message = f"the task `{name}` of this program names a class of archlang: `{python}`"
+    remedy = "use the shipped task, or name a class in a Python file beside the program"
+    return Diagnostic("E0317", message, span, "class of archlang", remedy=remedy)
 
 
 def where_violated(
@@ -410,25 +254,13 @@ def where_violated(
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
-    return Diagnostic(
-        "E0305",
-        f"`{block}` takes {allowed}",
-        span,
-        "too many statics",
-        labels,
-        "delete it, or set a static by name",
-    )
+    message = f"`{block}` takes {allowed}"
+    return Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
 
 
 def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0306",
-        f"`{name}` is set twice",
-        span,
-        "second value",
-        (Label(first, "first value"),),
-        "delete one of them",
-    )
+    message = f"`{name}` is set twice"
+    return Diagnostic("E0306", message, span, "second value", (Label(first, "first value"),), "delete one of them")
 
 
 def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
@@ -441,127 +273,73 @@ def size_too_large(span: Span) -> Diagnostic:
 
 
 def bad_count(span: Span, word: str, value: str) -> Diagnostic:
-    return Diagnostic(
-        "E0308",
-        f"`{word}` takes from 0 to 10000 steps, not {value}",
-        span,
-        "invalid number of steps",
-        remedy="write an integer or a static of kind `int`",
-    )
+    message = f"`{word}` takes from 0 to 10000 steps, not {value}"
+    remedy = "write an integer or a static of kind `int`"
+    return Diagnostic("E0308", message, span, "invalid number of steps", remedy=remedy)
 
 
 def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0309",
-        f"`{name}` is a run-time value, but a static is fixed at compile time",
-        span,
-        "not static",
-        (Label(bound, f"`{name}` is bound here"),),
-        "pass it in parentheses, or use a static of the block",
-    )
+    message = f"`{name}` is a run-time value, but a static is fixed at compile time"
+    remedy = "pass it in parentheses, or use a static of the block"
+    return Diagnostic("E0309", message, span, "not static", (Label(bound, f"`{name}` is bound here"),), remedy)
 
 
 def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
-    return Diagnostic(
-        "E0318",
-        f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time",
-        span,
-        "a length",
-        labels,
-        "write a number or a static of the block; only lengths in types can depend on a length",
-    )
+    message = f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time"
+    remedy = "write a number or a static of the block; only lengths in types can depend on a length"
+    return Diagnostic("E0318", message, span, "a length", labels, remedy)
 
 
 def nothing_to_vary(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0310",
-        "no values to vary",
-        span,
-        "empty",
-        remedy="write a list such as `[true, false]`, or a range such as `1..5`",
-    )
+    remedy = "write a list such as `[true, false]`, or a range such as `1..5`"
+    return Diagnostic("E0310", "no values to vary", span, "empty", remedy=remedy)
 
 
 def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    return Diagnostic(
-        "E0311",
-        f"unknown kind of static `{kind}`",
-        span,
-        "no such kind",
-        remedy=suggest(kind, possible, f"the kinds are {listed(possible)}"),
-    )
+    remedy = suggest(kind, possible, f"the kinds are {listed(possible)}")
+    return Diagnostic("E0311", f"unknown kind of static `{kind}`", span, "no such kind", remedy=remedy)
 
 
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0312",
-        f"unknown path `{path}` in this recipe",
-        span,
-        "no such static",
-        remedy=suggest(path, possible, "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
-    )
+    remedy = suggest(path, possible, "write `seed`, or `task.`, `model.` or `train.` and the name of a static")
+    return Diagnostic("E0312", f"unknown path `{path}` in this recipe", span, "no such static", remedy=remedy)
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return Diagnostic(
-        "E0313",
-        f"unknown static or size `{name}`",
-        span,
-        "not bound here",
-        remedy=suggest(name, possible, "declare it as a static of the block: `block name[" + name + ": int](…)`"),
-    )
+    remedy = suggest(name, possible, "declare it as a static of the block: `block name[" + name + ": int](…)`")
+    return Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
 
 
 def unclear_kind(span: Span, name: str) -> Diagnostic:
-    return Diagnostic(
-        "E0314",
-        f"the kind of `{name}` is unknown",
-        span,
-        "no kind and no default that implies one",
-        remedy=f"declare the kind, as in `{name}: int`",
-    )
+    message = f"the kind of `{name}` is unknown"
+    remedy = f"declare the kind, as in `{name}: int`"
+    return Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
 
 
 def test_changes_weights(span: Span, path: str) -> Diagnostic:
-    return Diagnostic(
-        "E0315",
-        f"`{path}` changes the weights of the model and cannot differ at test time",
-        span,
-        "changes weights",
-        remedy="change only statics that leave the weights unchanged, such as the steps of a `repeat`",
-    )
+    message = f"`{path}` changes the weights of the model and cannot differ at test time"
+    remedy = "change only statics that leave the weights unchanged, such as the steps of a `repeat`"
+    return Diagnostic("E0315", message, span, "changes weights", remedy=remedy)
 
 
 # Limits
 
 
 def too_many_uses(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0226",
-        f"this program and the files that it uses have more than {limit} `use` lines",
-        span,
-        f"`use` line {limit + 1}",
-        remedy="merge the files that the program needs",
-    )
+    message = f"this program and the files that it uses have more than {limit} `use` lines"
+    remedy = "merge the files that the program needs"
+    return Diagnostic("E0226", message, span, f"`use` line {limit + 1}", remedy=remedy)
 
 
 def too_many_used_words(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0227",
-        f"the files that this program uses have more than {limit:_} tokens in total",
-        span,
-        "exceeded with this file",
-        remedy="use smaller files that contain only the blocks that the program needs",
-    )
+    message = f"the files that this program uses have more than {limit:_} tokens in total"
+    remedy = "use smaller files that contain only the blocks that the program needs"
+    return Diagnostic("E0227", message, span, "exceeded with this file", remedy=remedy)
 
 
 def too_much_work(span: Span, name: str, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0228",
-        f"this program takes more than {limit:_} steps to check; the limit is reached in `{name}`",
-        span,
-        "limit reached here",
-        remedy="apply a block many times with `repeat` or `stack`, or split the file",
-    )
+    message = f"this program takes more than {limit:_} steps to check; the limit is reached in `{name}`"
+    remedy = "apply a block many times with `repeat` or `stack`, or split the file"
+    return Diagnostic("E0228", message, span, "limit reached here", remedy=remedy)

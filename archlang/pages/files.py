@@ -1,7 +1,5 @@
 """Writes pages, pictures and tables to disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from archlang.files.atomic import write_atomically

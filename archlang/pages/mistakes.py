@@ -1,7 +1,5 @@
 """Errors of pages, pictures and tables, worded for the person who asked for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,6 +25,5 @@ def library_missing(purpose: str, library: str, alternative: str = "") -> PageEr
 
 
 def not_written(path: Path, reason: str) -> PageError:
-    return PageError(
-        f"{path} cannot be written: {reason}", "free some space or choose another file; no file was changed"
-    )
+    message = f"{path} cannot be written: {reason}"
+    return PageError(message, "free some space or choose another file; no file was changed")

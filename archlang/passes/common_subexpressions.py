@@ -3,8 +3,6 @@ one instance that draw no random numbers.
 
 It finds more after `inline`."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 

@@ -1,6 +1,4 @@
-"""Tells the calls that repeat their result from those that draw random numbers."""
-
-from __future__ import annotations
+"""Which calls return the same result whenever their arguments are the same."""
 
 from collections.abc import Mapping
 
@@ -11,9 +9,9 @@ _DRAWS = {"random", "training"}
 
 
 def is_deterministic(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
-    """Whether a call with arguments returns the same value whenever its arguments are the same.
+    """Returns whether a call returns the same value whenever its arguments are the same.
 
-    The signature of its block says so: it has no clause `random`. A result with a mask of its own, as a block that
-    grows a sequence returns, stays where it is."""
+    The signature of its block states this: it has no clause `random`. Calls without arguments, and blocks that return a
+    mask with their result because they grow a sequence, count as not deterministic, so that passes leave them alone."""
     instance = instances[call.instance]
     return bool(node.inputs) and not instance.grows and _DRAWS.isdisjoint(instance.caveats)

@@ -1,7 +1,5 @@
 """Ids that a graph does not use yet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 

@@ -16,8 +16,6 @@ the loop: keys and values of a memory are computed once.
 The weights keep their places, and are concatenated once for all steps. Outside of loops the concatenation would cost
 as much as the product saves, so that those maps stay apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

@@ -11,8 +11,6 @@ becomes
 The products that `join` takes out of a block move too: keys and values of a memory are computed once. A stack has
 other weights in each step, and so keeps its values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

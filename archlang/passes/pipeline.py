@@ -1,7 +1,5 @@
 """The passes, in the order in which they run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The plans behind the cells of a table, each planned once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

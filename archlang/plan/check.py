@@ -1,7 +1,5 @@
 """All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published results that a recipe's `claim` lines name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.elaborate.static_arguments import plain

@@ -1,7 +1,5 @@
 """The plan of a table that recipes imply: a row for each point, a column for each claimed metric."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

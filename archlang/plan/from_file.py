@@ -1,7 +1,5 @@
 """The recipes, tables, searches and tasks of a file, planned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The points of a grid that a check plans: all of a small grid, a sample of a large one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import prod

@@ -1,7 +1,5 @@
 """The graph of a model without a recipe, from its name and its statics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.diagnostics import ProgramError

@@ -1,7 +1,5 @@
 """Settings of a command line or of Python, such as `--set model.d=128`, as syntax trees and as statics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.diagnostics import ProgramError

@@ -1,7 +1,5 @@
 """The lines of a recipe by kind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

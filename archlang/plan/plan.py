@@ -1,7 +1,5 @@
 """One point of a recipe with everything resolved: all that a run needs, without syntax trees."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A recipe with the declarations of its task, model and optimizer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

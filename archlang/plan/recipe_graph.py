@@ -1,7 +1,5 @@
 """The graph of a recipe's model, with the sizes of its task and checked against it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.diagnostics import Diagnostic, Label

@@ -1,7 +1,5 @@
 """The search spaces of a recipe, and the plan of each of their points."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

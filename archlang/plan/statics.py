@@ -1,7 +1,5 @@
 """The statics of a recipe's task, model and optimizer: given, checked, and with defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.elaborate.binding import TASK_SIZES, Binding

@@ -1,7 +1,5 @@
 """A table with everything resolved: rows, columns, and the runs behind each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

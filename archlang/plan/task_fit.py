@@ -1,15 +1,11 @@
 """Whether the inputs and the result of a model fit the fields and the scored result of a task."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archlang.elaborate.binding import Binding
 from archlang.names.resolve import Declaration
-from archlang.names.values import (
-    Bound,
-)
+from archlang.names.values import Bound
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Expression, InputParameter, Name, TypeName

@@ -1,7 +1,5 @@
 """The values that a recipe's `vary` lists."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from archlang.diagnostics.effort import spend

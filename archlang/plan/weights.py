@@ -1,7 +1,5 @@
 """Whether two graphs of one model share their weights."""
 
-from __future__ import annotations
-
 from archlang.graph import operations
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize

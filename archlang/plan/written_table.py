@@ -1,7 +1,5 @@
 """The plan of a `table` of the language."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

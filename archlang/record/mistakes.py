@@ -22,10 +22,7 @@ class RunError(ArchlangError):
 
 
 def another_run(folder: Path, difference: str) -> RunError:
-    return RunError(
-        f"{folder} holds another run: {difference}",
-        "name a new folder with `--out`; nothing was changed",
-    )
+    return RunError(f"{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed")
 
 
 def in_use(folder: Path) -> RunError:
@@ -33,9 +30,8 @@ def in_use(folder: Path) -> RunError:
 
 
 def not_a_run(folder: Path, missing: str) -> RunError:
-    return RunError(
-        f"{folder} is not a run folder: it has no {missing}", "name a folder that `archlang train` has created"
-    )
+    message = f"{folder} is not a run folder: it has no {missing}"
+    return RunError(message, "name a folder that `archlang train` has created")
 
 
 def not_empty(folder: Path) -> RunError:
@@ -44,10 +40,8 @@ def not_empty(folder: Path) -> RunError:
 
 
 def not_written(path: Path, reason: str) -> RunError:
-    return RunError(
-        f"{path} cannot be written: {reason}",
-        "make room, or choose another folder; files that were written before are intact",
-    )
+    message = f"{path} cannot be written: {reason}"
+    return RunError(message, "make room, or choose another folder; files that were written before are intact")
 
 
 def damaged(path: Path, reason: str) -> RunError:
@@ -58,16 +52,13 @@ def damaged(path: Path, reason: str) -> RunError:
 
 
 def no_intact_checkpoint(folder: Path) -> RunError:
-    return RunError(
-        f"every checkpoint in {folder} is damaged", "name a new folder with `--out` to train again; nothing was changed"
-    )
+    message = f"every checkpoint in {folder} is damaged"
+    return RunError(message, "name a new folder with `--out` to train again; nothing was changed")
 
 
 def does_not_fit(folder: Path, reason: str) -> RunError:
-    return RunError(
-        f"the weights in {folder} do not fit its model: {reason}",
-        "evaluate or resume the run with the version of archlang in its versions.json",
-    )
+    message = f"the weights in {folder} do not fit its model: {reason}"
+    return RunError(message, "evaluate or resume the run with the version of archlang in its versions.json")
 
 
 # Packages and trackers
@@ -78,9 +69,8 @@ def extra_missing(name: str) -> RunError:
 
 
 def unknown_tracker(name: str, known: Iterable[str]) -> RunError:
-    return RunError(
-        f"there is no tracker `{name}`", f"the trackers are {listed(known)}; TensorBoard curves are always written"
-    )
+    message = f"there is no tracker `{name}`"
+    return RunError(message, f"the trackers are {listed(known)}; TensorBoard curves are always written")
 
 
 def tracker_fails(name: str, reason: str) -> RunError:

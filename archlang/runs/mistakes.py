@@ -37,10 +37,8 @@ def unknown_engine(name: str, known: Iterable[str]) -> RunError:
 
 
 def engine_option(name: str, option: str) -> RunError:
-    return RunError(
-        f"the engine `{name}` does not take the option `{option}`",
-        "see the options of engines in `archlang table --help`",
-    )
+    message = f"the engine `{name}` does not take the option `{option}`"
+    return RunError(message, "see the options of engines in `archlang table --help`")
 
 
 def no_cluster(reason: str) -> RunError:

@@ -46,13 +46,9 @@ def _quoted(text: str) -> str:
 
 def unexpected_token(span: Span, token: str, expected: Expected, around: str, is_reserved: bool) -> Diagnostic:
     """`token` is unexpected; `around` is the innermost open bracket, or empty."""
-    return Diagnostic(
-        "E0101",
-        f"expected {expected}, found {_quoted(token)}",
-        span,
-        f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here",
-        remedy=_remedy(token, expected, around, is_reserved),
-    )
+    message = f"expected {expected}, found {_quoted(token)}"
+    label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
+    return Diagnostic("E0101", message, span, label, remedy=_remedy(token, expected, around, is_reserved))
 
 
 def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> str:
@@ -80,30 +76,20 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> s
 
 
 def reserved_word(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0101",
-        f"`{span.text}` is a reserved word",
-        span,
-        "cannot be a name",
-        remedy="choose another name",
-    )
+    message = f"`{span.text}` is a reserved word"
+    return Diagnostic("E0101", message, span, "cannot be a name", remedy="choose another name")
 
 
 def misspelt_keyword(span: Span, word: str, near: str) -> Diagnostic:
-    return Diagnostic(
-        "E0101", f"no statement begins with {_quoted(word)}", span, "unknown keyword", remedy=f"did you mean `{near}`?"
-    )
+    message = f"no statement begins with {_quoted(word)}"
+    return Diagnostic("E0101", message, span, "unknown keyword", remedy=f"did you mean `{near}`?")
 
 
 def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0101",
-        f"expected a value after `{before}`, found the next statement",
-        span,
-        "a value is missing",
-        (Label(following, "the next statement begins here"),),
-        f"write a value after `{before}`, or delete `{before}`",
-    )
+    message = f"expected a value after `{before}`, found the next statement"
+    labels = (Label(following, "the next statement begins here"),)
+    remedy = f"write a value after `{before}`, or delete `{before}`"
+    return Diagnostic("E0101", message, span, "a value is missing", labels, remedy)
 
 
 def unknown_character(span: Span) -> Diagnostic:
@@ -118,22 +104,15 @@ def unknown_character(span: Span) -> Diagnostic:
         remedy = "write names with the letters a to z, digits and `_`"
     else:
         remedy = "delete it, or move it into a string or a comment"
-    return Diagnostic(
-        "E0102", f"{character} is not allowed outside strings and comments", span, "unknown character", remedy=remedy
-    )
+    message = f"{character} is not allowed outside strings and comments"
+    return Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
     closer = {"(": ")", "[": "]", "{": "}"}[opener.text]
     at_end = noticed.start >= len(noticed.source.text.rstrip())
-    return Diagnostic(
-        "E0103",
-        f"`{opener.text}` is never closed",
-        opener,
-        "opened here",
-        (Label(noticed, "the text ends here" if at_end else f"`{closer}` is missing before this"),),
-        f"add `{closer}`",
-    )
+    labels = (Label(noticed, "the text ends here" if at_end else f"`{closer}` is missing before this"),)
+    return Diagnostic("E0103", f"`{opener.text}` is never closed", opener, "opened here", labels, f"add `{closer}`")
 
 
 def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
@@ -146,108 +125,57 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
             remedy="delete it, or add the opening bracket",
         )
     expected = {"(": ")", "[": "]", "{": "}"}[opener.text]
-    return Diagnostic(
-        "E0104",
-        f"`{closer.text}` does not match `{opener.text}`",
-        closer,
-        f"expected `{expected}`",
-        (Label(opener, "opened here"),),
-        f"write `{expected}`",
-    )
+    message = f"`{closer.text}` does not match `{opener.text}`"
+    labels = (Label(opener, "opened here"),)
+    return Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
 
 
 def unterminated_string(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0105",
-        "this string has no closing quote on its line",
-        span,
-        "begins here",
-        remedy='add `"` at the end of the string',
-    )
+    message = "this string has no closing quote on its line"
+    return Diagnostic("E0105", message, span, "begins here", remedy='add `"` at the end of the string')
 
 
 def nested_too_deep(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0106",
-        f"this is nested more than {limit} levels deep; each bracket and each step of a chain is a level",
-        span,
-        "too deep",
-        remedy="bind inner expressions to names",
-    )
+    message = f"this is nested more than {limit} levels deep; each bracket and each step of a chain is a level"
+    return Diagnostic("E0106", message, span, "too deep", remedy="bind inner expressions to names")
 
 
 def number_out_of_range(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0107",
-        f"the number {_quoted(span.text)} is out of range",
-        span,
-        "out of range",
-        remedy="integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308",
-    )
+    remedy = "integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308"
+    return Diagnostic("E0107", f"the number {_quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
 
 
 def file_unreadable(place: Span, reason: str) -> Diagnostic:
-    return Diagnostic(
-        "E0108",
-        f"the file `{place.source.path}` cannot be read: {reason}",
-        place,
-        remedy="check the path and its permissions",
-    )
+    message = f"the file `{place.source.path}` cannot be read: {reason}"
+    return Diagnostic("E0108", message, place, remedy="check the path and its permissions")
 
 
 def not_utf8(place: Span, offset: int) -> Diagnostic:
-    return Diagnostic(
-        "E0109",
-        f"the file `{place.source.path}` is not UTF-8: byte {offset} is invalid",
-        place,
-        remedy="save the file as UTF-8",
-    )
+    message = f"the file `{place.source.path}` is not UTF-8: byte {offset} is invalid"
+    return Diagnostic("E0109", message, place, remedy="save the file as UTF-8")
 
 
 def file_too_large(place: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0110",
-        f"`{place.source.path}` is larger than {limit:_} bytes",
-        place,
-        remedy="name an `.arch` file",
-    )
+    message = f"`{place.source.path}` is larger than {limit:_} bytes"
+    return Diagnostic("E0110", message, place, remedy="name an `.arch` file")
 
 
 def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
-    return Diagnostic(
-        "E0111",
-        f"expected {expected}, found the end of the text",
-        span,
-        "the text ends here",
-        remedy="complete the item, or delete it",
-    )
+    message = f"expected {expected}, found the end of the text"
+    return Diagnostic("E0111", message, span, "the text ends here", remedy="complete the item, or delete it")
 
 
 def malformed_number(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "E0112",
-        f"{_quoted(span.text)} is neither a number nor a name",
-        span,
-        "not a number",
-        remedy="write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter",
-    )
+    message = f"{_quoted(span.text)} is neither a number nor a name"
+    remedy = "write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter"
+    return Diagnostic("E0112", message, span, "not a number", remedy=remedy)
 
 
 def too_many_words(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0113",
-        f"this file has more than {limit:_} tokens",
-        span,
-        f"token {limit + 1:_}",
-        remedy="split the program into several files",
-    )
+    message = f"this file has more than {limit:_} tokens"
+    return Diagnostic("E0113", message, span, f"token {limit + 1:_}", remedy="split the program into several files")
 
 
 def word_too_long(span: Span, limit: int) -> Diagnostic:
-    return Diagnostic(
-        "E0114",
-        f"{_quoted(span.text)} is longer than {limit:_} characters",
-        span,
-        "too long",
-        remedy="shorten it, or move long explanations into comments",
-    )
+    message = f"{_quoted(span.text)} is longer than {limit:_} characters"
+    return Diagnostic("E0114", message, span, "too long", remedy="shorten it, or move long explanations into comments")

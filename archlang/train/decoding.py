@@ -1,7 +1,5 @@
 """The metrics of answers that a model writes without teacher forcing, token by token."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Devices, precisions, and errors that depend on them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

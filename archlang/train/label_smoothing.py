@@ -1,7 +1,5 @@
 """Label smoothing: cross entropy with targets of less than full probability."""
 
-from __future__ import annotations
-
 from math import log
 
 import torch.nn.functional as F

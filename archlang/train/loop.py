@@ -1,7 +1,5 @@
 """The training loop: steps, evaluations, checkpoints, and a clean stop at any moment."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The loss of a batch, which training minimizes together with the ponder of halting loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch.nn.functional as F

@@ -1,16 +1,13 @@
 """The wording of errors during training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.record.mistakes import RunError
 
 
 def no_device(device: str) -> RunError:
-    return RunError(
-        f"there is no device `{device}` here", "use `--device cpu`, or a torch that was built for your accelerator"
-    )
+    message = f"there is no device `{device}` here"
+    return RunError(message, "use `--device cpu`, or a torch that was built for your accelerator")
 
 
 def too_few_devices(kind: str, devices: int, count: int) -> RunError:
@@ -18,9 +15,8 @@ def too_few_devices(kind: str, devices: int, count: int) -> RunError:
 
 
 def batch_too_small(batch: int, processes: int) -> RunError:
-    return RunError(
-        f"a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
-    )
+    message = f"a batch of {batch} cannot be shared by {processes} processes"
+    return RunError(message, "raise `train.batch`, or use fewer devices")
 
 
 def unknown_device(device: str) -> RunError:
@@ -32,16 +28,13 @@ def unknown_precision(precision: str, precisions: Iterable[str]) -> RunError:
 
 
 def no_such_precision_here(precision: str, device: str) -> RunError:
-    return RunError(
-        f"the device `{device}` does not compute in precision {precision}", "use `--precision 32` or `bf16`"
-    )
+    message = f"the device `{device}` does not compute in precision {precision}"
+    return RunError(message, "use `--precision 32` or `bf16`")
 
 
 def out_of_memory(device: str, batch: int) -> RunError:
-    return RunError(
-        f"`{device}` has not enough memory for a step with a batch of {batch}",
-        "lower `train.batch`, or the sizes of the model",
-    )
+    message = f"`{device}` has not enough memory for a step with a batch of {batch}"
+    return RunError(message, "lower `train.batch`, or the sizes of the model")
 
 
 def no_weights() -> RunError:
@@ -57,9 +50,8 @@ def not_finite(quantity: str, step: int, last_checkpoint: int | None) -> RunErro
         checkpoint = "there is no checkpoint yet"
     else:
         checkpoint = f"the checkpoint of step {last_checkpoint} is kept"
-    return RunError(
-        f"the {quantity} became NaN or infinite at step {step}", f"lower `train.lr` or clip gradients; {checkpoint}"
-    )
+    message = f"the {quantity} became NaN or infinite at step {step}"
+    return RunError(message, f"lower `train.lr` or clip gradients; {checkpoint}")
 
 
 def no_graphs(reason: str) -> RunError:
@@ -67,10 +59,8 @@ def no_graphs(reason: str) -> RunError:
 
 
 def not_captured(reason: str) -> RunError:
-    return RunError(
-        f"a step of this run cannot be captured as a CUDA graph: {reason}",
-        "omit `--graphs`: the run resumes from its last checkpoint",
-    )
+    message = f"a step of this run cannot be captured as a CUDA graph: {reason}"
+    return RunError(message, "omit `--graphs`: the run resumes from its last checkpoint")
 
 
 def not_compiled(reason: str) -> RunError:

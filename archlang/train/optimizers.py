@@ -1,7 +1,5 @@
 """The torch optimizers that `optimizers.arch` declares."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from importlib import import_module

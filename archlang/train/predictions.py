@@ -1,7 +1,5 @@
 """From the logits of a batch to predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

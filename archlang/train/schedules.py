@@ -2,8 +2,6 @@
 
 The formulas are those of the papers' programs; `extern settings training` in `optimizers.arch` lists them."""
 
-from __future__ import annotations
-
 import math
 
 from archlang.train.settings import Settings

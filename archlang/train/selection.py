@@ -1,7 +1,5 @@
 """Which step's weights a run selects, and what selecting by the lowest loss would have cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from archlang.record.schemas import Alternative, EvaluationMetrics

@@ -1,7 +1,5 @@
 """The curves of a run's steps: loss, learning rate, gradient norm, depth and speed."""
 
-from __future__ import annotations
-
 import time
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The state of one training run: weights, place in the data, progress, record and checkpoints."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The command as a user starts it, in a folder with a few programs."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`archlang check`: what it prints, and how it ends."""
 
-from __future__ import annotations
-
 import gc
 import json
 from pathlib import Path

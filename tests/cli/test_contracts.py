@@ -1,7 +1,5 @@
 """`archlang test`: blocks of the library and of a user, and no Python of a program without `--plugin`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

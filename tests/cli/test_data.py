@@ -1,7 +1,5 @@
 """`archlang data`, and the confirmation before training."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

@@ -1,7 +1,5 @@
 """`archlang explain`: the page of a code."""
 
-from __future__ import annotations
-
 from archlang.diagnostics import codes
 from tests.cli.conftest import Command
 

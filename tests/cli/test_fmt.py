@@ -1,7 +1,5 @@
 """`archlang fmt`: what it writes, and what it leaves alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -36,10 +34,7 @@ def test_diff_prints_what_would_change_and_writes_nothing(archlang: Command, fol
 
 def test_a_file_that_cannot_be_parsed_is_left_and_the_others_are_not(archlang: Command, folder: Path) -> None:
     said = archlang("fmt", "broken.arch", "ugly.arch")
-    assert (said.code, said.out) == (
-        1,
-        "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n",
-    )
+    assert (said.code, said.out) == (1, "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n")
     assert "E0101" in said.err
     assert (folder / "broken.arch").read_text() == BROKEN
 

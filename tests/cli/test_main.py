@@ -1,7 +1,5 @@
 """The command as a whole: help, versions, and how each way to fail ends."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A task of a user's own: a signature in the program, a class in a Python file, and nothing run without `--plugin`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

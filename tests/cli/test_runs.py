@@ -1,7 +1,5 @@
 """`archlang runs` and `archlang train --resume` on the command line."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`archlang show`: every stage of a program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

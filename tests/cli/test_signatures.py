@@ -1,7 +1,5 @@
 """`archlang blocks` and `archlang tasks`: what the library holds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

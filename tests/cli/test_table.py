@@ -1,7 +1,5 @@
 """`archlang table` and `archlang tune` on the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

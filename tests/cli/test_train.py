@@ -1,7 +1,5 @@
 """`archlang train` on the command line: output, run folder and exit code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

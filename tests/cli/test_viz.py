@@ -1,7 +1,5 @@
 """`archlang viz` and `archlang summary`."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """An instance has the caveats whose conditions hold for its call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The clauses of a signature become facts of an instance, and any block that states them is treated alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

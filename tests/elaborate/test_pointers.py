@@ -1,7 +1,5 @@
 """Addresses, pointers and data do not mix: what the principle of data isolation forbids, and where it says so."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.plan.check import check_text

@@ -1,7 +1,5 @@
 """Regions capture the values that they use from outside."""
 
-from __future__ import annotations
-
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import RegionBuilder
 from archlang.graph.operations import Arithmetic

@@ -1,7 +1,5 @@
 """A length is no static, and every other size is known and in range when a model is built."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.plan.check import check_text

@@ -1,7 +1,5 @@
 """Inlining."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from archlang.graph import Graph

@@ -1,7 +1,5 @@
 """The positions of captured values among the inputs of a loop."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.graph.graph import Node

@@ -1,7 +1,5 @@
 """Scopes of instances."""
 
-from __future__ import annotations
-
 from archlang.graph.scope import scope_of, scopes_around
 
 

@@ -1,7 +1,5 @@
 """Parameters, FLOPs and activations of models."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

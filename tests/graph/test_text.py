@@ -1,7 +1,5 @@
 """The text form of graphs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The verifier accepts sound graphs, and names the broken rule of others."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.graph.text import parse_graph

@@ -1,7 +1,5 @@
 """Templates: every value is text, and no string ends the script around it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values that are computed twice become one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from archlang.graph import Graph

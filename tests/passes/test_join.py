@@ -1,7 +1,5 @@
 """Linear maps of one value become one product."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Values that are the same in every step leave loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

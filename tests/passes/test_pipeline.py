@@ -1,7 +1,5 @@
 """The passes together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

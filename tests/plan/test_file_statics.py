@@ -1,7 +1,5 @@
 """A program names only files beside it or below; what the user types may be anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A check visits the first corner of a large grid, and each index of each axis."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

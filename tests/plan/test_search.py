@@ -1,7 +1,5 @@
 """Search spaces are checked before anything runs, and the best point is written as a recipe."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

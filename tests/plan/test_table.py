@@ -1,7 +1,5 @@
 """Tables name the runs of their cells, and their mistakes are reported before any run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A model fits a task if it takes its fields and returns what it scores; a misfit points at both signatures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The metrics of written answers equal those of a slow loop over single items."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

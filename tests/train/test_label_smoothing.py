@@ -1,7 +1,5 @@
 """Label smoothing equals a sum over classes."""
 
-from __future__ import annotations
-
 from math import log
 from pathlib import Path
 

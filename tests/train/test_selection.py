@@ -1,7 +1,5 @@
 """The step that the lowest loss would have selected."""
 
-from __future__ import annotations
-
 from archlang.record.schemas import EvaluationMetrics
 from archlang.train.selection import alternatives
 

@@ -1,7 +1,5 @@
 """Training settings are those that `optimizers.arch` declares, and its signatures refuse wrong ones."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several processes that share each batch have the curve of one process, started by archlang, torchrun or SLURM."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The answers of a model for one input, beside their targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

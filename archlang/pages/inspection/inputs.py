@@ -1,7 +1,5 @@
 """The input of an inspection: an item of a split, or text that the user types."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

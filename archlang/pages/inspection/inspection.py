@@ -1,7 +1,5 @@
 """Runs a trained model on one input and records its answers, attention, gates, halting, pointers and memories."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

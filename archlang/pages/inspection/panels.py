@@ -1,7 +1,5 @@
 """Turns what was recorded of one sample into panels: gates, halting, pointers, attention, memories and changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Prints a table of results for the terminal and as Markdown, LaTeX, CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A table of text for pages and terminals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

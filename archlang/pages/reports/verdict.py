@@ -1,7 +1,5 @@
 """Compares a measured result with the claim of a paper."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from archlang.pages.reports.statistics import SeedStatistics

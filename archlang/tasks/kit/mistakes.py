@@ -39,10 +39,8 @@ def negative_seed(seed: int) -> TaskError:
 
 
 def ranges_overlap(task: str, first: str, first_range: object, second: str, second_range: object) -> TaskError:
-    return TaskError(
-        f"{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items",
-        "choose disjoint ranges",
-    )
+    message = f"{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items"
+    return TaskError(message, "choose disjoint ranges")
 
 
 def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, high: int) -> TaskError:
@@ -50,37 +48,27 @@ def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, hi
 
 
 def too_many_items(task: str, static: str, size: int, available: int, remedy: str) -> TaskError:
-    return TaskError(
-        f"{static} = {size} is more than the {available} distinct items of {task}",
-        f"write {static} = {available} or less, or {remedy}",
-    )
+    message = f"{static} = {size} is more than the {available} distinct items of {task}"
+    return TaskError(message, f"write {static} = {available} or less, or {remedy}")
 
 
 def too_few_for_singles(task: str, size: int, required: int) -> TaskError:
-    return TaskError(
-        f"train_size = {size} is less than the {required} single applications that {task} always trains on",
-        f"write train_size = {required} or more, or begin `train` at 2",
-    )
+    message = f"train_size = {size} is less than the {required} single applications that {task} always trains on"
+    return TaskError(message, f"write train_size = {required} or more, or begin `train` at 2")
 
 
 def items_too_rare(task: str, static: str, size: int, drawn: int, remedy: str) -> TaskError:
-    return TaskError(
-        f"{static} = {size} is more than {task} can draw: it stopped at {drawn} distinct items",
-        f"choose a smaller {static}, or {remedy}",
-    )
+    message = f"{static} = {size} is more than {task} can draw: it stopped at {drawn} distinct items"
+    return TaskError(message, f"choose a smaller {static}, or {remedy}")
 
 
 def odd_length(static: str, length: int) -> TaskError:
-    return TaskError(
-        f"{static} has the odd length {length}, and a flip-flop sequence consists of pairs", "choose an even length"
-    )
+    message = f"{static} has the odd length {length}, and a flip-flop sequence consists of pairs"
+    return TaskError(message, "choose an even length")
 
 
 def not_whole_percent(static: str, value: float) -> TaskError:
-    return TaskError(
-        f"{static} has {value}, and results are reported by whole per cent",
-        "round it to two decimals",
-    )
+    return TaskError(f"{static} has {value}, and results are reported by whole per cent", "round it to two decimals")
 
 
 def empty_list(static: str) -> TaskError:
@@ -96,38 +84,28 @@ def not_of_kind(static: str, value: object, kind: str) -> TaskError:
 
 
 def probabilities_too_large(task: str, statics: Sequence[str], total: float) -> TaskError:
-    return TaskError(
-        f"the probabilities {' and '.join(statics)} of {task} add up to {total}",
-        "choose them so that their sum is less than 1",
-    )
+    message = f"the probabilities {' and '.join(statics)} of {task} add up to {total}"
+    return TaskError(message, "choose them so that their sum is less than 1")
 
 
 def grows_without_end(task: str, formula: str, value: float) -> TaskError:
-    return TaskError(
-        f"{formula} of {task} is {value}, so most strings would grow without end",
-        "choose them so that it is 1 or less",
-    )
+    message = f"{formula} of {task} is {value}, so most strings would grow without end"
+    return TaskError(message, "choose them so that it is 1 or less")
 
 
 def lists_differ(task: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
-    return TaskError(
-        f"{first} of {task} has {first_count} values, and {second} has {second_count}",
-        "write the same number of values in both",
-    )
+    message = f"{first} of {task} has {first_count} values, and {second} has {second_count}"
+    return TaskError(message, "write the same number of values in both")
 
 
 def vocabulary_too_small(task: str, static: str, size: int, required: int) -> TaskError:
-    return TaskError(
-        f"{static} = {size} is too small for {task}, whose files have {required} different words",
-        f"write {static} = {required} or more",
-    )
+    message = f"{static} = {size} is too small for {task}, whose files have {required} different words"
+    return TaskError(message, f"write {static} = {required} or more")
 
 
 def vocabulary_not_published(task: str, size: int, published: int) -> TaskError:
-    return TaskError(
-        f"the files of {task} have {size} different words, and the published files have {published}",
-        "fetch the files again; the task `file` reads other files of the same format",
-    )
+    message = f"the files of {task} have {size} different words, and the published files have {published}"
+    return TaskError(message, "fetch the files again; the task `file` reads other files of the same format")
 
 
 # Published files
@@ -135,17 +113,13 @@ def vocabulary_not_published(task: str, size: int, published: int) -> TaskError:
 
 def damaged_line(dataset: str, member: str, number: int, text: str) -> TaskError:
     excerpt = text if len(text) <= 80 else f"{text[:77]}..."
-    return TaskError(
-        f"line {number} of {dataset}/{member} is malformed: {excerpt!r}",
-        f"remove the file, and fetch it again with `archlang data get {dataset}`",
-    )
+    message = f"line {number} of {dataset}/{member} is malformed: {excerpt!r}"
+    return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
 
 
 def damaged_file(dataset: str, member: str, reason: object) -> TaskError:
-    return TaskError(
-        f"{member} of {dataset} is malformed ({reason})",
-        f"remove the file, and fetch it again with `archlang data get {dataset}`",
-    )
+    message = f"{member} of {dataset} is malformed ({reason})"
+    return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
 
 
 def uneven_files(dataset: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
@@ -170,9 +144,8 @@ def foreign_task(task: str, python: str) -> TaskError:
 
 def other_plugin(task: str, python: str, path: object) -> TaskError:
     module = python.partition(":")[0]
-    return TaskError(
-        f"the class of `{task}` is `{python}`, which is not in {path}", f"name {module}.py after `--plugin`"
-    )
+    message = f"the class of `{task}` is `{python}`, which is not in {path}"
+    return TaskError(message, f"name {module}.py after `--plugin`")
 
 
 def no_plugin(path: object) -> TaskError:
@@ -184,17 +157,13 @@ def plugin_without_class(path: object, name: str) -> TaskError:
 
 
 def plugin_incomplete(path: object, name: str, missing: Sequence[str]) -> TaskError:
-    return TaskError(
-        f"the class `{name}` of {path} lacks {', '.join(missing)}",
-        "see `archlang.tasks.kit.task.Task` for the attributes of a task",
-    )
+    message = f"the class `{name}` of {path} lacks {', '.join(missing)}"
+    return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
 
 
 def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
-    return TaskError(
-        f"the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens",
-        f"write `gives vocab = {size}`",
-    )
+    message = f"the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens"
+    return TaskError(message, f"write `gives vocab = {size}`")
 
 
 def plugin_fails(path: object, reason: BaseException) -> TaskError:
@@ -209,10 +178,8 @@ def no_path(task: str) -> TaskError:
 
 
 def no_file(task: str, path: str) -> TaskError:
-    return TaskError(
-        f"{path} is missing, or is not a regular file",
-        f"put the file of `{task}` there; a path is relative to the folder of the program",
-    )
+    message = f"{path} is missing, or is not a regular file"
+    return TaskError(message, f"put the file of `{task}` there; a path is relative to the folder of the program")
 
 
 def unreadable_file(path: str) -> TaskError:
@@ -224,32 +191,25 @@ def not_text(path: str) -> TaskError:
 
 
 def unknown_form(path: str) -> TaskError:
-    return TaskError(
-        f"{path} is neither TSV nor JSONL", "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz"
-    )
+    message = f"{path} is neither TSV nor JSONL"
+    return TaskError(message, "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz")
 
 
 def bad_line(path: str, number: int, reason: str) -> TaskError:
-    return TaskError(
-        f"line {number} of {path}: {reason}", "correct the line; `archlang tasks file` describes the format"
-    )
+    message = f"line {number} of {path}: {reason}"
+    return TaskError(message, "correct the line; `archlang tasks file` describes the format")
 
 
 def splits_twice(path: str) -> TaskError:
-    return TaskError(
-        f"{path} has a column `split`, and the recipe names further files",
-        "remove `valid` and `test` from the recipe, or the column from the file",
-    )
+    message = f"{path} has a column `split`, and the recipe names further files"
+    return TaskError(message, "remove `valid` and `test` from the recipe, or the column from the file")
 
 
 def no_training_lines(path: str) -> TaskError:
-    return TaskError(
-        f"no line of {path} is in the split `train`", "write `train` in the column `split` of the training lines"
-    )
+    message = f"no line of {path} is in the split `train`"
+    return TaskError(message, "write `train` in the column `split` of the training lines")
 
 
 def too_many_labels(task: str, size: int, required: int) -> TaskError:
-    return TaskError(
-        f"labels = {size} is too small for {task}, whose training split has {required} different labels",
-        f"write labels = {required} or more",
-    )
+    message = f"labels = {size} is too small for {task}, whose training split has {required} different labels"
+    return TaskError(message, f"write labels = {required} or more")

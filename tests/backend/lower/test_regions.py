@@ -1,4 +1,4 @@
-"""Claims about the functions that regions become."""
+"""Claims about the functions of regions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Pages in a real browser: no errors, no network, no overflow, and keys work."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every shipped model can be inspected, and its blocks have their panels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

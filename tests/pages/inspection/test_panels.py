@@ -1,7 +1,5 @@
 """Panels: every recorded number is in the cell that its row and column name."""
 
-from __future__ import annotations
-
 import base64
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table of results in each format."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Reports of runs and tables: pages and terminals show what the run folders contain."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

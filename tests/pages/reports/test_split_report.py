@@ -1,7 +1,5 @@
 """Descriptions of splits: a histogram counts every length, and examples are readable."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics over seeds against values computed by hand."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from itertools import product

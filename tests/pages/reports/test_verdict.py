@@ -1,7 +1,5 @@
 """Verdicts on claims."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.pages.reports.statistics import SeedStatistics

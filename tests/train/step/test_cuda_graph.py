@@ -1,7 +1,5 @@
 """Steps of frequent shapes become CUDA graphs, and do not change the curve of a run."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A step does not synchronize with the device, except where a halting loop reads which samples have halted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The gradients of micro-batches add up to those of the batch, and a lack of memory halves micro-batches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each of several seeds that train together writes the same folder as its solo run, whatever happens to the others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
