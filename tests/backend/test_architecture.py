@@ -71,7 +71,7 @@ def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None
         (2, {"sauce": torch.tensor([1])}, "no field `sauce` to have lengths; it has `source`, `target`"),
     ],
 )
-def test_a_wrong_call_says_what_is_right(
+def test_the_error_of_a_wrong_call_names_the_right_one(
     compiled: Compiled, fields: int, lengths: torch.Tensor | dict[str, torch.Tensor] | None, complaint: str
 ) -> None:
     x = torch.zeros(1, 1, dtype=torch.int64)
@@ -182,7 +182,7 @@ def test_precision_and_mode_reach_the_blocks_in_loops(compiled: Compiled) -> Non
     assert module.double()(x, lengths=lengths).dtype == torch.float64
 
 
-def test_a_module_that_replaces_a_block_is_used_in_the_loops(compiled: Compiled) -> None:
+def test_loops_call_a_module_that_replaces_a_block(compiled: Compiled) -> None:
     class Zero(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.zeros_like(x)

@@ -8,7 +8,7 @@ from tests.conftest import Compiled
 
 
 class Fragile(nn.Module):
-    """Breaks when it is called often enough."""
+    """Raises an error after some calls."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def test_an_error_names_the_expression_and_the_loops_around_it(compiled: Compile
     ]
 
 
-def test_an_error_of_torch_in_arithmetic_is_told_too(compiled: Compiled) -> None:
+def test_an_error_of_torch_in_arithmetic_has_a_note(compiled: Compiled) -> None:
     module = compiled("model m(x: tokens[n]) -> logits[n, 4] {\n    h = embed[4](x)\n    return h + norm(h)\n}")
     module.get_submodule("norm").register_forward_hook(lambda module, inputs, result: result[..., :3])
     with pytest.raises(RuntimeError, match="must match the size") as error:

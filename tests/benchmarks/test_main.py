@@ -15,12 +15,12 @@ CPU = Setting(torch.device("cpu"), tiny=True)
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    def refuse() -> Sides:
+    def fail() -> Sides:
         raise AssertionError("it is built")
 
     yield Case("one thing", "another", lambda: Sides(lambda: None, lambda: None))
-    yield Case("something else", "another", refuse)
-    yield Case("something large", "another", refuse, memory=20)
+    yield Case("something else", "another", fail)
+    yield Case("something large", "another", fail, memory=20)
 
 
 @pytest.fixture(autouse=True)

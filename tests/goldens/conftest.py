@@ -1,8 +1,8 @@
 """The papers' golden arrays as fixtures.
 
-`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32
-and in float64, and once more with its batch in another order and more padding behind it. The files are those of
-`ARCHLANG_GOLDENS`, a folder with `<paper>/goldens/*.npz`, and a few small ones that are kept beside these tests."""
+`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32,
+in float64, and in float32 with a permuted batch and more padding. The files are those of `ARCHLANG_GOLDENS`, a folder
+with `<paper>/goldens/*.npz`, and a few small files stored next to these tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.goldens.files import GOLDENS, KEPT, matching
+from tests.goldens.files import GOLDENS, STORED, matching
 from tests.goldens.golden import Golden
 from tests.goldens.permute import permuted
 
@@ -29,15 +29,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     paper, *patterns = marker.args
     cases = list(_cases(paper, patterns))
     if not any(GOLDENS.glob(f"{paper}/goldens/*.npz")):
-        reason = f"there are no golden arrays in {GOLDENS / paper}: set ARCHLANG_GOLDENS to the folder of references"
+        reason = f"no golden arrays in {GOLDENS / paper}: set ARCHLANG_GOLDENS to the folder of references"
         cases.append(pytest.param(None, marks=pytest.mark.skip(reason=reason), id="absent"))
     metafunc.parametrize("golden", cases, indirect=True)
 
 
 def _cases(paper: str, patterns: list[str]) -> Iterator[object]:
-    for root in (GOLDENS, KEPT):
+    for root in (GOLDENS, STORED):
         for path in matching(root, paper, patterns):
-            name = f"kept-{path.stem}" if root is KEPT else path.stem
+            name = f"stored-{path.stem}" if root is STORED else path.stem
             for precision in PRECISIONS:
                 yield pytest.param((path, precision, False), id=f"{name}-{precision}")
             yield pytest.param((path, "float32", True), id=f"{name}-permuted")
@@ -46,15 +46,15 @@ def _cases(paper: str, patterns: list[str]) -> Iterator[object]:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """One golden file."""
-    path, precision, other = request.param
+    path, precision, is_permuted = request.param
     with np.load(path) as arrays:
         loaded = dict(arrays)
-    return Golden(path, permuted(path, loaded) if other else loaded, PRECISIONS[precision])
+    return Golden(path, permuted(path, loaded) if is_permuted else loaded, PRECISIONS[precision])
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test's programs are written."""
+    """The folder for a test's programs."""
     return tmp_path
 
 

@@ -1,4 +1,4 @@
-"""What the golden tests share: one file of arrays, and a program in archlang that has taken its weights."""
+"""Shared parts of the golden tests: a file of arrays, and a program in archlang with its weights."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from archlang.backend.architecture import Architecture
 
 
 class Golden:
-    """The arrays of one golden file as tensors; those with fractions in the precision that is asked for."""
+    """The arrays of one golden file as tensors; floating-point arrays are converted to `dtype`."""
 
     def __init__(self, path: Path, arrays: Mapping[str, np.ndarray], dtype: torch.dtype) -> None:
         self.path = path
@@ -36,16 +36,16 @@ class Golden:
         return int(self.arrays[name])
 
     def names(self, prefix: str) -> list[str]:
-        """What follows `prefix` in the names that begin with it."""
+        """Returns the names that begin with `prefix`, without the prefix."""
         return [name.removeprefix(prefix) for name in self.arrays if name.startswith(prefix)]
 
 
 class Program:
     """A program compiled from its text, with the weights of a golden file.
 
-    `weights` maps every parameter of the module (`ndr_layer.attention.query.weight`) to the array that holds it, or to
-    a tensor made of several. A parameter without one, or a name without a parameter, is an error: nothing may keep the
-    value that it was drawn with."""
+    `weights` maps every parameter of the module (`ndr_layer.attention.query.weight`) to the name of its array, or to a
+    tensor made of several arrays. It must name exactly the module's parameters, so no parameter keeps its random
+    initial value."""
 
     def __init__(
         self,
@@ -77,36 +77,36 @@ class Program:
         return result
 
     def close(self, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
-        """An array of the file, and what was computed, to an absolute tolerance; only where `where` is true."""
+        """Asserts that a result equals an array of the file; see the function `close`."""
         close(self.golden, actual, name, tolerance, where)
 
     def gradients(self, objective: Tensor, extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The gradient of every array that is a parameter, and of the `extra` leaves; zeros where there is none. An
-        array that several parameters were made of gets the sum."""
+        """Returns the gradients by array name, and those of the `extra` leaves; zeros if a leaf has no gradient. An
+        array that several parameters use gets the sum of their gradients."""
         leaves = {name: parameter for name, parameter in self.module.named_parameters() if name in self.arrays}
         tensors = [*leaves.values(), *extra.values()]
-        found = torch.autograd.grad(objective, tensors, allow_unused=True, materialize_grads=True)
+        gradients = torch.autograd.grad(objective, tensors, allow_unused=True, materialize_grads=True)
         result: dict[str, Tensor] = {}
-        for name, gradient in zip([*(self.arrays[name] for name in leaves), *extra], found, strict=True):
+        for name, gradient in zip([*(self.arrays[name] for name in leaves), *extra], gradients, strict=True):
             result[name] = result[name] + gradient.reshape(result[name].shape) if name in result else gradient
         return result
 
 
 def close(golden: Golden, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
-    """An array of the file, and what was computed, to an absolute tolerance; only where `where` is true, and where the
-    array is a number: padding that was added behind a case has results that nobody knows."""
+    """Asserts that a result equals an array of the file to an absolute tolerance, at the positions where `where` is
+    true. Positions where the array is NaN are skipped: the results at added padding are unknown."""
     expected = golden[name]
-    assert actual.numel() == expected.numel(), f"{name}: {tuple(actual.shape)} beside {tuple(expected.shape)}"
+    assert actual.numel() == expected.numel(), f"{name}: {tuple(actual.shape)} instead of {tuple(expected.shape)}"
     actual = actual.detach().reshape(expected.shape)
     if where is not None:
         actual, expected = actual[where], expected[where]
     known = ~expected.isnan()
     actual, expected = actual[known], expected[known]
-    said = partial("{}: {}".format, name)
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0, check_dtype=False, msg=said)
+    message = partial("{}: {}".format, name)
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0, check_dtype=False, msg=message)
 
 
 def relatively_close(golden: Golden, actual: Tensor, name: str, tolerance: float) -> None:
-    """The same, with a tolerance relative to the array's largest number: for gradients."""
+    """As `close`, with a tolerance relative to the array's largest absolute value: for gradients."""
     largest = float(golden[name].abs().max()) if golden[name].numel() else 0.0
     close(golden, actual, name, tolerance * max(largest, 1e-30))

@@ -1,6 +1,6 @@
-"""A second set of golden files: the same cases with their batches in another order and more padding behind them.
+"""A second set of golden files: the same cases with permuted batches and more padding, which must not change results.
 
-Both must change nothing. As a program it writes the whole set to another folder, on which the same tests then run:
+As a program, this file writes the permuted set to a folder, on which the same tests run:
 
     python -m tests.goldens.permute ../shared/reference /tmp/permuted
     ARCHLANG_GOLDENS=/tmp/permuted pytest tests/goldens"""
@@ -21,19 +21,19 @@ PAPERS = {"devil": devil, "halt": dynamic_halt, "ndr": neural_data_router, "panm
 
 
 def permuted(path: Path, arrays: Arrays) -> dict[str, np.ndarray]:
-    """The arrays of `<paper>/goldens/<case>.npz` with batch and padding changed, wherever the case has them."""
+    """Returns the arrays of `<paper>/goldens/<case>.npz` with a permuted batch and more padding."""
     return PAPERS[path.parents[1].name](path.stem, arrays)
 
 
 def main(source: str, target: str) -> None:
     for path in sorted(Path(source).glob("*/goldens/*")):
-        place = Path(target) / path.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        destination = Path(target) / path.relative_to(source)
+        destination.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
             with np.load(path) as arrays:
-                np.savez(place, allow_pickle=False, **permuted(path, dict(arrays)))
+                np.savez(destination, allow_pickle=False, **permuted(path, dict(arrays)))
         else:
-            place.write_bytes(path.read_bytes())
+            destination.write_bytes(path.read_bytes())
 
 
 if __name__ == "__main__":

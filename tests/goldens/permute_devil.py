@@ -1,4 +1,4 @@
-"""Golden files of The Devil is in the Detail with another order of the batch and more padding."""
+"""Golden files of The Devil is in the Detail with permuted batches and more padding."""
 
 from collections.abc import Mapping
 
@@ -11,26 +11,26 @@ ENCODED = ("enc_x", "enc_y")
 
 
 def devil(case: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a case, changed where they have a batch or padding. What is run greedily has no padding: it is as
-    long as the longest target asks for."""
-    found = dict(arrays)
+    """Returns the arrays of a case with a permuted batch and more padding. Greedy outputs get no padding: their length
+    is that of the longest target."""
+    changed = dict(arrays)
     if case.startswith("rel_attention"):
         for name in ("enc_x", "enc_len", "enc_y", "enc_w", "dec_x", "dec_y", "dec_y_stepwise", "dec_w"):
-            found[name] = found[name][::-1].copy()
+            changed[name] = changed[name][::-1].copy()
         for name in ENCODED:
-            found[name] = longer(found[name], (1,))
-        found["enc_w"] = longer(found["enc_w"], (2, 3))
+            changed[name] = longer(changed[name], (1,))
+        changed["enc_w"] = longer(changed["enc_w"], (2, 3))
     elif case.startswith(("std", "uni")):
-        order = np.roll(np.arange(len(found["src"])), 1)
-        found |= {name: found[name][order] for name in ROWS}
-        # The accuracy of other rows than those: its batch is one of its own.
+        order = np.roll(np.arange(len(changed["src"])), 1)
+        changed |= {name: changed[name][order] for name in ROWS}
+        # The rows for accuracy are another batch.
         for name in ("acc_tgt", "acc_tgt_len", "acc_pred", "acc_pred_len", "acc_ok"):
-            found[name] = found[name][::-1].copy()
+            changed[name] = changed[name][::-1].copy()
         for name in (*WORDS, "tf_logits", "acc_tgt", "acc_pred"):
-            found[name] = longer(found[name], (1,))
-    return found
+            changed[name] = longer(changed[name], (1,))
+    return changed
 
 
 def longer(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Zeros behind some axes."""
+    """Appends zeros along some axes."""
     return np.pad(array, [(0, MORE if axis in axes else 0) for axis in range(array.ndim)])

@@ -1,4 +1,4 @@
-"""Golden files of Dynamic Halt with another order of the batch and more padding."""
+"""Golden files of Dynamic Halt with permuted batches and more padding."""
 
 from collections.abc import Mapping
 
@@ -10,34 +10,34 @@ LONGER = {
     "in.tokens1": 0, "in.tokens2": 0, "in.mask1": 0, "in.mask2": 0, "in.raw_tokens": 0, "in.model_tokens": 0,
     "in.loss_mask": 0, "out.sequence": 0, "out.mask": 0, "obj.r_seq": 0, "grad.in.x": 0,
 }  # fmt: skip
-"""what has a place for each position behind the batch, and what stands at a place that is padding"""
+"""arrays [b, n, ...], and their values at padding"""
 
 
 def dynamic_halt(case: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a case, changed where they have a batch or padding. Where chunks are as long as a share of the
-    whole batch asks for, more padding makes other chunks: there it stays as it is. What comes of positions that the
-    program never had is not a number: nobody knows it."""
-    found = dict(arrays)
+    """Returns the arrays of a case with a permuted batch and more padding. Cases whose chunk size depends on the
+    length of the batch get no padding, because it would change the chunks. Expected results at added positions are
+    NaN: they are unknown."""
+    changed = dict(arrays)
     for name, array in arrays.items():
         if (name == "out" or name.startswith(("in.", "out.", "obj.", "grad.in."))) and array.ndim:
-            found[name] = np.flip(array, 1 if name == "out.cond_halt" else 0).copy()
+            changed[name] = np.flip(array, 1 if name == "out.cond_halt" else 0).copy()
     if case.startswith(("f_", "g_", "h_")):
-        return found
-    for name, array in found.items():
+        return changed
+    for name, array in changed.items():
         if name in LONGER or (name == "in.labels" and case.startswith("heads_flipflop")):
-            found[name] = behind(array, 1, LONGER.get(name, 0))
+            changed[name] = behind(array, 1, LONGER.get(name, 0))
         elif name == "out" and "memory_update" not in case:
-            found[name] = behind(array, 1, 0)
+            changed[name] = behind(array, 1, 0)
         elif name == "out.logits" and case.startswith("heads_flipflop"):
-            found[name] = behind(array, 1, np.nan)
+            changed[name] = behind(array, 1, np.nan)
         elif name == "out.accepted_layers" and array.ndim == 2:
-            found[name] = behind(array, 1, -1)
+            changed[name] = behind(array, 1, -1)
         elif name == "out.cond_halt" and array.ndim == 3:
-            found[name] = behind(array, 2, np.nan)
-    return found
+            changed[name] = behind(array, 2, np.nan)
+    return changed
 
 
 def behind(array: np.ndarray, axis: int, value: float) -> np.ndarray:
-    """Some more of a value behind an axis."""
-    widths = [(0, MORE if one == axis else 0) for one in range(array.ndim)]
+    """Appends a value `MORE` times along an axis."""
+    widths = [(0, MORE if index == axis else 0) for index in range(array.ndim)]
     return np.pad(array, widths, constant_values=value)

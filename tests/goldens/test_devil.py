@@ -1,4 +1,4 @@
-"""The golden arrays of The Devil is in the Detail, and the library's `seq2seq` and other programs in archlang."""
+"""The golden arrays of The Devil is in the Detail, against the library's `seq2seq` and other programs in archlang."""
 
 import json
 import lzma
@@ -39,23 +39,23 @@ Config = Mapping[str, Any]  # Any: JSON
 
 
 def page() -> Path:
-    found = library_file("archlang.models.seq2seq")
-    assert found is not None
-    return found
+    path = library_file("archlang.models.seq2seq")
+    assert path is not None
+    return path
 
 
 # Whole models
 
 
 def config(golden: Golden) -> Config:
-    found: Config = json.loads(str(golden.arrays["cfg"]))
-    return found
+    values: Config = json.loads(str(golden.arrays["cfg"]))
+    return values
 
 
 def weights_of(cfg: Config) -> dict[str, str | Tensor]:
-    """Where each parameter of `seq2seq` is in a golden file."""
+    """Returns the array in a golden file of each parameter of `seq2seq`."""
     relative = cfg["relative"]
-    found: dict[str, str | Tensor] = {
+    weights: dict[str, str | Tensor] = {
         "read.weight": "p.src_emb",
         "table.weight": "p.tgt_emb",
         "unembed.bias": "p.out.b",
@@ -69,19 +69,19 @@ def weights_of(cfg: Config) -> dict[str, str | Tensor]:
                 attentions["attention" if relative else "attention_2"] = "cross"
             for name, array in attentions.items():
                 for word in ("query", "key", "value", "output"):
-                    found[f"{ours}.{name}.{word}.weight"] = f"{theirs}.{array}.{word[0]}"
+                    weights[f"{ours}.{name}.{word}.weight"] = f"{theirs}.{array}.{word[0]}"
             if relative:
-                found[f"{ours}.relative_attention.position.weight"] = f"{theirs}.self.r"
-                found[f"{ours}.relative_attention.content_bias"] = f"{theirs}.self.u"
-                found[f"{ours}.relative_attention.position_bias"] = f"{theirs}.self.w"
+                weights[f"{ours}.relative_attention.position.weight"] = f"{theirs}.self.r"
+                weights[f"{ours}.relative_attention.content_bias"] = f"{theirs}.self.u"
+                weights[f"{ours}.relative_attention.position_bias"] = f"{theirs}.self.w"
             for layer_of, array in (("hidden", "ff1"), ("output", "ff2")):
-                found[f"{ours}.feedforward.{layer_of}.weight"] = f"{theirs}.{array}.w"
-                found[f"{ours}.feedforward.{layer_of}.bias"] = f"{theirs}.{array}.b"
+                weights[f"{ours}.feedforward.{layer_of}.weight"] = f"{theirs}.{array}.w"
+                weights[f"{ours}.feedforward.{layer_of}.bias"] = f"{theirs}.{array}.b"
             for index in range(1, norms + 1):
                 norm = "norm" if index == 1 else f"norm_{index}"
-                found[f"{ours}.{norm}.weight"] = f"{theirs}.ln{index}.g"
-                found[f"{ours}.{norm}.bias"] = f"{theirs}.ln{index}.b"
-    return found
+                weights[f"{ours}.{norm}.weight"] = f"{theirs}.ln{index}.g"
+                weights[f"{ours}.{norm}.bias"] = f"{theirs}.ln{index}.b"
+    return weights
 
 
 def program_of(golden: Golden, folder: Path) -> Program:
@@ -105,7 +105,7 @@ def program_of(golden: Golden, folder: Path) -> Program:
 
 
 def source(golden: Golden) -> tuple[Tensor, Tensor]:
-    """[SOS] words [EOS], and how long that is."""
+    """Returns [SOS] words [EOS], and the lengths."""
     cfg, words, lengths = config(golden), golden["src"], golden["src_len"]
     framed = torch.zeros(len(words), words.shape[1] + 2, dtype=torch.int64)
     framed[:, 0], framed[:, 1:-1] = cfg["src_sos"], words
@@ -114,7 +114,7 @@ def source(golden: Golden) -> tuple[Tensor, Tensor]:
 
 
 def shifted(golden: Golden, labels: Tensor) -> Tensor:
-    """What the decoder has seen when it is asked for each label."""
+    """Returns the input of the decoder for each label."""
     return F.pad(labels, (1, -1), value=config(golden)["tgt_sos_eos"])
 
 
@@ -135,7 +135,7 @@ def test_answers_and_losses_with_teacher_forcing(golden: Golden, folder: Path) -
     for name in golden.names("tf_loss_smooth"):
         smoothed = smoothed_entropy(logits[here], labels[here], float(name)).mean()
         close(golden, smoothed, f"tf_loss_smooth{name}", TOLERANCE)
-    # Where its padding is known, the decoder's real positions are the same.
+    # With the target's lengths, which mask its padding, the decoder's real positions are the same.
     masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
     close(golden, masked, "tf_logits", TOLERANCE, here)
 
@@ -145,11 +145,11 @@ def test_gradients(golden: Golden, folder: Path) -> None:
     program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
     words, lengths = source(golden)
     logits = program(words, shifted(golden, labels), source=lengths)
-    found = program.gradients(F.cross_entropy(logits[here], labels[here]), {})
+    gradients = program.gradients(F.cross_entropy(logits[here], labels[here]), {})
     names = golden.names("gnorm.")
-    assert {f"p.{name}" for name in names} == set(found)
+    assert {f"p.{name}" for name in names} == set(gradients)
     for name in names:
-        flat = found[f"p.{name}"].flatten()
+        flat = gradients[f"p.{name}"].flatten()
         norm = golden[f"gnorm.{name}"].item()
         projection = flat @ torch.cos(torch.arange(len(flat), dtype=flat.dtype))
         assert flat.norm().item() == pytest.approx(norm, rel=TOLERANCE, abs=2e-6), name
@@ -165,11 +165,11 @@ def test_greedy_decoding(golden: Golden, folder: Path) -> None:
     for _ in range(steps):
         logits = program(words, tokens, source=lengths)
         tokens = torch.cat((tokens, logits[:, -1:].argmax(-1)), dim=1)
-    found, expected = tokens[:, 1:], golden["greedy_tokens"][:, :steps]
-    assert found.equal(expected)
+    chosen, expected = tokens[:, 1:], golden["greedy_tokens"][:, :steps]
+    assert chosen.equal(expected)
     torch.testing.assert_close(logits, golden["greedy_logits"][:, :steps], atol=TOLERANCE, rtol=0)
-    # A row without a stop is as long as the run.
-    ended = torch.cat((found == stop, torch.ones(len(found), 1, dtype=torch.bool)), dim=1)
+    # A row without the stop token has the length of the run.
+    ended = torch.cat((chosen == stop, torch.ones(len(chosen), 1, dtype=torch.bool)), dim=1)
     assert ended.int().argmax(1).equal(golden["greedy_len"])
     best = logits.topk(2).values
     assert (best[..., 0] - best[..., 1]).min().item() == pytest.approx(golden["greedy_margin"].item(), abs=4e-5)
@@ -178,42 +178,42 @@ def test_greedy_decoding(golden: Golden, folder: Path) -> None:
 
 
 @whole_models
-@pytest.mark.parametrize("cache", [True, False], ids=["cached", "anew"])
-def test_decoding_writes_the_same(golden: Golden, folder: Path, cache: bool) -> None:
+@pytest.mark.parametrize("cache", [True, False], ids=["cached", "recomputed"])
+def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) -> None:
     program, stop = program_of(golden, folder), config(golden)["tgt_sos_eos"]
     words, lengths = source(golden)
     steps = int(golden["tgt_len"].max()) + 1
-    # The program never stops before it has written as much as the longest target of the batch asks for.
+    # The program never stops before the length of the batch's longest target.
     run = program.module.decode(words, lengths=lengths, begin=stop, limit=steps, cache=cache)
     assert run.choices.equal(golden["greedy_tokens"][:, :steps])
     torch.testing.assert_close(run.logits, golden["greedy_logits"][:, :steps], atol=TOLERANCE, rtol=0)
-    written = program.module.decode(words, lengths=lengths, begin=stop, end=stop, limit=steps, cache=cache)
-    assert written.lengths.equal(golden["greedy_len"])
-    for answer, length, expected in zip(written.tokens, written.lengths, golden["greedy_tokens"], strict=True):
+    ended = program.module.decode(words, lengths=lengths, begin=stop, end=stop, limit=steps, cache=cache)
+    assert ended.lengths.equal(golden["greedy_len"])
+    for answer, length, expected in zip(ended.tokens, ended.lengths, golden["greedy_tokens"], strict=True):
         assert answer[:length].equal(expected[:length])
 
 
 @whole_models
-def test_an_answer_is_right_if_every_word_and_the_end_are(golden: Golden) -> None:
+def test_an_answer_is_correct_if_every_word_and_the_end_are_correct(golden: Golden) -> None:
     stop = config(golden)["tgt_sos_eos"]
 
     def ended(name: str, width: int) -> np.ndarray:
-        """The rows, each with a stop behind it, and stops from there on."""
+        """Returns the rows, each followed by stop tokens."""
         rows = np.full((len(golden[name]), width), stop)
         for row, words, length in zip(rows, golden.arrays[name], golden.arrays[f"{name}_len"], strict=True):
             row[:length] = words[:length]
         return rows
 
     width = max(int(golden[f"{name}_len"].max()) for name in ("acc_tgt", "acc_pred")) + 1
-    asked, said = ended("acc_tgt", width), ended("acc_pred", width)
+    targets, predictions = ended("acc_tgt", width), ended("acc_pred", width)
     lengths = golden.arrays["acc_tgt_len"] + 1
     inside = np.arange(width) < lengths[:, None]
-    split = Split({}, Ragged(asked[inside], np.concatenate(([0], np.cumsum(lengths)))))
-    right = tally("accuracy", Unit.SEQUENCE, split, said[inside])
+    split = Split({}, Ragged(targets[inside], np.concatenate(([0], np.cumsum(lengths)))))
+    right = tally("accuracy", Unit.SEQUENCE, split, predictions[inside])
     assert (right.hits == golden.arrays["acc_ok"]).all()
 
 
-# Relative attention by itself
+# Relative attention alone
 
 RELATIVE = """
 model attend[heads: int, causal = false](x: seq[n, d]) -> seq[n, d] {
@@ -224,7 +224,9 @@ model attend[heads: int, causal = false](x: seq[n, d]) -> seq[n, d] {
 
 def relative_program(golden: Golden, folder: Path, causal: bool) -> tuple[Program, RelativeAttention]:
     words = {"query": "q", "key": "k", "value": "v", "output": "o", "position": "r"}
-    weights: dict[str, str | Tensor] = {f"relative_attention.{ours}.weight": f"p.{one}" for ours, one in words.items()}
+    weights: dict[str, str | Tensor] = {
+        f"relative_attention.{ours}.weight": f"p.{theirs}" for ours, theirs in words.items()
+    }
     weights |= {"relative_attention.content_bias": "p.u", "relative_attention.position_bias": "p.w"}
     d, heads = golden["p.q"].shape[1], golden.number("heads")
     program = Program(RELATIVE, golden, weights, folder, d=d, heads=heads, causal=causal)
@@ -234,7 +236,7 @@ def relative_program(golden: Golden, folder: Path, causal: bool) -> tuple[Progra
 
 
 @pytest.mark.goldens("devil", "rel_attention*")
-def test_relative_attention_both_ways(golden: Golden, folder: Path) -> None:
+def test_bidirectional_relative_attention(golden: Golden, folder: Path) -> None:
     program, block = relative_program(golden, folder, causal=False)
     x, lengths = golden["enc_x"], golden["enc_len"]
     real = torch.arange(x.shape[1]) < lengths[:, None]
@@ -244,7 +246,7 @@ def test_relative_attention_both_ways(golden: Golden, folder: Path) -> None:
 
 
 @pytest.mark.goldens("devil", "rel_attention*")
-def test_relative_attention_that_looks_back(golden: Golden, folder: Path) -> None:
+def test_causal_relative_attention(golden: Golden, folder: Path) -> None:
     program, block = relative_program(golden, folder, causal=True)
     x = golden["dec_x"]
     close(golden, program(x), "dec_y", TOLERANCE)
@@ -270,11 +272,11 @@ def test_sinusoids(golden: Golden, folder: Path) -> None:
 
 
 @pytest.mark.goldens("devil", "tables")
-def test_the_schedule_of_noam_is_root_with_a_rate_by_the_width(golden: Golden) -> None:
+def test_noams_schedule_is_root_with_a_rate_divided_by_the_root_of_the_width(golden: Golden) -> None:
     for (rate, width, warmup), expected in zip(golden["noam_cfg"].tolist(), golden["noam_lr"].tolist(), strict=True):
         settings = replace(SETTINGS, lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
-        for step, wanted in zip(golden["noam_steps"].tolist(), expected, strict=True):
-            assert learning_rate(settings, step, 10**9) == pytest.approx(wanted, rel=1e-6)
+        for step, expected_rate in zip(golden["noam_steps"].tolist(), expected, strict=True):
+            assert learning_rate(settings, step, 10**9) == pytest.approx(expected_rate, rel=1e-6)
 
 
 @pytest.mark.goldens("devil", "tables")
@@ -286,11 +288,11 @@ def test_label_smoothing(golden: Golden) -> None:
         close(golden, smoothed, f"ls_{name}", 1e-6)
 
 
-# SCAN, split again by length
+# SCAN's length splits
 
 
 @pytest.mark.goldens("devil", "scan_resplit*")
-def test_as_many_commands_are_held_out(golden: Golden) -> None:
+def test_the_number_of_held_out_commands_equals_the_programs(golden: Golden) -> None:
     lengths = np.asarray([len(actions) for _, actions in commands()])
     for cutoff in map(int, golden.names("sizes_")):
         held_out = golden.arrays[f"iid_lines_{cutoff}"]
@@ -300,21 +302,21 @@ def test_as_many_commands_are_held_out(golden: Golden) -> None:
 
 
 @pytest.mark.goldens("devil", "scan_resplit*")
-def test_the_commands_that_are_held_out(golden: Golden) -> None:
+def test_the_held_out_commands_equal_the_programs(golden: Golden) -> None:
     path = Path(os.environ.get("ARCHLANG_DATA") or HERE.parents[1].parent / "shared" / "data") / "scan" / "tasks.txt.xz"
     if not path.is_file():
-        pytest.skip(f"{path} is not at hand; set ARCHLANG_DATA to the folder of published data")
+        pytest.skip(f"{path} is missing; set ARCHLANG_DATA to the folder of published data")
     with lzma.open(path, "rt", encoding="utf-8") as file:
         lengths = np.asarray([len(command(line)[1]) for line in file])
     for cutoff in map(int, golden.names("sizes_")):
         assert sorted(published_iid(lengths, cutoff)) == sorted(golden.arrays[f"iid_lines_{cutoff}"])
 
 
-# What models start with
+# Initial weights
 
 PARAMETERS = {"std_abs": 992_007, "uni_abs": 332_551, "std_rel": 1_091_847, "uni_rel": 365_831}
 VARIANTS = [*(f"{depth}_abs_{scaling}" for depth in ("std", "uni") for scaling in SCALINGS), *("std_rel", "uni_rel")]
-# What the program calls what the golden files call so.
+# The program's names for arrays of the golden files.
 TABLES = {"p.src_emb": "input_embedding.weight", "p.tgt_emb": "output_embedding.weight", "p.out.b": "output_map.bias"}
 PARTS = {"self": "self_attn", "cross": "multihead_attn"}
 WORDS = {
@@ -329,7 +331,7 @@ WORDS = {
 
 
 def scan_model(variant: str) -> Architecture:
-    """A model of the size and with the vocabularies of SCAN: 13 words and two signs, six actions and one."""
+    """Returns a model of the size of SCAN: 15 words with [SOS] and [EOS], six actions and one token for both."""
     depth, positions, *scaling = variant.split("_")
     return archlang.load(
         page(),
@@ -349,7 +351,7 @@ def test_models_of_scan_have_the_published_size(variant: str) -> None:
 
 
 def name_in_program(array: str) -> str:
-    """`p.enc.0.self.q` as the program says it; layers start alike."""
+    """Returns the program's name of an array such as `p.enc.0.self.q`, without its layer: all layers start alike."""
     if array in TABLES:
         return TABLES[array]
     _, side, _, part, word = array.split(".")
@@ -364,8 +366,8 @@ def name_in_program(array: str) -> str:
 def test_weights_start_as_in_the_program(variant: str) -> None:
     file = GOLDENS / "devil" / "goldens" / "init_stats.json"
     if not file.is_file():
-        pytest.skip(f"there is no {file}: set ARCHLANG_GOLDENS to the folder of references")
-    expected = next(one for one in json.loads(file.read_text(encoding="utf-8")) if one["variant"] == variant)
+        pytest.skip(f"{file} is missing: set ARCHLANG_GOLDENS to the folder of references")
+    expected = next(entry for entry in json.loads(file.read_text(encoding="utf-8")) if entry["variant"] == variant)
     model = scan_model(variant)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
     arrays = weights_of({"universal": variant[:3] == "uni", "relative": variant[-3:] == "rel", "layers": 3})
@@ -373,8 +375,8 @@ def test_weights_start_as_in_the_program(variant: str) -> None:
     assert set(names.values()) == set(expected) - {"variant", "params"}
     for ours, value in model.named_parameters():
         deviation, largest = expected[names[ours]]
-        # Few numbers in a small tensor: the deviation of their deviation is about 1/sqrt(2 n).
-        loose = 5 / (2 * value.numel()) ** 0.5
-        assert value.std(unbiased=False).item() == pytest.approx(deviation, rel=loose, abs=1e-12), ours
+        # The standard error of a standard deviation of n values is about 1/sqrt(2 n).
+        tolerance = 5 / (2 * value.numel()) ** 0.5
+        assert value.std(unbiased=False).item() == pytest.approx(deviation, rel=tolerance, abs=1e-12), ours
         if "embedding" not in names[ours]:
             assert value.abs().max().item() == pytest.approx(largest, rel=0.05, abs=1e-12), ours

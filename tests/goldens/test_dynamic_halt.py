@@ -1,4 +1,4 @@
-"""Dynamic Halt's golden arrays, and programs in archlang made of the library's layers."""
+"""Dynamic Halt's golden arrays against programs in archlang that use the library's layers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,16 +20,16 @@ from tests.goldens.golden import Golden, Program, close, relatively_close
 
 TOLERANCE = 2e-5
 SUM = 1e-4
-"""of a sum over all that a model gives, whose parts nearly cancel"""
+"""the tolerance of a sum over all outputs, whose terms nearly cancel"""
 Weights = dict[str, str | Tensor]
 Statics = dict[str, Any]  # Any: statics are of several types
 POOL = {"mean": "mean", "end": "last", "cls": "first"}
 
 
 def library() -> str:
-    found = library_file("archlang.models.dynamic_halt")
-    assert found is not None
-    return found.read_text(encoding="utf-8")
+    path = library_file("archlang.models.dynamic_halt")
+    assert path is not None
+    return path.read_text(encoding="utf-8")
 
 
 def flag(golden: Golden, name: str) -> bool:
@@ -37,21 +37,21 @@ def flag(golden: Golden, name: str) -> bool:
 
 
 def run(program: Program, *fields: Tensor, **lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The result, and what halting adds to the loss of each sample."""
+    """Returns the result, and the ponder cost of each sample [b]."""
     module = program.module
     masks = make_masks(module.program, fields, lengths)
-    found = module.program.code.function(module, *fields, *masks)
+    output = module.program.code.function(module, *fields, *masks)
     if module.program.code.extras:
-        result, ponder, _ = found
+        result, ponder, _ = output
         return result, ponder
-    return found, torch.zeros(len(fields[0]), dtype=found.dtype)
+    return output, torch.zeros(len(fields[0]), dtype=output.dtype)
 
 
-# Where the parameters are in a golden file
+# Arrays of the parameters in a golden file
 
 
 def maps(ours: str, theirs: str) -> Weights:
-    """Two linear maps, one behind the other."""
+    """Returns the weights of two consecutive linear maps."""
     return {
         f"{ours}.{layer}.{kind}": f"p.{theirs}.{letter}{number}"
         for number, layer in enumerate(("hidden", "output"), 1)
@@ -68,18 +68,18 @@ def attention(ours: str, theirs: str) -> Weights:
 
 
 def plain_layer(golden: Golden, ours: str, theirs: str) -> Weights:
-    """Those of `halting_layer`."""
-    found = norm(f"{ours}.before", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
-    found |= norm(f"{ours}.norm", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
-    return found | gate(golden, ours, theirs)
+    """Returns the weights of a `halting_layer`."""
+    weights = norm(f"{ours}.before", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
+    weights |= norm(f"{ours}.norm", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
+    return weights | gate(golden, ours, theirs)
 
 
 def chunk_layer(golden: Golden, ours: str, theirs: str) -> Weights:
-    found = norm(f"{ours}.norm", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
-    found |= norm(f"{ours}.norm_2", f"{theirs}ln_cross_q") | norm(f"{ours}.norm_3", f"{theirs}ln_cross_mem")
-    found |= attention(f"{ours}.attention_2", f"{theirs}cross_attn.")
-    found |= norm(f"{ours}.norm_4", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
-    return found | gate(golden, ours, theirs)
+    weights = norm(f"{ours}.norm", f"{theirs}ln_attn") | attention(f"{ours}.attention", f"{theirs}self_attn.")
+    weights |= norm(f"{ours}.norm_2", f"{theirs}ln_cross_q") | norm(f"{ours}.norm_3", f"{theirs}ln_cross_mem")
+    weights |= attention(f"{ours}.attention_2", f"{theirs}cross_attn.")
+    weights |= norm(f"{ours}.norm_4", f"{theirs}ln_ff") | maps(f"{ours}.feedforward", f"{theirs}ff")
+    return weights | gate(golden, ours, theirs)
 
 
 def gate(golden: Golden, ours: str, theirs: str) -> Weights:
@@ -87,18 +87,18 @@ def gate(golden: Golden, ours: str, theirs: str) -> Weights:
 
 
 def memory_update(ours: str, theirs: str) -> Weights:
-    found = norm(f"{ours}.norm", f"{theirs}ln_q") | norm(f"{ours}.norm_2", f"{theirs}ln_kv")
-    found |= attention(f"{ours}.attention", f"{theirs}attn.") | norm(f"{ours}.norm_3", f"{theirs}ln_ff")
-    return found | maps(f"{ours}.feedforward", f"{theirs}ff")
+    weights = norm(f"{ours}.norm", f"{theirs}ln_q") | norm(f"{ours}.norm_2", f"{theirs}ln_kv")
+    weights |= attention(f"{ours}.attention", f"{theirs}attn.") | norm(f"{ours}.norm_3", f"{theirs}ln_ff")
+    return weights | maps(f"{ours}.feedforward", f"{theirs}ff")
 
 
 def sizes(golden: Golden, prefix: str = "") -> Statics:
-    found = {"heads": golden.number("cfg.heads"), "head_dim": golden.number("cfg.head_dim")}
+    statics = {"heads": golden.number("cfg.heads"), "head_dim": golden.number("cfg.head_dim")}
     name = f"p.{prefix}ff.w1"
-    return found | ({"ff": len(golden[name])} if name in golden else {})
+    return statics | ({"ff": len(golden[name])} if name in golden else {})
 
 
-# Attention by itself
+# Attention alone
 
 ATTEND = """
 model attend[heads: int, head_dim: int, position: symbol, causal: bool, rule: symbol](
@@ -111,7 +111,7 @@ model attend[heads: int, head_dim: int, position: symbol, causal: bool, rule: sy
 @pytest.mark.goldens("halt", "a_attn_*")
 def test_attention(golden: Golden, folder: Path) -> None:
     q, kv, q_mask, kv_mask = golden["in.q"], golden["in.kv"], golden["in.q_mask"].bool(), golden["in.kv_mask"].bool()
-    places = flag(golden, "xpos")
+    has_positions = flag(golden, "xpos")
     program = Program(
         ATTEND,
         golden,
@@ -119,34 +119,35 @@ def test_attention(golden: Golden, folder: Path) -> None:
         folder,
         d=q.shape[-1],
         e=kv.shape[-1],
-        position="xpos" if places else "none",
+        position="xpos" if has_positions else "none",
         causal=flag(golden, "causal_config"),
-        rule="always" if places else "equal_lengths",
+        rule="always" if has_positions else "equal_lengths",
         **sizes(golden),
     )
-    if not places:
+    if not has_positions:
         close(golden, program.module.program.code.function(program.module, q, kv, q_mask, kv_mask), "out", TOLERANCE,
               q_mask)  # fmt: skip
         return
-    # Positions that are far apart are columns that stand far apart, with padding between.
+    # Distant positions become distant columns with padding between them.
     at = golden["in.positions"].long()
-    spread = [scattered(one, real, at) for one, real in ((q, q_mask), (kv, kv_mask))]
+    spread = [scattered(values, real, at) for values, real in ((q, q_mask), (kv, kv_mask))]
     masks = [scattered(real[..., None], real, at)[..., 0] for real in (q_mask, kv_mask)]
-    found = program.module.program.code.function(program.module, *spread, *masks)
+    spread_output = program.module.program.code.function(program.module, *spread, *masks)
     out = torch.zeros_like(golden["out"])
     for sample, real in enumerate(q_mask):
-        out[sample, real] = found[sample, at[sample, real]]
+        out[sample, real] = spread_output[sample, at[sample, real]]
     close(golden, out, "out", TOLERANCE, q_mask)
 
 
-def scattered(values: Tensor, real: Tensor, places: Tensor) -> Tensor:
-    found = values.new_zeros(len(values), int(places.max()) + 1, values.shape[-1])
-    for sample, here in enumerate(real):
-        found[sample, places[sample, here]] = values[sample, here]
-    return found
+def scattered(values: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+    """Returns the real values at their positions, and zeros elsewhere."""
+    columns = values.new_zeros(len(values), int(positions.max()) + 1, values.shape[-1])
+    for sample, real in enumerate(mask):
+        columns[sample, positions[sample, real]] = values[sample, real]
+    return columns
 
 
-# Layers by themselves
+# Single layers
 
 PLAIN = """
 model one_layer[heads: int, ff: int, head_dim: int, gated: bool, causal: bool](
@@ -176,22 +177,22 @@ def test_layers(golden: Golden, folder: Path) -> None:
         del statics["gated"], statics["ff"]
         program = Program(library() + UPDATE, golden, weights, folder, "one_layer", **statics)
         memory = golden["in.memory"]
-        every = torch.full((len(memory),), memory.shape[1])
-        close(golden, program(memory, x, memory=every, x=mask.sum(1)), "out", TOLERANCE)
+        slots = torch.full((len(memory),), memory.shape[1])
+        close(golden, program(memory, x, memory=slots, x=mask.sum(1)), "out", TOLERANCE)
         return
     if "p.cross_attn.wq" in golden:
-        weights, text, other = chunk_layer(golden, "chunk_layer", ""), CHUNK, golden["in.memory"]
-        there = torch.full((len(other),), other.shape[1])
-        program = Program(library() + text, golden, weights, folder, "one_layer", **statics)
-        close(golden, program(x, other, x=mask.sum(1), memory=there), "out", TOLERANCE, mask)
+        weights, memory = chunk_layer(golden, "chunk_layer", ""), golden["in.memory"]
+        slots = torch.full((len(memory),), memory.shape[1])
+        program = Program(library() + CHUNK, golden, weights, folder, "one_layer", **statics)
+        close(golden, program(x, memory, x=mask.sum(1), memory=slots), "out", TOLERANCE, mask)
         return
     weights = plain_layer(golden, "halting_layer", "")
     program = Program(library() + PLAIN, golden, weights, folder, "one_layer", **statics)
-    found = program(x, golden["in.kv"], x=mask.sum(1), kv=mask.sum(1))
-    close(golden, found, "out", TOLERANCE, mask)
+    output = program(x, golden["in.kv"], x=mask.sum(1), kv=mask.sum(1))
+    close(golden, output, "out", TOLERANCE, mask)
 
 
-# Whole encoders
+# Encoders
 
 TRANSFORMER = """
 model encode[heads: int, ff: int, layers: int, head_dim: int, causal: bool](x: seq[n, d]) -> vec[d] {{
@@ -209,35 +210,35 @@ model encode[
 
 @contextmanager
 def inputs_of(block: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
-    """What a block is called with, while it is open."""
-    seen: list[tuple[Any, ...]] = []
-    handle = block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
+    """Records the inputs of a block's calls."""
+    calls: list[tuple[Any, ...]] = []
+    handle = block.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
     try:
-        yield seen
+        yield calls
     finally:
         handle.remove()
 
 
 @contextmanager
 def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tensor]]]:
-    """The tallies of every run of the only halting loop, step by step, and the probabilities that it computed."""
-    (block,) = (one for one in module.modules() if isinstance(one, GlobalHalt | TokenHalt))
+    """Records the tallies of every run of the only halting loop, step by step, and its halting probabilities."""
+    (block,) = (child for child in module.modules() if isinstance(child, GlobalHalt | TokenHalt))
     runs: list[list[Tally]] = []
     probabilities: list[Tensor] = []
     start, advance = block.start, block.advance
     loops = list(halting_loops(module))
 
-    def begun(*inputs: Any) -> Any:
+    def recorded_start(*inputs: Any) -> Any:
         runs.append([start(*inputs)])
         return runs[-1][0]
 
-    def advanced(*inputs: Any) -> Any:
+    def recorded_advance(*inputs: Any) -> Any:
         runs[-1].append(advance(*inputs))
         return runs[-1][-1]
 
-    block.start, block.advance = begun, advanced  # type: ignore[method-assign, assignment]
+    block.start, block.advance = recorded_start, recorded_advance  # type: ignore[method-assign, assignment]
     for loop in loops:
-        loop.compact = False  # the tallies of all samples are looked at
+        loop.compact = False  # so that tallies contain all samples
     handle = block.output.register_forward_hook(
         lambda _, __, logit: probabilities.append(torch.sigmoid(logit[..., 0]).detach())
     )
@@ -251,17 +252,17 @@ def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tens
 
 
 def framed(golden: Golden) -> tuple[str, Weights]:
-    """START and END stand around what a model reads that is not causal."""
+    """Returns the first expression of a model and its weights: a model that is not causal adds START and END."""
     if flag(golden, "causal"):
         return "x", {}
     return "start_end(x)", {"start_end.start": "p.start", "start_end.end": "p.end"}
 
 
-def compare_gradients(golden: Golden, found: Mapping[str, Tensor]) -> None:
-    """Every gradient of the file; what has none there has none here."""
+def compare_gradients(golden: Golden, gradients: Mapping[str, Tensor]) -> None:
+    """Compares every gradient of the file; gradients that are not in the file must be zero."""
     expected = {f"{name[5:]}" for name in golden.arrays if name.startswith("grad.")}
-    assert expected <= set(found)
-    for name, gradient in found.items():
+    assert expected <= set(gradients)
+    for name, gradient in gradients.items():
         if name in expected:
             relatively_close(golden, gradient, f"grad.{name}", TOLERANCE)
         else:
@@ -289,9 +290,9 @@ def test_transformers(golden: Golden, folder: Path) -> None:
     x = golden["in.x"].requires_grad_()
     statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
     program = Program(text, golden, weights, folder, "encode", **statics)
-    with inputs_of(program.module.get_submodule(pool)) as seen:
+    with inputs_of(program.module.get_submodule(pool)) as calls:
         pooled = program(x, x=golden["in.lengths"])
-    sequence = seen[0][0]
+    sequence = calls[0][0]
     close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
     close(golden, pooled, "out.global", TOLERANCE)
     total = objective(golden, sequence, pooled, None)
@@ -315,22 +316,22 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
     }  # fmt: skip
     program = Program(text, golden, weights, folder, "encode", **statics)
     module = program.module
-    with inputs_of(module.get_submodule(pool)) as seen, halting(module) as (runs, probabilities):
+    with inputs_of(module.get_submodule(pool)) as calls, halting(module) as (runs, probabilities):
         pooled, ponder = run(program, x, x=golden["in.lengths"])
-    sequence, ((*_, last),) = seen[0][0], runs
+    sequence, ((*_, last),) = calls[0][0], runs
     close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
     close(golden, pooled, "out.global", TOLERANCE)
     close(golden, ponder, "out.act_loss", TOLERANCE)
     accepted = golden["out.accepted_layers"]
     assert last.steps.equal(accepted if accepted.dim() == 1 else accepted.clamp(min=0))
-    # A batch whose last samples ran out of length ends one body earlier with us.
+    # If the last samples halt at their length cap, our loop ends one step earlier.
     steps = len(runs[0]) - 1
     assert golden.number("out.layers_run") - 1 <= steps <= golden.number("out.layers_run")
-    wanted = golden["out.cond_halt"]
-    for probability, row in zip(probabilities, wanted, strict=False):
+    expected = golden["out.cond_halt"]
+    for probability, row in zip(probabilities, expected, strict=False):
         known = row.isfinite()
         torch.testing.assert_close(probability[known], row[known], atol=TOLERANCE, rtol=0)
-    assert wanted[len(probabilities) :].isnan().all() or len(probabilities) >= len(wanted) - 1
+    assert expected[len(probabilities) :].isnan().all() or len(probabilities) >= len(expected) - 1
     total = objective(golden, sequence, pooled, ponder)
     relatively_close(golden, total[None], "obj.value", SUM)
     compare_gradients(golden, program.gradients(total, {"in.x": x}))
@@ -357,11 +358,11 @@ model encode[
 }}
 """
 FIXED = 5
-"""chunks of the fixed recurrence"""
+"""the number of chunks of the fixed recurrence"""
 
 
 def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
-    """The encoder that gives what is emitted, or the pool of its memory."""
+    """Returns the encoder whose result is its emitted sequence, or its pooled memory."""
     halts = "p.halt.w1" in golden
     name = "gated_bottleneck_layers" if halts else "bottleneck_layers"
     fixed = "fixed" in golden.name
@@ -392,7 +393,7 @@ def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
 
 @pytest.mark.goldens("halt", "f_*", "g_*", "h_*")
 def test_bottlenecks(golden: Golden, folder: Path) -> None:
-    """What is emitted and what the memory holds in the end come from two programs with the same weights."""
+    """Two programs with the same weights return the emitted sequence and the final memory."""
     x, mask = golden["in.x"].requires_grad_(), golden["out.mask"].bool()
     emitting, remembering = bottleneck(golden, folder, "sequence"), bottleneck(golden, folder, "memory")
     sequence = emitting(x, x=golden["in.lengths"])
@@ -405,7 +406,7 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
         steps = [tallies[-1].steps for tallies in runs]
         accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
         assert accepted.equal(golden["out.accepted_layers"].clamp(min=0))
-        # A chunk whose last samples ran out of length is decided one step earlier with us.
+        # If the last samples of a chunk halt at their length cap, our loop ends one step earlier.
         calls = golden.number("out.halt_calls")
         assert calls - len(runs) <= len(probabilities) <= calls
     else:
@@ -414,9 +415,9 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
     value = objective(golden, sequence, pooled, ponder if halts else None)
     relatively_close(golden, value[None], "obj.value", SUM)
     parts = emitting.gradients(objective(golden, sequence, None, None), {"in.x": x})
-    others = remembering.gradients(objective(golden, None, pooled, ponder if halts else None), {"in.x": x})
-    found = {name: parts[name] + others[name] if name in parts else others[name] for name in others}
-    compare_gradients(golden, found)
+    memory_parts = remembering.gradients(objective(golden, None, pooled, ponder if halts else None), {"in.x": x})
+    gradients = {name: part + parts[name] if name in parts else part for name, part in memory_parts.items()}
+    compare_gradients(golden, gradients)
 
 
 # Classifiers and language models
@@ -441,7 +442,7 @@ def whole_weights(golden: Golden, path: str) -> Weights:
 
 
 def whole_sizes(golden: Golden) -> tuple[Statics, Statics]:
-    """Those of the encoder, and those around it."""
+    """Returns the statics of the encoder, and those of the model around it."""
     rows, d = golden["p.embed"].shape
     inside = {**sizes(golden, "layer0."), "layers": golden.number("cfg.layers")}
     return inside, {"d": d, "vocab": rows, "classes": len(golden["p.head.b2"])}

@@ -1,4 +1,4 @@
-"""Every golden file is compared by some test: a file that nobody knows fails."""
+"""Every golden file is compared by a test."""
 
 import importlib.util
 from fnmatch import fnmatch
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens.files import GOLDENS, HERE, KEPT
+from tests.goldens.files import GOLDENS, HERE, STORED
 
 
-def known() -> list[tuple[str, str]]:
-    """The papers and patterns that the tests beside this one name."""
-    found = []
+def named_patterns() -> list[tuple[str, str]]:
+    """Returns the papers and patterns in the `goldens` marks of this folder's tests."""
+    named = []
     for path in sorted(HERE.glob("test_*.py")):
         if path.name == Path(__file__).name:
             continue
@@ -24,19 +24,19 @@ def known() -> list[tuple[str, str]]:
             for mark in getattr(value, "pytestmark", []):
                 if mark.name == "goldens":
                     paper, *patterns = mark.args
-                    found += [(paper, pattern) for pattern in patterns]
-    return found
+                    named += [(paper, pattern) for pattern in patterns]
+    return named
 
 
-@pytest.mark.parametrize("root", [GOLDENS, KEPT], ids=["references", "kept"])
-def test_no_golden_file_is_unknown(root: Path) -> None:
+@pytest.mark.parametrize("root", [GOLDENS, STORED], ids=["references", "stored"])
+def test_every_golden_file_matches_a_pattern_of_a_test(root: Path) -> None:
     files = sorted(root.glob("*/goldens/*.npz"))
     if not files:
-        pytest.skip(f"there are no golden arrays in {root}: set ARCHLANG_GOLDENS to the folder of references")
-    patterns = known()
-    unknown = [
+        pytest.skip(f"no golden arrays in {root}: set ARCHLANG_GOLDENS to the folder of references")
+    patterns = named_patterns()
+    untested = [
         f"{path.parents[1].name}/{path.stem}"
         for path in files
         if not any(paper == path.parents[1].name and fnmatch(path.stem, pattern) for paper, pattern in patterns)
     ]
-    assert not unknown
+    assert not untested

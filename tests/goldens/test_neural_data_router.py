@@ -1,4 +1,4 @@
-"""Neural Data Router's golden arrays, and programs in archlang made of the library's layers."""
+"""Neural Data Router's golden arrays against programs in archlang that use the library's layers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ Weights = dict[str, str | Tensor]
 
 
 def library() -> str:
-    found = library_file("archlang.models.data_router")
-    assert found is not None
-    return found.read_text(encoding="utf-8")
+    path = library_file("archlang.models.data_router")
+    assert path is not None
+    return path.read_text(encoding="utf-8")
 
 
-# Where the parameters are in a golden file
+# Arrays of the parameters in a golden file
 
 GEOMETRIC = "geometric_attention[heads, normalised = normalised, head_dim = head_dim]"
 RELATIVE = "relative_attention[heads, scale = learned, head_dim = head_dim]"
@@ -39,7 +39,7 @@ PLAIN = "attention[heads, head_dim = head_dim, padded = computed]"
 
 
 def attention_of(golden: Golden) -> str:
-    """The attention whose parameters a file has, as archlang writes it."""
+    """Returns the archlang expression of the attention whose parameters a file has."""
     if "p_w_dir_left" in golden:
         return GEOMETRIC
     if "p_w_rel_gate" in golden:
@@ -48,22 +48,22 @@ def attention_of(golden: Golden) -> str:
 
 
 def attention_weights(golden: Golden, name: str) -> Weights:
-    found: Weights = {
+    weights: Weights = {
         f"{name}.{ours}.weight": f"p_w{theirs}"
         for ours, theirs in {"query": "q", "key": "k", "value": "v", "output": "o"}.items()
     }
     if "p_w_dir_left" in golden:
         for ours, theirs in (("weight", "w"), ("bias", "b")):
             both = torch.cat((golden[f"p_{theirs}_dir_left"], golden[f"p_{theirs}_dir_right"]))
-            found[f"{name}.direction.{ours}"] = both
-        found |= {f"{name}.query_bias": "p_bq", f"{name}.content_scale": "p_alpha"}
-        found |= {f"{name}.direction_scale": "p_beta", f"{name}.score_bias": "p_gamma"}
+            weights[f"{name}.direction.{ours}"] = both
+        weights |= {f"{name}.query_bias": "p_bq", f"{name}.content_scale": "p_alpha"}
+        weights |= {f"{name}.direction_scale": "p_beta", f"{name}.score_bias": "p_gamma"}
     if "p_wk_pos" in golden:
-        found |= {f"{name}.position.weight": "p_wk_pos", f"{name}.scale": "p_alpha"}
-        found |= {f"{name}.content_bias": "p_bq_content", f"{name}.position_bias": "p_bq_pos"}
+        weights |= {f"{name}.position.weight": "p_wk_pos", f"{name}.scale": "p_alpha"}
+        weights |= {f"{name}.content_bias": "p_bq_content", f"{name}.position_bias": "p_bq_pos"}
     if "p_w_rel_gate" in golden:
-        found |= {f"{name}.relative_gate.weight": "p_w_rel_gate", f"{name}.relative_gate.bias": "p_b_rel_gate"}
-    return found
+        weights |= {f"{name}.relative_gate.weight": "p_w_rel_gate", f"{name}.relative_gate.bias": "p_b_rel_gate"}
+    return weights
 
 
 def pairs(ours: str, theirs: str, letters: tuple[str, str] = ("w", "b")) -> Weights:
@@ -72,72 +72,72 @@ def pairs(ours: str, theirs: str, letters: tuple[str, str] = ("w", "b")) -> Weig
 
 
 def layer_weights(golden: Golden, layer: str) -> Weights:
-    """Those of a `gated_layer` or `universal_layer` at that path."""
+    """Returns the weights of a `gated_layer` or `universal_layer` at a path."""
     gated = layer.endswith("gated_layer")
-    found = attention_weights(golden, f"{layer}.attend")
-    found |= pairs(f"{layer}.norm", "p_ln_attn_{}", ("g", "b"))
+    weights = attention_weights(golden, f"{layer}.attend")
+    weights |= pairs(f"{layer}.norm", "p_ln_attn_{}", ("g", "b"))
     for ours, theirs in (("feedforward", "ff"), *([("feedforward_2", "gate")] if gated else [])):
-        found |= pairs(f"{layer}.{ours}.hidden", f"p_{{}}_{theirs}1") | pairs(
+        weights |= pairs(f"{layer}.{ours}.hidden", f"p_{{}}_{theirs}1") | pairs(
             f"{layer}.{ours}.output", f"p_{{}}_{theirs}2"
         )
     second = "update" if gated else "ff"
     if f"p_ln_{second}_g" in golden:
-        found |= pairs(f"{layer}.norm_2", f"p_ln_{second}_{{}}", ("g", "b"))
-    return found
+        weights |= pairs(f"{layer}.norm_2", f"p_ln_{second}_{{}}", ("g", "b"))
+    return weights
 
 
 def sizes(golden: Golden) -> dict[str, Any]:  # Any: as statics are
     heads, head_dim, d = golden["p_wq"].shape
-    found = {"heads": heads, "head_dim": head_dim, "d": d}
-    return found | ({"ff": len(golden["p_w_ff1"])} if "p_w_ff1" in golden else {})
+    statics = {"heads": heads, "head_dim": head_dim, "d": d}
+    return statics | ({"ff": len(golden["p_w_ff1"])} if "p_w_ff1" in golden else {})
 
 
-# What blocks computed on the way
+# Intermediate results of blocks
 
 Attending = GeometricAttention | RelativeAttention | Attention
 
 
 @contextmanager
 def watched(module: nn.Module) -> Iterator[dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]]]:
-    """The calls of every block while it is open, by the last word of its path: arguments, and the result."""
-    seen: dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]] = {}
+    """Records the calls of every block by the last part of its path: arguments and result."""
+    calls: dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]] = {}
 
-    def see(name: str) -> Any:  # Any: a hook
+    def record(name: str) -> Any:  # Any: a hook
         def hook(_: nn.Module, inputs: tuple[Any, ...], words: dict[str, Any], result: Tensor) -> None:
-            seen.setdefault(name, []).append((inputs, words, result))
+            calls.setdefault(name, []).append((inputs, words, result))
 
         return hook
 
     handles = [
-        block.register_forward_hook(see(path.rpartition(".")[2]), with_kwargs=True)
+        block.register_forward_hook(record(path.rpartition(".")[2]), with_kwargs=True)
         for path, block in module.named_modules()
     ]
     try:
-        yield seen
+        yield calls
     finally:
         for handle in handles:
             handle.remove()
 
 
 def attending(module: nn.Module) -> tuple[str, Attending]:
-    """The only attention of a module."""
+    """Returns the name and the block of the only attention of a module."""
     ((path, block),) = [
-        (path, one)
-        for path, one in module.named_modules()
-        if isinstance(one, GeometricAttention | RelativeAttention | Attention)
+        (path, block)
+        for path, block in module.named_modules()
+        if isinstance(block, GeometricAttention | RelativeAttention | Attention)
     ]
     return path.rpartition(".")[2], block
 
 
 def compare_steps(golden: Golden, steps: list[Tensor], name: str) -> None:
-    """All steps of a value, or the only one of a case that has none."""
+    """Compares all steps of a value, or its only value if the case has no steps."""
     assert steps
     close(golden, torch.stack(steps) if "states" in golden else steps[0], name, TOLERANCE)
 
 
 def compare_gradient(golden: Golden, result: Tensor, x: Tensor, name: str = "grad_x") -> None:
-    (found,) = torch.autograd.grad((result * golden["probe"]).sum(), x, retain_graph=True)
-    close(golden, found, name, THROUGH_STEPS if "states" in golden else GRADIENT)
+    (gradient,) = torch.autograd.grad((result * golden["probe"]).sum(), x, retain_graph=True)
+    close(golden, gradient, name, THROUGH_STEPS if "states" in golden else GRADIENT)
 
 
 # Geometric attention
@@ -152,26 +152,26 @@ model core[normalised: bool](x: seq[n, d]) -> seq[n, d] {
 @pytest.mark.goldens("ndr", "a_*")
 @pytest.mark.parametrize("normalised", [False, True], ids=["", "normalised"])
 def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None:
-    """Places are told apart by unit vectors: queries are then the logits, and results the weights."""
+    """Positions are unit vectors, so the queries equal the logits and the results equal the weights."""
     names = [name.removesuffix("_lens") for name in golden.arrays if name.endswith("_lens")]
     assert names
     end = "_l1" if normalised else ""
     for name in names:
         logits, lengths, probe = (golden[f"{name}_{word}"] for word in ("logits", "lens", "probe"))
         n = logits.shape[-1]
-        # The program's own sums are 2e-5 off where logits are extreme.
+        # At extreme logits, the program's own sums have an error of 2e-5.
         tolerance = 1e-4 if "extreme" in golden.name or "extreme" in name else TOLERANCE
-        one, none = torch.eye(n, dtype=golden.dtype), torch.zeros(2, n, dtype=golden.dtype)
+        identity, zeros = torch.eye(n, dtype=golden.dtype), torch.zeros(2, n, dtype=golden.dtype)
         results, gradients = [], []
         for logit, length, by in zip(logits, lengths, probe, strict=True):
             block = "geometric_attention"
-            weights: Weights = {f"{block}.{word}.weight": one for word in ("key", "value", "output")}
-            weights |= {f"{block}.query.weight": logit.T, f"{block}.query_bias": none[0]}
-            weights |= {f"{block}.direction.weight": none, f"{block}.direction.bias": none[:, 0]}
-            weights |= {f"{block}.content_scale": one[0, :1], f"{block}.direction_scale": none[0, :1]}
-            weights |= {f"{block}.score_bias": none[0, :1]}
+            weights: Weights = {f"{block}.{word}.weight": identity for word in ("key", "value", "output")}
+            weights |= {f"{block}.query.weight": logit.T, f"{block}.query_bias": zeros[0]}
+            weights |= {f"{block}.direction.weight": zeros, f"{block}.direction.bias": zeros[:, 0]}
+            weights |= {f"{block}.content_scale": identity[0, :1], f"{block}.direction_scale": zeros[0, :1]}
+            weights |= {f"{block}.score_bias": zeros[0, :1]}
             program = Program(CORE, golden, weights, folder, d=n, normalised=normalised)
-            result = program(one[None], x=length[None])
+            result = program(identity[None], x=length[None])
             query = program.module.get_parameter(f"{block}.query.weight")
             (gradient,) = torch.autograd.grad((result[0] * by).sum(), query)
             results.append(result[0])
@@ -180,7 +180,7 @@ def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None
         close(golden, torch.stack(gradients), f"{name}_grad_logits{end}", max(tolerance, GRADIENT))
 
 
-# Attention by itself
+# Attention alone
 
 ATTEND = "model attend[heads: int, head_dim: int, normalised = {}](x: seq[n, d]) -> seq[n, d] {{ return {}(x) }}"
 
@@ -222,22 +222,22 @@ def layers(golden: Golden, folder: Path, layer: str, begin: str = "x") -> Progra
 def test_layers_with_copy_gates(golden: Golden, folder: Path) -> None:
     program = layers(golden, folder, "gated_layer")
     x = golden["x"].requires_grad_()
-    with watched(program.module) as seen:
+    with watched(program.module) as calls:
         result = program(x, x=golden["lens"])
     name, block = attending(program.module)
     tanh = "p_ln_update_g" not in golden
-    updates = [torch.tanh(out) for *_, out in seen["feedforward"]] if tanh else [out for *_, out in seen["norm_2"]]
+    updates = [torch.tanh(out) for *_, out in calls["feedforward"]] if tanh else [out for *_, out in calls["norm_2"]]
     values = {
-        "weights": [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in seen[name]],
-        "attn_out": [out for *_, out in seen[name]],
-        "merged": [out for *_, out in seen["norm"]],
+        "weights": [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in calls[name]],
+        "attn_out": [out for *_, out in calls[name]],
+        "merged": [out for *_, out in calls["norm"]],
         "update": updates,
-        "gate": [torch.sigmoid(out) for *_, out in seen["feedforward_2"]],
-        "states" if "states" in golden else "out": [out for *_, out in seen["copy_gate"]],
+        "gate": [torch.sigmoid(out) for *_, out in calls["feedforward_2"]],
+        "states" if "states" in golden else "out": [out for *_, out in calls["copy_gate"]],
     }
     for word, steps in values.items():
         compare_steps(golden, steps, word)
-    assert result is seen["copy_gate"][-1][-1]
+    assert result is calls["copy_gate"][-1][-1]
     compare_gradient(golden, result, x)
 
 
@@ -246,16 +246,16 @@ def test_universal_layers(golden: Golden, folder: Path) -> None:
     placed = "pos_table" in golden
     program = layers(golden, folder, "universal_layer", "absolute_positions(x)" if placed else "x")
     x = golden["x"].requires_grad_()
-    with watched(program.module) as seen:
+    with watched(program.module) as calls:
         result = program(x, x=golden["lens"])
     name, block = attending(program.module)
     if placed:
-        close(golden, seen["absolute_positions"][0][-1], "layer_in", TOLERANCE)
+        close(golden, calls["absolute_positions"][0][-1], "layer_in", TOLERANCE)
         empty = program.module.get_submodule("absolute_positions")(torch.zeros_like(golden["x"][:1]))
         close(golden, empty, "pos_table", TOLERANCE)
-    steps = [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in seen[name]]
+    steps = [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in calls[name]]
     close(golden, torch.stack(steps), "weights", TOLERANCE)
-    close(golden, torch.stack([out for *_, out in seen["norm_2"]]), "states", TOLERANCE)
+    close(golden, torch.stack([out for *_, out in calls["norm_2"]]), "states", TOLERANCE)
     compare_gradient(golden, result, x)
 
 
@@ -267,7 +267,7 @@ model scripted[steps: int, epsilon: float, variant: symbol](x: seq[n, d]) -> seq
     return x
 }
 """
-"""The state holds what all steps return, one behind the other, and the layer brings the next to the front."""
+"""The state concatenates the results of all steps; the layer rotates the next one to the front."""
 
 ADAPTIVE = """
 model adaptive_model[
@@ -280,32 +280,32 @@ VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U"
 
 @contextmanager
 def tallied(module: Architecture) -> Iterator[list[Ledger]]:
-    """The tally of the halting loop after each step while it is open."""
-    (block,) = [one for one in module.modules() if isinstance(one, Act)]
+    """Records the tally of the halting loop after each step."""
+    (block,) = [child for child in module.modules() if isinstance(child, Act)]
     (loop,) = halting_loops(module)
-    found: list[Ledger] = []
+    tallies: list[Ledger] = []
     advance = block.advance
 
-    def seen(*inputs: Any) -> Ledger:
-        found.append(advance(*inputs))
-        return found[-1]
+    def recorded(*inputs: Any) -> Ledger:
+        tallies.append(advance(*inputs))
+        return tallies[-1]
 
-    block.advance = seen  # type: ignore[method-assign, assignment]
-    loop.compact = False  # the tallies of all samples are looked at
+    block.advance = recorded  # type: ignore[method-assign, assignment]
+    loop.compact = False  # so that tallies contain all samples
     try:
-        yield found
+        yield tallies
     finally:
         del block.advance
         loop.compact = True
 
 
 def compare_halting(golden: Golden, module: Architecture, tallies: list[Ledger], letter: str) -> Tensor:
-    """The regulariser, after what it is made of."""
+    """Compares the parts of the regulariser, then returns it."""
     last = tallies[-1]
     close(golden, last.steps.to(golden.dtype), f"{letter}_n_updates", 0)
     close(golden, last.remainder, f"{letter}_remainder", TOLERANCE)
     assert len(tallies) == golden.number(f"{letter}_steps_run")
-    # In variant A the last step forces what still runs to halt; a block cannot know which step is the last.
+    # In variant A, the last step forces live positions to halt; a block cannot know which step is the last.
     spent = last.spent.masked_fill(last.live, 1) if letter == "A" else last.spent
     close(golden, spent, f"{letter}_p_cum", TOLERANCE)
     regulariser = module.ponder * golden["loss_weight"]
@@ -315,7 +315,7 @@ def compare_halting(golden: Golden, module: Architecture, tallies: list[Ledger],
 
 @VARIANTS
 @pytest.mark.goldens("ndr", "h_*")
-def test_halting_of_states_that_are_given(golden: Golden, folder: Path, letter: str, variant: str) -> None:
+def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str, variant: str) -> None:
     states = golden["states"]
     count, b, n, d = states.shape
     forward = torch.roll(torch.eye(count), 1, dims=1).to(golden.dtype)
@@ -347,11 +347,11 @@ def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, va
         result = program(x, x=golden["lens"])
     close(golden, result, f"{letter}_out", TOLERANCE)
     regulariser = compare_halting(golden, program.module, tallies, letter)
-    (found,) = torch.autograd.grad((result * golden["probe"]).sum() + regulariser, x)
-    close(golden, found, f"{letter}_grad_x", THROUGH_STEPS)
+    (gradient,) = torch.autograd.grad((result * golden["probe"]).sum() + regulariser, x)
+    close(golden, gradient, f"{letter}_grad_x", THROUGH_STEPS)
 
 
-# Whole classifiers
+# Classifiers
 
 
 @pytest.mark.goldens("ndr", "l_*", "l2_*")

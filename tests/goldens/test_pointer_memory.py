@@ -1,4 +1,4 @@
-"""The golden arrays of Pointer-Augmented Neural Memory, and the library's `recurrent_panm` and other programs."""
+"""The golden arrays of Pointer-Augmented Neural Memory against the library's `recurrent_panm` and other programs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,9 +57,9 @@ model walk[hidden: int, bits: int](memory: seq[n, d], target: tokens[t]) -> logi
 
 
 def cell(ours: str, theirs: str, suffix: str = "") -> dict[str, str]:
-    """A recurrent network's weights."""
+    """Returns the weights of a recurrent network."""
     names = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias_ih": "b_ih", "bias_hh": "b_hh"}
-    return {f"{ours}.{one}{suffix}": f"{theirs}.{other}" for one, other in names.items()}
+    return {f"{ours}.{our_name}{suffix}": f"{theirs}.{their_name}" for our_name, their_name in names.items()}
 
 
 def linear(ours: str, theirs: str, ending: str = "") -> dict[str, str]:
@@ -67,67 +67,67 @@ def linear(ours: str, theirs: str, ending: str = "") -> dict[str, str]:
 
 
 def small_network(ours: str, theirs: str, index: str = "") -> dict[str, str]:
-    """Two linear maps."""
+    """Returns the weights of a network with two linear maps."""
     return {**linear(f"{ours}.hidden{index}", theirs, "1"), **linear(f"{ours}.output{index}", theirs, "2")}
 
 
 def scored_by_dots(ours: str, theirs: str) -> dict[str, str]:
-    """How a pointer of the program scores addresses."""
-    found = linear(f"{ours}.state_map", f"{theirs}.q.") | linear(f"{ours}.address_map", f"{theirs}.g.")
-    return found | linear(f"{ours}.query", f"{theirs}.att.", "q") | linear(f"{ours}.key", f"{theirs}.att.", "k")
+    """Returns the weights with which a pointer of the program scores addresses."""
+    weights = linear(f"{ours}.state_map", f"{theirs}.q.") | linear(f"{ours}.address_map", f"{theirs}.g.")
+    return weights | linear(f"{ours}.query", f"{theirs}.att.", "q") | linear(f"{ours}.key", f"{theirs}.att.", "k")
 
 
-def of_kind(golden: Golden, prefix: str) -> list[str]:
-    """`pu0`, `pu1`, … or `q0`, `q1`, …: what follows a prefix up to the next dot, in order."""
+def parts_behind(golden: Golden, prefix: str) -> list[str]:
+    """Returns the sorted parts between a prefix and the next dot, such as `pu0`, `pu1`, … or `q0`, `q1`, …."""
     return sorted({name.split(".")[0] for name in golden.names(prefix)})
 
 
 def code_weights(golden: Golden) -> dict[str, str | Tensor]:
-    """Where each parameter of the program's form is."""
+    """Returns the array of each parameter of the program's form."""
     encoder = "recurrent_panm"
-    found: dict[str, str | Tensor] = {}
+    weights: dict[str, str | Tensor] = {}
     if "p.enc.b.w_ih" in golden:
-        found |= cell(f"{encoder}.gru_from_zero.gru", "p.enc.f", "_l0")
-        found |= cell(f"{encoder}.gru_from_zero_2.gru", "p.enc.b", "_l0")
+        weights |= cell(f"{encoder}.gru_from_zero.gru", "p.enc.f", "_l0")
+        weights |= cell(f"{encoder}.gru_from_zero_2.gru", "p.enc.b", "_l0")
     else:
-        found |= cell(f"{encoder}.lstm.lstm", "p.enc.f", "_l0")
+        weights |= cell(f"{encoder}.lstm.lstm", "p.enc.f", "_l0")
     for index, name in enumerate(pointers(golden)):
         pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
-        found |= cell(f"{pointer}.cell", f"p.{name}.gru") | scored_by_dots(f"{pointer}.score", f"p.{name}")
-        found |= linear(f"{MEMORY}.dereference.value.{index}", f"p.{name}.att.", "v")
-        found |= linear(f"{MEMORY}.dereference.output.{index}", f"p.{name}.att.", "o")
+        weights |= cell(f"{pointer}.cell", f"p.{name}.gru") | scored_by_dots(f"{pointer}.score", f"p.{name}")
+        weights |= linear(f"{MEMORY}.dereference.value.{index}", f"p.{name}.att.", "v")
+        weights |= linear(f"{MEMORY}.dereference.output.{index}", f"p.{name}.att.", "o")
     read = f"{MEMORY}.relational_read.read"
     for word in ("query", "key", "value", "output"):
-        found |= linear(f"{read}.{word}", "p.m2.att.", word[0])
+        weights |= linear(f"{read}.{word}", "p.m2.att.", word[0])
     for ours, theirs in POINTED.items():
-        found[ours] = torch.cat([golden[f"p.m2.{name}.{theirs}"] for name in queries(golden)])
+        weights[ours] = torch.cat([golden[f"p.m2.{name}.{theirs}"] for name in queries(golden)])
     controller = f"{MEMORY}.attentive_gru"
-    found |= linear(f"{controller}.attention", "p.ctrl.att.") | {f"{controller}.score": "p.ctrl.att.v"}
-    found |= cell(f"{controller}.cell", "p.ctrl.gru") | linear(f"{controller}.output", "p.ctrl.out.")
-    return found | linear("linear", "p.out.")
+    weights |= linear(f"{controller}.attention", "p.ctrl.att.") | {f"{controller}.score": "p.ctrl.att.v"}
+    weights |= cell(f"{controller}.cell", "p.ctrl.gru") | linear(f"{controller}.output", "p.ctrl.out.")
+    return weights | linear("linear", "p.out.")
 
 
-# The maps L of all reads stand in one parameter.
+# One parameter contains the maps L of all reads.
 POINTED = {f"{MEMORY}.relational_read.read.pointed.{word}": word[0] for word in ("weight", "bias")}
 
 
 def paper_weights(golden: Golden) -> dict[str, str | Tensor]:
-    """Where each parameter of the paper's form is."""
-    found: dict[str, str | Tensor] = {**cell("recurrent_panm.lstm.lstm", "p.enc.f", "_l0")}
+    """Returns the array of each parameter of the paper's form."""
+    weights: dict[str, str | Tensor] = {**cell("recurrent_panm.lstm.lstm", "p.enc.f", "_l0")}
     for index, name in enumerate(pointers(golden)):
         pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
-        found |= cell(f"{pointer}.cell", f"p.{name}.gru") | small_network(f"{pointer}.score", f"p.{name}.g.")
-    for index, name in enumerate(of_kind(golden, "p.m2.")):
-        found |= small_network(f"{MEMORY}.relational_read.read", f"p.m2.{name}.", f".{index}")
-    return found | cell(f"{MEMORY}.gru.gru", "p.ctrl.gru", "_l0") | small_network("mlp", "p.out.")
+        weights |= cell(f"{pointer}.cell", f"p.{name}.gru") | small_network(f"{pointer}.score", f"p.{name}.g.")
+    for index, name in enumerate(parts_behind(golden, "p.m2.")):
+        weights |= small_network(f"{MEMORY}.relational_read.read", f"p.m2.{name}.", f".{index}")
+    return weights | cell(f"{MEMORY}.gru.gru", "p.ctrl.gru", "_l0") | small_network("mlp", "p.out.")
 
 
 def pointers(golden: Golden) -> list[str]:
-    return [name for name in of_kind(golden, "p.") if name.startswith("pu")]
+    return [name for name in parts_behind(golden, "p.") if name.startswith("pu")]
 
 
 def queries(golden: Golden) -> list[str]:
-    return [name for name in of_kind(golden, "p.m2.") if name.startswith("q")]
+    return [name for name in parts_behind(golden, "p.m2.") if name.startswith("q")]
 
 
 def sizes(golden: Golden) -> dict[str, Any]:  # Any: as Program takes statics
@@ -135,61 +135,61 @@ def sizes(golden: Golden) -> dict[str, Any]:  # Any: as Program takes statics
     return {"hidden": width // 3, "bits": bits, "pointers": len(pointers(golden)), "e": golden["x"].shape[2]}
 
 
-# What is seen on the way
+# Intermediate results
 
 
 def part(module: nn.Module, path: str) -> nn.Module:
     return module.get_submodule(path)
 
 
-class Seen(NamedTuple):
-    """The calls of a block: what went in, and what came out."""
+class Calls(NamedTuple):
+    """The inputs and results of a block's calls."""
 
     inputs: list[tuple[Tensor, ...]]
     results: list[Tensor]
 
 
-def watch(block: nn.Module) -> Seen:
-    seen = Seen([], [])
+def watch(block: nn.Module) -> Calls:
+    calls = Calls([], [])
 
-    def note(block: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
-        seen.inputs.append(inputs)
-        seen.results.append(result)
+    def record(block: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
+        calls.inputs.append(inputs)
+        calls.results.append(result)
 
-    block.register_forward_hook(note)
-    return seen
+    block.register_forward_hook(record)
+    return calls
 
 
-def watch_method(block: nn.Module, name: str) -> Seen:
-    seen, method = Seen([], []), getattr(block, name)
+def watch_method(block: nn.Module, name: str) -> Calls:
+    calls, method = Calls([], []), getattr(block, name)
 
-    def noted(*inputs: Any) -> Any:
-        seen.inputs.append(inputs)
-        seen.results.append(method(*inputs))
-        return seen.results[-1]
+    def recorded(*inputs: Any) -> Any:
+        calls.inputs.append(inputs)
+        calls.results.append(method(*inputs))
+        return calls.results[-1]
 
-    setattr(block, name, noted)
-    return seen
+    setattr(block, name, recorded)
+    return calls
 
 
 class Watched:
-    """A program whose addresses begin where a test wants them, and all that happens in it."""
+    """A program with fixed base addresses, and the recorded calls of its blocks."""
 
     def __init__(self, module: Architecture, bases: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
         self.module = module
         monkeypatch.setattr(part(module, f"{MEMORY}.addresses"), "bases", lambda b, device: bases)
-        self.seen = {name: watch(block) for name, block in part(module, MEMORY).named_modules() if name}
+        self.calls = {name: watch(block) for name, block in part(module, MEMORY).named_modules() if name}
         self.walk = watch_method(part(module, f"{MEMORY}.pointer_unit"), "walk")
-        if "attentive_gru" in self.seen:
+        if "attentive_gru" in self.calls:
             self.controller = watch_method(part(module, f"{MEMORY}.attentive_gru"), "states")
 
     def result(self, name: str) -> Tensor:
-        (found,) = self.seen[name].results
-        return found
+        (result,) = self.calls[name].results
+        return result
 
-    def holds(self, golden: Golden, prefix: str) -> None:
-        """Compares what was seen with the traces of a golden file."""
-        close(golden, self.seen["addresses"].inputs[0][0], f"{prefix}memory", TOLERANCE)
+    def compare(self, golden: Golden, prefix: str) -> None:
+        """Compares the recorded results with the traces of a golden file."""
+        close(golden, self.calls["addresses"].inputs[0][0], f"{prefix}memory", TOLERANCE)
         weights = self.result("pointer_unit")
         close(golden, weights, f"{prefix}addr_w", TOLERANCE)
         close(golden, weights @ self.result("addresses")[:, None], f"{prefix}pointer", TOLERANCE)
@@ -197,9 +197,9 @@ class Watched:
         close(golden, self.result("relational_read"), f"{prefix}val2", TOLERANCE)
         read = part(self.module, f"{MEMORY}.relational_read")
         assert isinstance(read, RelationalRead)
-        p, memory, *_ = self.seen["relational_read"].inputs[0]
+        p, memory, *_ = self.calls["relational_read"].inputs[0]
         close(golden, read.read.weights(p, memory, None), f"{prefix}w2", TOLERANCE)
-        if "attentive_gru" in self.seen:
+        if "attentive_gru" in self.calls:
             close(golden, self.controller.results[0][0], f"{prefix}ctrl", TOLERANCE)
             close(golden, self.result("attentive_gru"), f"{prefix}ctrl_out", TOLERANCE)
         else:
@@ -230,13 +230,13 @@ COMPARED = {*TRACES, "bases", "logits", "logits_official_batch", "loss"}
 
 
 def cases(golden: Golden) -> list[str]:
-    found = sorted({name.split(".")[0] for name in golden.names("") if name.endswith(".bases")})
-    assert found
-    return [f"{name}." for name in found]
+    names = sorted({name.split(".")[0] for name in golden.names("") if name.endswith(".bases")})
+    assert names
+    return [f"{name}." for name in names]
 
 
 @the_program
-def test_the_programs_model_and_what_happens_in_it(
+def test_the_programs_model_and_its_intermediate_results(
     golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for prefix in cases(golden):
@@ -246,33 +246,33 @@ def test_the_programs_model_and_what_happens_in_it(
         watched = Watched(program.module, bases, monkeypatch)
         logits = program(x, target)
         close(golden, logits, f"{prefix}logits", TOLERANCE)
-        watched.holds(golden, prefix)
+        watched.compare(golden, prefix)
         assert {name for name in golden.names(prefix) if not name.startswith(("gnorm.", "grad."))} <= COMPARED
         loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
         close(golden, loss, f"{prefix}loss", TOLERANCE)
-        found = gradients(program, golden, loss)
-        assert set(found) == {f"p.{name}" for name in golden.names("p.")}
+        array_gradients = gradients(program, golden, loss)
+        assert set(array_gradients) == {f"p.{name}" for name in golden.names("p.")}
         for name in golden.names(f"{prefix}gnorm."):
             norm = golden[f"{prefix}gnorm.{name}"].item()
-            assert found[f"p.{name}"].norm().item() == pytest.approx(norm, rel=1e-4, abs=1e-6), name
+            assert array_gradients[f"p.{name}"].norm().item() == pytest.approx(norm, rel=1e-4, abs=1e-6), name
         for name in golden.names(f"{prefix}grad."):
-            close(golden, found[f"p.{name}"], f"{prefix}grad.{name}", TOLERANCE)
+            close(golden, array_gradients[f"p.{name}"], f"{prefix}grad.{name}", TOLERANCE)
 
 
 def gradients(program: Program, golden: Golden, loss: Tensor) -> dict[str, Tensor]:
-    """That of every array."""
+    """Returns the gradient of every array."""
     joined = {name: program.module.get_parameter(name) for name in POINTED}
-    found = program.gradients(loss, joined)
+    result = program.gradients(loss, joined)
     for ours, theirs in POINTED.items():
         names = [f"p.m2.{name}.{theirs}" for name in queries(golden)]
-        found |= zip(names, found.pop(ours).chunk(len(names)), strict=True)
-    return found
+        result |= zip(names, result.pop(ours).chunk(len(names)), strict=True)
+    return result
 
 
 @the_program
 def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in cases(golden):
-        # In another order of the batch other addresses are taken for one another.
+        # Permuted files lack this array: the scrambled batch mixes samples by their order.
         if f"{prefix}logits_official_batch" in golden:
             bases = golden[f"{prefix}bases"].long()
             program = code_program(golden, folder, scrambled=True)
@@ -282,7 +282,7 @@ def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, m
 
 
 @the_program
-def test_samples_of_other_lengths_beside_it_change_nothing(
+def test_a_sample_does_not_depend_on_the_lengths_of_others(
     golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = code_program(golden, folder)
@@ -295,16 +295,16 @@ def test_samples_of_other_lengths_beside_it_change_nothing(
     for row, length in enumerate(lengths.tolist()):
         assert weights[row, :, :, length:].eq(0).all()
         alone = code_program(golden, folder)
-        other = Watched(alone.module, bases[[row]], monkeypatch)
+        watched_alone = Watched(alone.module, bases[[row]], monkeypatch)
         logits = alone(x[[row], :length], target[[row]])
         torch.testing.assert_close(together[row], logits[0], atol=TOLERANCE, rtol=0)
         # The second pointer begins at the last real slot.
-        starts = other.walk.inputs[0][0]
+        starts = watched_alone.walk.inputs[0][0]
         assert starts[1, 0].equal(bank[row, length - 1])
 
 
 @the_program
-def test_where_pointers_point_does_not_depend_on_what_is_stored(
+def test_pointers_do_not_depend_on_the_stored_values(
     golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks = []
@@ -316,19 +316,19 @@ def test_where_pointers_point_does_not_depend_on_what_is_stored(
     assert walks[0].equal(walks[1])
 
 
-def test_the_programs_model_has_as_many_weights_as_the_program_uses(folder: Path) -> None:
+def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) -> None:
     path = folder / "program.arch"
     path.write_text(CODE, encoding="utf-8")
     module = archlang.load(path, vocab=10, e=12, hidden=128, bits=8, pointers=2, reads=1, network="bigru")
-    # 34,448 of the program's 756,010 belong to embeddings that nothing reads.
+    # 34,448 of the program's 756,010 belong to unused embeddings.
     assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448
 
 
-def test_the_page_of_the_library_is_that_model_on_tokens() -> None:
+def test_the_librarys_panm_bigru_is_the_programs_model_on_tokens() -> None:
     path = library_file("archlang.models.panm")
     assert path is not None
     module = archlang.load(path, "panm_bigru", vocab=12)
-    # Twelve symbols are answered, where the program answers ten.
+    # The vocabulary has twelve symbols, the program's has ten.
     assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448 + 2 * (4 * 128 + 1)
 
 
@@ -338,17 +338,17 @@ def test_the_page_of_the_library_is_that_model_on_tokens() -> None:
 @pytest.mark.goldens("panm", "panm_paper*")
 def test_the_papers_equations(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     width = len(golden["p.out.b1"])
-    reads = len(of_kind(golden, "p.m2."))
+    reads = len(parts_behind(golden, "p.m2."))
     vocab = len(golden["p.out.b2"])
     weights = paper_weights(golden)
     program = Program(PAPER, golden, weights, folder, vocab=vocab, reads=reads, width=width, **sizes(golden))
     watched = Watched(program.module, golden["bases"].long(), monkeypatch)
     steps = golden["logits"].shape[1]
     close(golden, program(golden["x"], torch.zeros(len(golden["x"]), steps, dtype=torch.int64)), "logits", TOLERANCE)
-    watched.holds(golden, "")
+    watched.compare(golden, "")
 
 
-# Pointers by themselves
+# Pointers alone
 
 
 @pytest.mark.goldens("panm", "pointer_unit*")
@@ -356,7 +356,7 @@ def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.
     memory = golden["memory"]
     width, bits = golden["p.pu0.gru.w_ih"].shape
     weights: dict[str, str | Tensor] = {}
-    for index in (0, 1):  # the one begins at the first address, the other at the last; else they are alike
+    for index in (0, 1):  # pointers begin at the first and at the last address, with the same weights
         pointer = f"pointer_unit.pointers.{index}"
         weights |= cell(f"{pointer}.cell", "p.pu0.gru") | scored_by_dots(f"{pointer}.score", "p.pu0")
         weights |= linear(f"dereference.value.{index}", "p.pu0.att.", "v")
@@ -386,15 +386,15 @@ def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.goldens("panm", "task_samples*")
-def test_copy_and_reverse_ask_for_what_the_program_asks(golden: Golden) -> None:
+def test_the_targets_of_copy_and_reverse_equal_the_programs(golden: Golden) -> None:
     tasks: Mapping[str, Copy] = {"copy": Copy(), "reverse": Reverse()}
     assert set(tasks) == {name.split(".")[0] for name in golden.names("")}
     for name, task in tasks.items():
         # Time, batch, channels: the symbols, then START and END.
-        given, asked = golden[f"{name}.input"].transpose(0, 1), golden[f"{name}.target"].transpose(0, 1)
-        channels = given.argmax(-1)
-        symbols = given.shape[-1] - 2
-        assert F.one_hot(channels, symbols + 2).equal(given.long())
+        inputs, targets = golden[f"{name}.input"].transpose(0, 1), golden[f"{name}.target"].transpose(0, 1)
+        channels = inputs.argmax(-1)
+        symbols = inputs.shape[-1] - 2
+        assert F.one_hot(channels, symbols + 2).equal(inputs.long())
         assert channels[:, 0].eq(symbols).all()
         assert channels[:, -1].eq(symbols + 1).all()
         fields, answers = task.items(RandomStream("task"), Ragged.table(channels[:, 1:-1].numpy()))
@@ -402,7 +402,7 @@ def test_copy_and_reverse_ask_for_what_the_program_asks(golden: Golden) -> None:
         for row, tokens in enumerate(channels.tolist()):
             ours = {symbols: task.begin, symbols + 1: task.symbols}
             assert fields["source"][row].tolist() == [ours.get(token, token) for token in tokens]
-            assert answers[row].tolist() == asked[row].argmax(-1).tolist()
+            assert answers[row].tolist() == targets[row].argmax(-1).tolist()
 
 
 SRNN = """
@@ -413,7 +413,7 @@ model srnn[hidden: int, slots: int, width: int](x: tokens[n]) -> logits[n, vocab
 
 
 def words(golden: Golden) -> tuple[Tensor, Tensor]:
-    """The strings as numbers, and where they are real."""
+    """Returns the strings as token indices, and the mask of real positions."""
     vocab = golden.arrays["vocab"].tolist()
     lengths = golden["len"]
     rows = torch.zeros(golden["x"].shape[:2], dtype=torch.int64)
@@ -424,17 +424,17 @@ def words(golden: Golden) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.goldens("panm", "dyck*")
-def test_which_brackets_may_come_next(golden: Golden) -> None:
+def test_allowed_next_brackets(golden: Golden) -> None:
     rows, real = words(golden)
     pairs = len(golden.arrays["vocab"]) // 2
     assert F.one_hot(rows, 2 * pairs)[real].equal(golden["x"][real].long())
     offsets = np.concatenate(([0], np.cumsum(golden.arrays["len"])))
-    asked = torch.from_numpy(allowed(Ragged(rows[real].numpy(), offsets), pairs))
-    assert asked.equal(golden["y"][real].bool())
+    targets = torch.from_numpy(allowed(Ragged(rows[real].numpy(), offsets), pairs))
+    assert targets.equal(golden["y"][real].bool())
 
 
 @pytest.mark.goldens("panm", "dyck*")
-def test_the_network_with_a_stack(golden: Golden, folder: Path) -> None:
+def test_the_stack_network(golden: Golden, folder: Path) -> None:
     weights: dict[str, str | Tensor] = {}
     weights |= {
         f"stack_rnn.cell.{word}_{way}h": f"srnn.p.{word[0]}_{way}h" for word in ("weight", "bias") for way in "ih"
@@ -444,9 +444,9 @@ def test_the_network_with_a_stack(golden: Golden, folder: Path) -> None:
     weights |= linear("linear", "srnn.p.y.")
     width, hidden = golden["srnn.p.n.w"].shape
     vocab = len(golden.arrays["vocab"])
-    # Deeper than the strings are long, which is all that the depth is for.
+    # The stack is deeper than the longest string, so it never overflows.
     program = Program(SRNN, golden, weights, folder, vocab=vocab, hidden=hidden, slots=104, width=width)
     rows, real = words(golden)
     count = len(golden["srnn.out"])
-    likely = program(rows[:count], x=golden["len"][:count]).sigmoid()
-    close(golden, likely, "srnn.out", TOLERANCE, real[:count])
+    probabilities = program(rows[:count], x=golden["len"][:count]).sigmoid()
+    close(golden, probabilities, "srnn.out", TOLERANCE, real[:count])

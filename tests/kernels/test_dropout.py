@@ -34,8 +34,8 @@ def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> Non
     count, dropped = x.numel(), int((y == 0).sum())
     deviation = (count * rate * (1 - rate)) ** 0.5
     assert abs(dropped - count * rate) < 5 * deviation
-    kept = y[y != 0]
-    torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)), rtol=1e-15, atol=0)
+    remaining = y[y != 0]
+    torch.testing.assert_close(remaining, torch.full_like(remaining, 1 / (1 - rate)), rtol=1e-15, atol=0)
 
 
 def test_elements_of_one_draw_are_dropped_independently() -> None:

@@ -40,9 +40,9 @@ def both(
     inputs: list[Tensor], mask: Tensor | None, causal: bool, offset: int, dtype: torch.dtype
 ) -> list[tuple[Tensor, Tensor]]:
     """Returns pairs of results and gradients of the plain form in float64 and of the kernel, for equal inputs."""
-    rounded = [one.to(dtype) if index < 3 else one.float() for index, one in enumerate(inputs)]
-    exact = [one.double().requires_grad_() for one in rounded]
-    mine = [one.to(DEVICE).requires_grad_() for one in rounded]
+    rounded = [tensor.to(dtype) if index < 3 else tensor.float() for index, tensor in enumerate(inputs)]
+    exact = [tensor.double().requires_grad_() for tensor in rounded]
+    mine = [tensor.to(DEVICE).requires_grad_() for tensor in rounded]
     probes = [torch.randn(*inputs[0].shape[:3], inputs[2].shape[-1]), torch.randn(inputs[0].shape[:3])]
     q, k, v, left, right = exact
     expected = plain(q, k, v, left, right, mask, causal, offset)
@@ -52,11 +52,11 @@ def both(
     torch.autograd.backward(expected, [probe.double() for probe in probes])
     torch.autograd.backward(actual, [probe.to(DEVICE) for probe in probes])
     pairs = list(zip(expected, actual, strict=True))
-    for one, other in zip(exact, mine, strict=True):
-        assert one.grad is not None
-        assert other.grad is not None
-        pairs.append((one.grad, other.grad))
-    return [(one.detach().nan_to_num(), other.detach().double().cpu()) for one, other in pairs]
+    for their, our in zip(exact, mine, strict=True):
+        assert their.grad is not None
+        assert our.grad is not None
+        pairs.append((their.grad, our.grad))
+    return [(their.detach().nan_to_num(), our.detach().double().cpu()) for their, our in pairs]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -97,7 +97,7 @@ def test_half_precision_inputs_are_computed_in_single_precision(dtype: torch.dty
 
 
 def test_weights_sum_to_at_most_one() -> None:
-    q, k, v, left, right = (one.float().to(DEVICE) for one in drawn(60, 60, 16))
+    q, k, v, left, right = (tensor.float().to(DEVICE) for tensor in drawn(60, 60, 16))
     _, total = geometric_attention(q, k, v, left, right)
     assert float(total.max()) <= 1 + 1e-6
 
@@ -118,8 +118,8 @@ def test_the_block_computes_the_same_by_the_kernel(normalised: bool, causal: boo
     probe = torch.randn(forms[0].shape, device=DEVICE)
     torch.testing.assert_close(forms[0], forms[1], atol=1e-5, rtol=1e-5)
     ours, theirs = (
-        torch.autograd.grad((one * probe).sum(), leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
-        for one in forms
+        torch.autograd.grad((form * probe).sum(), leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
+        for form in forms
     )
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-4)
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their, atol=1e-3, rtol=1e-4)

@@ -55,8 +55,8 @@ def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], biased
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn_like(theirs)
     gradients = (torch.autograd.grad(result, arguments, by) for result in (ours, theirs))
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
+    for our, their in zip(*gradients, strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
     assert calls.count or not x.numel()
 
 
@@ -69,8 +69,8 @@ def test_tensors_need_not_be_contiguous() -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     by = torch.randn(5, 6, 24).transpose(0, 1)
     gradients = torch.autograd.grad(ours, (x, weight), by)
-    for one, other in zip(gradients, torch.autograd.grad(theirs, (x, weight), by), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=3e-5)
+    for our, their in zip(gradients, torch.autograd.grad(theirs, (x, weight), by), strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-5, atol=3e-5)
 
 
 @pytest.mark.usefixtures("by_onednn")
@@ -91,8 +91,8 @@ def test_it_has_a_second_derivative() -> None:
         (first,) = torch.autograd.grad((way(x, weight, bias) ** 3).sum(), x, create_graph=True)
         return torch.autograd.grad((first**2).sum(), (x, weight, bias))
 
-    for one, other in zip(second(linear), second(F.linear), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+    for our, their in zip(second(linear), second(F.linear), strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.usefixtures("by_onednn")
@@ -115,7 +115,7 @@ def test_torch_computes_other_dtypes_and_transforms(calls: Calls) -> None:
 
 
 def _doubled(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tuple(one.double() for one in tensors)
+    return tuple(tensor.double() for tensor in tensors)
 
 
 def test_torch_computes_small_products(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> None:

@@ -62,8 +62,8 @@ def test_gradients_of_queries_keys_and_sides_are_those_of_the_plain_form(form: F
     fast = form(query, key, sides)
     probe = torch.randn_like(plain)
     gradients, expected = (torch.autograd.grad((weights * probe).sum(), leaves) for weights in (fast, plain))
-    for one, other in zip((fast, *gradients), (plain, *expected), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+    for our, their in zip((fast, *gradients), (plain, *expected), strict=True):
+        torch.testing.assert_close(our, their, atol=1e-10, rtol=0)
 
 
 def test_rows_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,8 @@ def test_many_keys_save_two_matrices_for_backward() -> None:
     query, key = (torch.randn(b, h, n, c, requires_grad=True) for _ in range(2))
     saved: dict[int, int] = {}
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda one: saved.setdefault(one.untyped_storage().data_ptr(), one.untyped_storage().nbytes()), lambda one: one
+        lambda tensor: saved.setdefault(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()),
+        lambda size: size,
     ):
         weights_of_long(query, key, torch.zeros(b, n, 2 * h))
     assert sum(saved.values()) < 2.2 * 4 * b * h * n * n

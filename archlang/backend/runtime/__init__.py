@@ -1,1 +1,1 @@
-"""What compiled models run on: loops, masks, halting, recording."""
+"""The runtime of compiled models: loops, masks, halting, recording."""

@@ -1,4 +1,4 @@
-"""Greedy decoding: with a cache it writes what the whole model writes, step by step."""
+"""Greedy decoding: incremental steps have the same results as the full model."""
 
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def program(body: str) -> str:
 
 
 def shaken(module: Architecture, dtype: torch.dtype = torch.float64) -> Architecture:
-    """Weights far from where they start, so that answers are not all alike."""
+    """Draws large weights, so that answers differ."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -127,7 +127,7 @@ def shaken(module: Architecture, dtype: torch.dtype = torch.float64) -> Architec
 
 
 def make_fields(module: Architecture, length: int = SOURCE) -> tuple[list[Tensor], dict[str, Tensor]]:
-    """All fields but the one that is written, and how long they are."""
+    """All fields except for the written one, and their lengths."""
     target = target_of(module.program.graph)
     others = [name for index, name in enumerate(module.program.fields) if index != target]
     lengths = torch.tensor([length, 3, length - 1])
@@ -135,7 +135,7 @@ def make_fields(module: Architecture, length: int = SOURCE) -> tuple[list[Tensor
 
 
 def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[Tensor, Tensor]:
-    """Logits of pieces of a target, and what the whole model says at the end of each of its prefixes."""
+    """The logits of pieces of a target, and those of the full model for each prefix."""
     fields, lengths = make_fields(module)
     target = target_of(module.program.graph)
     assert target is not None
@@ -153,7 +153,7 @@ def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[T
 
 
 def holds(module: Architecture, length: int = 11) -> None:
-    """A target that is given in pieces has the logits that the whole model gives at each time, in both precisions."""
+    """Asserts that a target in pieces has the logits of the full model, in both precisions."""
     tokens = torch.randint(0, VOCAB, (3, length))
     for pieces, dtype, tolerance in (
         ([1] * length, torch.float64, 1e-10),
@@ -164,11 +164,11 @@ def holds(module: Architecture, length: int = 11) -> None:
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
-# The same as the whole model
+# Equal to the full model
 
 
 @pytest.mark.parametrize("body", DECODERS.values(), ids=DECODERS)
-def test_what_is_extended_is_what_the_whole_model_says(body: str, compiled: Compiled) -> None:
+def test_incremental_logits_equal_those_of_the_full_model(body: str, compiled: Compiled) -> None:
     holds(shaken(compiled(program(body), vocab=VOCAB)))
 
 
@@ -180,7 +180,9 @@ LIBRARY = [
 
 
 @pytest.mark.parametrize(("file", "model", "statics"), LIBRARY)
-def test_every_model_of_the_library_that_writes(file: str, model: str, statics: dict[str, bool]) -> None:
+def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
+    file: str, model: str, statics: dict[str, bool]
+) -> None:
     path = library_file(f"archlang.models.{file}")
     assert path is not None
     sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
@@ -208,7 +210,7 @@ model gut[d = 16, depth = 5](x: tokens[n]) -> logits[n, vocab] {
 """
 
 
-def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> None:
+def test_a_language_model_continues_a_prompt(compiled: Compiled) -> None:
     module = shaken(compiled(GUT, vocab=VOCAB))
     holds(module)
     prompt = torch.randint(0, VOCAB, (2, 4))
@@ -219,7 +221,7 @@ def test_a_language_model_goes_on_from_what_it_is_given(compiled: Compiled) -> N
 
 
 @pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
-def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
+def test_all_cached_tensors_are_on_the_device_of_the_model(body: str, compiled: Compiled) -> None:
     # Tensors of the device `meta` have no values, and meet no tensors of another device.
     module = compiled(program(body), vocab=VOCAB).to("meta")
     fields, lengths = make_fields(module)
@@ -230,7 +232,7 @@ def test_all_that_is_kept_is_on_the_device_of_the_model(body: str, compiled: Com
 
 
 PLUGIN = '''
-"""A block that says nothing of how it is extended."""
+"""A block without `extend`."""
 import torch
 from torch import nn
 
@@ -241,7 +243,7 @@ class Average(nn.Module):
 '''
 
 
-def test_a_block_without_a_way_to_be_extended_sees_all_positions(
+def test_a_block_without_extend_runs_on_all_positions(
     compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "average_plugin.py").write_text(PLUGIN)
@@ -251,7 +253,7 @@ def test_a_block_without_a_way_to_be_extended_sees_all_positions(
     holds(shaken(compiled(extern + program(body), vocab=VOCAB, plugins=True)))
 
 
-def test_what_does_not_depend_on_the_answer_is_computed_once(compiled: Compiled) -> None:
+def test_values_independent_of_the_answer_are_computed_once(compiled: Compiled) -> None:
     body = "stack 2 { memory <- norm(memory + attention[2](memory)) }\nz = y + attention[2](y, memory)"
     module = shaken(compiled(program(body), vocab=VOCAB))
     called = {name: 0 for name, _ in module.named_modules()}
@@ -288,7 +290,7 @@ def writer(compiled: Compiled) -> Architecture:
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_the_likeliest_token_is_what_the_model_sees_next(writer: Architecture, cache: bool) -> None:
+def test_the_model_reads_the_likeliest_token_next(writer: Architecture, cache: bool) -> None:
     fields, lengths = make_fields(writer)
     written = writer.decode(*fields, lengths=lengths, begin=2, limit=8, cache=cache)
     seen = torch.cat((torch.full((3, 1), 2), written.choices[:, :-1]), 1)
@@ -300,7 +302,7 @@ def test_the_likeliest_token_is_what_the_model_sees_next(writer: Architecture, c
 
 
 def scripted(rows: list[list[int]]) -> Architecture:
-    """A model that writes what it is given, whatever it is asked."""
+    """A model that writes fixed answers."""
     columns = iter(torch.tensor(rows).unbind(1))
 
     class Script(torch.nn.Module):
@@ -342,7 +344,7 @@ def test_a_known_length_puts_the_second_best_where_the_end_was_chosen(writer: Ar
     end = int(free.choices.flatten().mode().values)
     told = torch.tensor([6, 2, 4])
     written = writer.decode(*fields, lengths=lengths, begin=2, end=end, answer_lengths=told)
-    # The run is the same, an end and what is behind it too, and one step longer than the longest answer.
+    # The choices are the same, also after an end, and one step longer than the longest answer.
     assert written.choices.equal(free.choices)
     assert (written.choices == end).any()
     others = free.logits.clone()
@@ -353,7 +355,7 @@ def test_a_known_length_puts_the_second_best_where_the_end_was_chosen(writer: Ar
     assert written.lengths.equal(told)
 
 
-def test_an_answer_without_an_end_is_as_long_as_it_is_told(writer: Architecture) -> None:
+def test_an_answer_without_an_end_has_its_answer_length(writer: Architecture) -> None:
     fields, lengths = make_fields(writer)
     written = writer.decode(*fields, lengths=lengths, begin=2, answer_lengths=torch.tensor([3, 5, 0]))
     assert written.choices.shape == (3, 5)
@@ -361,7 +363,7 @@ def test_an_answer_without_an_end_is_as_long_as_it_is_told(writer: Architecture)
     assert written.tokens[2].eq(0).all()
 
 
-def test_decoding_leaves_the_module_as_it_was(compiled: Compiled) -> None:
+def test_decoding_does_not_change_the_module(compiled: Compiled) -> None:
     module = compiled(program("z = y + dropout[0.5](attention[2, causal = true](y))"), vocab=VOCAB).train()
     fields, lengths = make_fields(module)
     written = module.decode(*fields, lengths=lengths, begin=2, limit=6)
@@ -398,14 +400,14 @@ def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
     ],
     ids=["sees the future", "no positions", "two fields of one length", "another vocabulary"],
 )
-def test_a_model_that_writes_nothing_says_so(text: str, compiled: Compiled) -> None:
+def test_a_model_that_writes_no_sequence_raises_an_error(text: str, compiled: Compiled) -> None:
     module = compiled(text, vocab=VOCAB)
     assert target_of(module.program.graph) is None
     with pytest.raises(TypeError, match="`m` writes no sequence"):
         module.decode(torch.zeros(1, 2, dtype=torch.int64), begin=0, limit=2)
 
 
-def test_wrong_calls_say_what_is_wanted(writer: Architecture) -> None:
+def test_errors_of_wrong_calls_name_the_expected_arguments(writer: Architecture) -> None:
     source = torch.zeros(1, 2, dtype=torch.int64)
     with pytest.raises(TypeError, match="`m` writes `target` from the field `source`, and got 2"):
         writer.decode(source, source, begin=0, limit=2)
@@ -426,7 +428,7 @@ def test_wrong_calls_say_what_is_wanted(writer: Architecture) -> None:
     ],
 )
 @pytest.mark.parametrize("prompt", [1, 4, 7])
-def test_what_changes_as_the_answer_grows_is_computed_anew(compiled: Compiled, body: str, prompt: int) -> None:
+def test_results_that_change_as_the_answer_grows_are_computed_again(compiled: Compiled, body: str, prompt: int) -> None:
     head = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {\n h = embed[d](x)\n"
     module = compiled(f"{head} {body}\n return linear[vocab](y)\n}}").double().eval()
     begin = torch.randint(0, 11, (2, prompt))

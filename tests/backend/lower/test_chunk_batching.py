@@ -1,4 +1,4 @@
-"""Claims about what scans compute for all chunks at once: nothing but the time changes."""
+"""Claims about scans that compute many chunks at once: only the time changes."""
 
 import pytest
 import torch
@@ -61,7 +61,7 @@ def scan(module: Architecture) -> Scan:
 
 
 def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
-    """What a call gives, and all gradients."""
+    """The results of a call, and all gradients."""
     module.zero_grad()
     logits = module(TOKENS, lengths=lengths)
     torch.manual_seed(2)
@@ -71,7 +71,7 @@ def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
 
 
 def drawn(module: Architecture) -> None:
-    """Weights that are zero at first, as those of slots, are drawn."""
+    """Draws all weights, also those that start at zero, as of slots."""
     torch.manual_seed(1)
     for one in module.parameters():
         nn.init.normal_(one, std=0.5)
@@ -80,7 +80,7 @@ def drawn(module: Architecture) -> None:
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("chunks", ["chunks[size = 3]", "chunks[size = 5, balanced = true]", "chunks[size = 9]"])
 @pytest.mark.parametrize("body", MODELS.values(), ids=MODELS)
-def test_results_and_gradients_are_those_of_chunk_by_chunk(
+def test_results_and_gradients_equal_those_of_chunk_by_chunk(
     compiled: Compiled, body: str, chunks: str, ragged: bool
 ) -> None:
     text = program(body, chunks)
@@ -95,7 +95,7 @@ def test_results_and_gradients_are_those_of_chunk_by_chunk(
 
 
 def calls(module: Architecture, path: str) -> list[int]:
-    """How many samples each call of a block has had, in a call of the module."""
+    """The batch size of each call of a block, in a call of the module."""
     sizes: list[int] = []
     part = module.get_submodule(path)
     handle = part.register_forward_hook(lambda part, given, result: sizes.append(len(given[0])))
@@ -137,21 +137,21 @@ def test_blocks_that_read_other_samples_are_not_in_the_head(compiled: Compiled) 
     assert calls(compiled(program(body.format("false"))), "pointer_unit") == [2 * 4, 4]
 
 
-def test_a_halting_loop_is_of_each_chunk_but_for_its_first_body(compiled: Compiled) -> None:
-    # What it adds to the loss is a mean over a sample's chunks.
+def test_a_halting_loop_runs_for_each_chunk_except_for_its_first_body(compiled: Compiled) -> None:
+    # Its ponder is a mean over a sample's chunks.
     body = "repeat 4 halting c by global_halt[0.9] { c <- c + feedforward[8](norm(c)) }\n" + MEMORY
     module = compiled(program(body))
     assert calls(module, "feedforward")[0] == 2 * 4
     assert max(calls(module, "global_halt.hidden")) == 4
 
 
-def test_a_loop_of_no_steps_has_no_first_one(compiled: Compiled) -> None:
+def test_a_loop_of_no_steps_has_no_head(compiled: Compiled) -> None:
     for loop in ("stack", "repeat"):
         text = program(f"{loop} 0 {{ {LAYER} }}\n{MEMORY}")
         assert compiled(text)(TOKENS).isfinite().all()
 
 
-def test_names_of_the_program_stay_apart_from_ours(compiled: Compiled) -> None:
+def test_names_of_the_program_do_not_collide_with_generated_ones(compiled: Compiled) -> None:
     body = f"run_stack_head_results = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_head_results"
     module = compiled(program(body))
     assert scan(module).split is not None
@@ -170,7 +170,7 @@ def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
     assert not torch.equal(first, second)
 
 
-def test_what_is_recorded_is_chunk_by_chunk(compiled: Compiled) -> None:
+def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
     text = program(MODELS["a stack's first step"])
     shown = []
     for without in ((), ("batch_chunks",)):
@@ -196,7 +196,7 @@ def test_the_python_has_a_head_and_the_rest(compiled: Compiled) -> None:
     assert "# the rest of the body of `self.run_stack`" in shown
 
 
-def test_an_error_in_it_is_told_in_the_program(compiled: Compiled) -> None:
+def test_an_error_in_a_head_names_its_line_of_the_program(compiled: Compiled) -> None:
     module = compiled(program(MODELS["a stack's first step"]))
     module.get_submodule("stack.0.attention.query").weight.data = torch.zeros(3, 5)
     with pytest.raises(Exception) as caught:

@@ -1,4 +1,4 @@
-"""Claims about how blocks of Python become parts of a module."""
+"""Claims about the construction of the modules of instances."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.conftest import Compiled
 
 
 class Keeper(nn.Module):
-    """Keeps what it was constructed with."""
+    """Stores the arguments of its constructor."""
 
     def __init__(self, **given: object) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def test_an_instance_that_is_held_by_another_keeps_its_own_place(compiled: Compi
     torch.testing.assert_close(module(x), h)
 
 
-def test_names_that_torch_or_python_know_get_a_tail(compiled: Compiled) -> None:
+def test_names_of_torch_or_python_get_an_underscore(compiled: Compiled) -> None:
     module = compiled(
         """
         model m(self: tokens[n], lambda: tokens[n]) -> logits[n, 4] {
@@ -148,7 +148,7 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
         ("archlang.blocks.norm", "archlang.blocks.norm has no "),
     ],
 )
-def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, complaint: str) -> None:
+def test_the_error_names_a_missing_class(compiled: Compiled, python: str, complaint: str) -> None:
     text = f"""
     extern block odd(x: data[d]) -> data[d] python "{python}"
     model m(x: tokens[n]) -> logits[n, 4] {{ return odd(embed[4](x)) }}
@@ -180,12 +180,12 @@ def test_a_class_that_is_not_there_is_named(compiled: Compiled, python: str, com
         ),
     ],
 )
-def test_a_block_that_cannot_be_constructed_says_where_and_why(compiled: Compiled, text: str, complaint: str) -> None:
+def test_the_error_of_a_constructor_has_place_and_reason(compiled: Compiled, text: str, complaint: str) -> None:
     with pytest.raises(BuildError, match=complaint):
         compiled(text, plugins=True)
 
 
-def test_a_module_that_cannot_be_imported_says_where_and_why(
+def test_the_error_of_an_import_has_place_and_reason(
     compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "breaks_when_imported.py").write_text("1 / 0\n")
@@ -199,7 +199,7 @@ def test_a_module_that_cannot_be_imported_says_where_and_why(
         compiled(text, plugins=True)
 
 
-def test_sizes_that_only_a_task_knows_are_asked_for(compiled: Compiled) -> None:
+def test_the_error_names_sizes_that_only_a_task_sets(compiled: Compiled) -> None:
     text = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
     with pytest.raises(BuildError, match=r"sizes `classes`, `vocab`\. .* set classes = …, vocab = …"):
         compiled(text, vocab=None, classes=None)
@@ -218,6 +218,6 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         compiled(text, plugins=True)
 
 
-def test_a_weight_that_no_result_needs_is_not_made(compiled: Compiled) -> None:
+def test_a_weight_that_no_result_needs_is_not_constructed(compiled: Compiled) -> None:
     module = compiled("model m(x: tokens[n]) -> logits[n, 4] { h = embed[4](x) k = linear[9](h) return norm(h) }")
     assert [name for name, _ in module.named_children()] == ["embed", "norm"]

@@ -1,4 +1,4 @@
-"""Claims about masks: every block that asks for one gets that of its own argument."""
+"""Claims about masks: each block receives the masks of its own arguments."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ class Ends(nn.Module):
 
 
 class Counts(nn.Module):
-    """How many real positions the two arguments have; -1 where there is no mask."""
+    """The numbers of real positions of the two arguments; -1 without a mask."""
 
     def __init__(self, *, d: int, e: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ extern block counts(x: seq[n, d], y: seq[m, e] = x) -> vec[2] python "{__name__}
         ("counts(learned[3, 4](), k)", [[-1, 2], [-1, 4]]),
     ],
 )
-def test_each_argument_comes_with_its_own_mask(compiled: Compiled, expression: str, wanted: list[list[int]]) -> None:
+def test_each_argument_has_its_own_mask(compiled: Compiled, expression: str, wanted: list[list[int]]) -> None:
     text = f"""
     model m(x: tokens[n], y: tokens[k]) -> logits[2] {{
         h = embed[4](x)
@@ -84,7 +84,7 @@ def test_masks_reach_the_blocks_in_loops_in_loops(compiled: Compiled) -> None:
     assert made.tolist() == [[7 + 2 * 9, 2 * 3], [5 + 2 * 7, 4 * 3]]
 
 
-def test_a_region_needs_the_masks_that_it_does_not_make() -> None:
+def test_a_region_needs_the_masks_that_it_does_not_compute() -> None:
     graph = parse_graph(
         """
         graph g

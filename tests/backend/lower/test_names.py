@@ -66,7 +66,7 @@ def renamed(names: dict[str, str]) -> str:
 
 
 def results(module: Architecture, weights: list[Tensor]) -> list[Tensor]:
-    """What a call gives for weights in the order of the module's own, with lengths and without."""
+    """The results of a call for weights in the order of the module, with lengths and without."""
     state = module.state_dict()
     assert [one.shape for one in state.values()] == [one.shape for one in weights]
     module.load_state_dict(dict(zip(state, weights, strict=True)))
@@ -97,7 +97,7 @@ def test_no_path_hides_an_attribute_of_the_module() -> None:
         ("enc.norm", "enc.stack.*", "outer.enc.norm"),
     ],
 )
-def test_a_path_is_seen_from_the_module_that_runs_the_code(path: str, scope: str, wanted: str) -> None:
+def test_a_path_is_relative_to_the_module_that_runs_the_code(path: str, scope: str, wanted: str) -> None:
     assert relative_path(path, scope) == wanted
 
 
@@ -131,7 +131,7 @@ PLAIN = {name: f"{name}x" for name in NAMES}
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_model_computes_the_same_whatever_its_names_are(compiled: Compiled, seed: int) -> None:
+def test_names_do_not_change_results(compiled: Compiled, seed: int) -> None:
     plain = compiled(renamed(PLAIN), model=PLAIN["model"])
     weights = list(plain.state_dict().values())
     wanted = results(plain, weights)
@@ -142,7 +142,7 @@ def test_a_model_computes_the_same_whatever_its_names_are(compiled: Compiled, se
         assert torch.equal(one, other), chosen
 
 
-def test_a_case_apart_a_chunk_and_an_outer_value_are_two_values(compiled: Compiled) -> None:
+def test_a_chunk_and_an_outer_value_whose_names_differ_in_case_are_two_values(compiled: Compiled) -> None:
     text = """
     model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
         h = embed[d](x)

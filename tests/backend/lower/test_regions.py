@@ -1,4 +1,4 @@
-"""Claims about the functions that regions become."""
+"""Claims about the functions of regions."""
 
 import torch
 from torch import fx

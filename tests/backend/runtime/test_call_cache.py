@@ -1,4 +1,4 @@
-"""Claims about what is computed once in a call of a model."""
+"""Claims about the cache of a call of a model."""
 
 import threading
 
@@ -19,7 +19,7 @@ class Counted:
         return torch.ones(2, requires_grad=True) * 2
 
 
-def test_a_value_is_computed_once_in_a_call_and_anew_outside() -> None:
+def test_a_value_is_computed_once_in_a_call_and_every_time_outside() -> None:
     compute = Counted()
     with call_scope():
         first = cached_in_call("a", compute)
@@ -34,7 +34,7 @@ def test_a_value_is_computed_once_in_a_call_and_anew_outside() -> None:
         assert cached_in_call("a", compute) is not first
 
 
-def test_what_had_no_gradients_is_not_taken_where_they_are_wanted() -> None:
+def test_a_value_without_gradients_is_not_returned_when_gradients_are_enabled() -> None:
     compute = Counted()
     with call_scope():
         with torch.no_grad():
@@ -42,7 +42,7 @@ def test_what_had_no_gradients_is_not_taken_where_they_are_wanted() -> None:
         assert cached_in_call("a", compute).requires_grad
 
 
-def test_a_call_in_a_call_and_another_thread_have_their_own() -> None:
+def test_nested_calls_and_threads_have_their_own_caches() -> None:
     found: list[Tensor] = []
     compute = Counted()
     with call_scope():
@@ -56,7 +56,7 @@ def test_a_call_in_a_call_and_another_thread_have_their_own() -> None:
     assert found[0] is not first
 
 
-def test_a_call_that_fails_keeps_nothing() -> None:
+def test_a_failing_call_drops_its_cache() -> None:
     compute = Counted()
 
     def fail() -> Tensor:

@@ -1,4 +1,4 @@
-"""Claims about samples that leave a halting loop's batch: nothing but the time changes."""
+"""Claims about samples that leave a halting loop's batch: only the time changes."""
 
 import pytest
 import torch
@@ -61,7 +61,7 @@ def spread_out(module: Architecture) -> None:
 
 
 def results(module: Architecture, lengths: Tensor | None, compact: bool) -> list[Tensor]:
-    """Everything that a call gives, and all gradients."""
+    """All results of a call, and all gradients."""
     for loop in halting_loops(module):
         loop.compact = compact
         loop.computed = loop.masked = 0
@@ -78,7 +78,7 @@ def results(module: Architecture, lengths: Tensor | None, compact: bool) -> list
 
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("text", MODELS.values(), ids=MODELS)
-def test_results_and_gradients_are_those_of_the_whole_batch(compiled: Compiled, text: str, ragged: bool) -> None:
+def test_results_and_gradients_equal_those_of_the_full_batch(compiled: Compiled, text: str, ragged: bool) -> None:
     module = compiled(program(text)).double()
     assert all(loop.compact for loop in halting_loops(module))
     spread_out(module)
@@ -110,7 +110,7 @@ def test_a_loop_that_depends_on_the_batch_keeps_it(compiled: Compiled) -> None:
     assert not loop.compact
 
 
-def test_who_watches_sees_the_whole_batch(compiled: Compiled) -> None:
+def test_watch_is_called_with_the_full_batch(compiled: Compiled) -> None:
     module = compiled(program(MODELS["global"]))
     spread_out(module)
     (loop,) = halting_loops(module)
@@ -120,7 +120,7 @@ def test_who_watches_sees_the_whole_batch(compiled: Compiled) -> None:
     assert set(sizes) == {5}
 
 
-def test_a_few_of_many_stay_where_they_are() -> None:
+def test_few_halted_rows_of_many_stay_in_the_batch() -> None:
     live = torch.ones(20, dtype=torch.bool)
     live[3] = False
     rows = Compaction().split(live)
@@ -129,7 +129,7 @@ def test_a_few_of_many_stay_where_they_are() -> None:
     assert Compaction().split(torch.zeros(4, 2, dtype=torch.bool)) is None
 
 
-def test_rows_come_back_in_their_order() -> None:
+def test_rows_are_restored_in_their_order() -> None:
     compaction, values = Compaction(), torch.arange(6.0)
     for live in ([True, False, True, True, False, True], [False, True, True, False]):
         rows = compaction.split(torch.tensor(live))

@@ -1,4 +1,4 @@
-"""Bodies of loops that torch compiles give what they gave before."""
+"""Claims about bodies of loops that torch compiles: their results do not change."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ model looping[d = 8](x: tokens[n]) -> logits[classes] {
 
 @pytest.fixture(autouse=True)
 def unchecked() -> Iterator[None]:
-    """Without the checks of shapes, which torch.compile does not see through."""
+    """Disables the checks of shapes, which torch.compile cannot trace."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -36,7 +36,7 @@ def unchecked() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_outputs_and_gradients_stay_what_they_were(compiled: Compiled) -> None:
+def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled) -> None:
     module = compiled(PROGRAM).double()
     x, lengths = torch.randint(0, 11, (3, 9)), torch.tensor([9, 4, 7])
     found = []

@@ -1,4 +1,4 @@
-"""Claims about wrong tensors: a model says what is wrong with them, and what it expected."""
+"""Claims about wrong tensors: the error says what is wrong, and what the model expects."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_a_batch_without_samples_has_a_result_without_samples(compiled: Compiled
 
 
 def test_each_sample_can_have_its_own_gradient(compiled: Compiled) -> None:
-    """Values of stacked calls cannot be seen, so these are not checked."""
+    """Values under vmap cannot be read, so they are not checked."""
     module = compiled(ONE)
     weights = {name: weight.detach() for name, weight in module.named_parameters()}
 
@@ -137,7 +137,7 @@ def test_each_sample_can_have_its_own_gradient(compiled: Compiled) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_is_not_waited_for(compiled: Compiled) -> None:
+def test_a_call_does_not_wait_for_a_gpu(compiled: Compiled) -> None:
     module = compiled(ONE).cuda()
     fields, lengths = SOURCE.cuda(), torch.tensor([4, 2]).cuda()
     module(fields, lengths=lengths)

@@ -36,7 +36,7 @@ def test_products_are_those_of_each_map() -> None:
     torch.testing.assert_close(second, owner.get_submodule("other")(x))
 
 
-def test_weights_are_laid_below_each_other_once_a_pass_and_anew_in_the_next() -> None:
+def test_weights_are_concatenated_once_a_call() -> None:
     owner, join = pair()
     x, kept = torch.randn(2, 4), join.weights()
     assert kept == {}
@@ -54,7 +54,7 @@ def test_weights_are_laid_below_each_other_once_a_pass_and_anew_in_the_next() ->
 
 
 @pytest.mark.parametrize("change", ["heard", "parametrised", "replaced", "another precision"])
-def test_a_map_that_is_more_than_its_weights_is_called_itself(change: str) -> None:
+def test_a_replaced_map_or_one_with_hooks_is_called_itself(change: str) -> None:
     owner, join = pair()
     one = owner.get_submodule("one")
     heard: list[object] = []
@@ -84,7 +84,7 @@ def test_on_a_cpu_large_products_are_left_to_the_blocks(monkeypatch: pytest.Monk
     assert None not in join(x, join.weights())
 
 
-def test_a_product_that_is_not_known_is_computed() -> None:
+def test_a_missing_product_is_computed() -> None:
     linear, x = Linear(4, 3), torch.randn(2, 4)
     known = torch.randn(2, 3)
     assert mapped(linear, "hidden", x, {"hidden": known}) is known
@@ -92,7 +92,7 @@ def test_a_product_that_is_not_known_is_computed() -> None:
         torch.testing.assert_close(mapped(linear, "hidden", x, products), linear(x))
 
 
-def test_blocks_are_given_what_the_join_made(compiled: Compiled) -> None:
+def test_blocks_receive_the_products_of_the_join(compiled: Compiled) -> None:
     module = compiled(PROGRAM).eval()
     x = torch.randint(0, 11, (2, 5))
     given: list[bool] = []

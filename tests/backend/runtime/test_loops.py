@@ -1,4 +1,4 @@
-"""Claims about the loops at run time: each equals the loop that one would write by hand."""
+"""Claims about the loops at run time: each equals the loop written by hand."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from tests.conftest import Compiled
 
 @dataclass(kw_only=True)
 class Planned(Tally):
-    """A tally that knows how many steps are wanted."""
+    """A tally with the number of steps to take."""
 
     wanted: Tensor
 

@@ -1,4 +1,4 @@
-"""Claims about recording: it sees what the model computes, when it does, and leaves no trace."""
+"""Claims about recording: it records values with their turns, and does not change the model."""
 
 from math import sqrt
 
@@ -52,9 +52,7 @@ def of_kind(moments: list[Moment], kind: str) -> list[Moment]:
 
 
 @pytest.mark.parametrize("text", [LAYERS, GATED, CHUNKED, POINTED])
-def test_a_recorded_model_computes_what_it_computes_alone_and_is_as_it_was_afterwards(
-    compiled: Compiled, text: str
-) -> None:
+def test_recording_changes_neither_the_result_nor_the_module(compiled: Compiled, text: str) -> None:
     module = compiled(text).eval()
     runners = {name: dict(vars(part)) for name, part in module.named_modules()}
     bodies = [loop.body for loop in halting_loops(module)]
@@ -72,7 +70,7 @@ def test_a_recorded_model_computes_what_it_computes_alone_and_is_as_it_was_after
     assert all(loop.watch is None for loop in halting_loops(module))
 
 
-def test_a_model_that_fails_is_as_it_was_too(compiled: Compiled) -> None:
+def test_recording_restores_a_module_that_raises(compiled: Compiled) -> None:
     module = compiled(CHUNKED).eval()
     module.get_submodule("embed").register_forward_hook(lambda *_: 1 / 0)
     before = dict(vars(module))
@@ -83,7 +81,7 @@ def test_a_model_that_fails_is_as_it_was_too(compiled: Compiled) -> None:
     }
 
 
-def test_a_loop_in_a_stack_says_which_turn_of_both_it_is(compiled: Compiled) -> None:
+def test_a_moment_in_nested_loops_has_the_turns_of_both(compiled: Compiled) -> None:
     attention = of_kind(record(compiled(LAYERS).eval())[0], "attention")
     turns = [tuple((turn.unit, turn.index) for turn in one.turns) for one in attention]
     assert turns == [(("layer", i), ("step", j)) for i in range(2) for j in range(3)]
@@ -148,7 +146,7 @@ def test_pointers_are_recorded_as_a_weight_for_each_slot(compiled: Compiled) -> 
     torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 8, 3))
 
 
-def test_recording_begins_anew_with_each_call(compiled: Compiled) -> None:
+def test_each_call_is_recorded_from_its_first_turn(compiled: Compiled) -> None:
     module = compiled(CHUNKED).eval()
     with torch.no_grad(), recording(module) as found:
         module(X)

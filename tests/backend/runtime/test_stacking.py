@@ -1,4 +1,4 @@
-"""Claims about models that are computed as one: each gives what it gives alone, and so do its gradients."""
+"""Claims about stacked models: each has the results and gradients that it has alone."""
 
 import pytest
 import torch
@@ -30,10 +30,10 @@ MODELS = {
 }  # fmt: skip
 
 
-def as_one_model(
+def run_stacked(
     models: list[Architecture], tokens: Tensor, lengths: Tensor, randomness: str = "error"
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The results of all, and the gradients of their weights."""
+    """The results of all models, and the gradients of their weights."""
     names = [name for name, _ in models[0].named_parameters()]
     weights = {name: torch.stack([one.get_parameter(name).detach() for one in models]) for name in names}
     for weight in weights.values():
@@ -64,13 +64,11 @@ def seeds_of(body: str, compiled: Compiled) -> list[Architecture]:
 
 # To the nearest match there is a form for few keys, and one for many.
 @pytest.mark.parametrize(("name", "width"), [*((name, 7) for name in MODELS), ("geometric", 66)])
-def test_each_of_several_models_gives_what_it_gives_alone_and_its_gradients(
-    name: str, width: int, compiled: Compiled
-) -> None:
+def test_stacked_models_have_their_solo_results_and_gradients(name: str, width: int, compiled: Compiled) -> None:
     models = seeds_of(MODELS[name], compiled)
     tokens = torch.randint(5, (3, 4, width), generator=torch.Generator().manual_seed(1))
     lengths = torch.tensor([[width, 1, 3, 2], [2, 4, 5, 1], [width, width, width, width]])
-    found, gradients = as_one_model(models, tokens, lengths)
+    found, gradients = run_stacked(models, tokens, lengths)
     for index, model in enumerate(models):
         alone = model(tokens[index], lengths=lengths[index])
         torch.testing.assert_close(found[index], alone, rtol=1e-10, atol=1e-12)
@@ -94,12 +92,12 @@ def test_a_loop_ends_when_the_samples_of_all_models_have_halted(compiled: Compil
         steps.extend(loop.computed for loop in halting_loops(model))
     (loop,) = halting_loops(models[0])
     loop.computed = 0
-    as_one_model(models, tokens, lengths)
+    run_stacked(models, tokens, lengths)
     assert steps[0] > steps[1]
     assert loop.computed == max(steps)
 
 
-def test_a_mark_of_any_model_is_a_value_of_all() -> None:
+def test_a_mark_in_any_model_is_read_by_all() -> None:
     marks = torch.tensor([[True, False, False], [False, False, True]])
     with stacked_models():
         found = vmap(lambda mark: mark.long() + 2 * in_any_model(mark).long())(marks)
@@ -107,7 +105,7 @@ def test_a_mark_of_any_model_is_a_value_of_all() -> None:
     assert in_any_model(marks) is marks
 
 
-def test_a_function_sees_the_batches_of_all_models_behind_each_other() -> None:
+def test_a_function_receives_the_concatenated_batches_of_all_models() -> None:
     seen = []
 
     def double(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
