@@ -1,7 +1,5 @@
 """Imports point one way, and the front end never needs torch."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -10,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx
 import pytest
 
 import archlang
@@ -44,6 +43,13 @@ def imported(file: Path) -> Iterator[str]:
                 yield from (f"archlang.{alias.name}" for alias in node.names)
 
 
+def imported_members(file: Path) -> Iterator[tuple[str, str]]:
+    """Yields the package and the name of everything that a file imports by `from … import …`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
 def test_every_folder_is_a_layer() -> None:
     folders = {place.parent.name for place in ROOT.glob("*/__init__.py")} - {"recipes"}
     modules = {file.stem for file in ROOT.glob("*.py")} - {"__init__", "__main__"}
@@ -58,6 +64,23 @@ def test_a_layer_imports_only_layers_below_it(layer: str) -> None:
             parts = name.split(".")
             if parts[0] == "archlang" and len(parts) > 1 and parts[1] in LAYERS:
                 assert parts[1] in allowed, f"{file} imports {name}"
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    modules = {
+        "archlang." + ".".join(file.relative_to(ROOT).with_suffix("").parts): file
+        for layer in LAYERS
+        for file in files(layer)
+        if file.name != "__init__.py"
+    }
+    edges = [(name, other) for name, file in modules.items() for other in imported(file) if other in modules]
+    edges += [
+        (name, f"{package}.{member}")
+        for name, file in modules.items()
+        for package, member in imported_members(file)
+        if f"{package}.{member}" in modules
+    ]
+    assert not list(networkx.simple_cycles(networkx.DiGraph(edges)))
 
 
 def test_a_file_that_imports_upwards_is_found(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Fixtures for a run that takes a fraction of a second."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Holding blocks to their signatures: every property of every block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -10,6 +8,7 @@ import torch
 from archlang.contracts.cases import cases
 from archlang.contracts.facts import costs, maps, records
 from archlang.contracts.gradients import gradients
+from archlang.contracts.halting import halting
 from archlang.contracts.independence import batch, padding
 from archlang.contracts.purity import pure
 from archlang.contracts.randomness import random, seeds
@@ -18,7 +17,6 @@ from archlang.contracts.results import numbers, result
 from archlang.contracts.saving import saving
 from archlang.contracts.subject import Subject
 from archlang.contracts.tables import tables
-from archlang.contracts.tallies import halting
 from archlang.contracts.verdict import Broken, Skipped, Verdict
 from archlang.names.resolve import Declaration
 

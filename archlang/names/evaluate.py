@@ -1,7 +1,5 @@
 """Evaluates static expressions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

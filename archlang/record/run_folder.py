@@ -12,8 +12,6 @@ checkpoints/      weights and everything else that resuming needs
 results.json      the final measurements, with the claims
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

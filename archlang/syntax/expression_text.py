@@ -1,7 +1,5 @@
 """Formats expressions, types and parameters on one line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from archlang.syntax.tree import (

@@ -1,7 +1,5 @@
 """Prints trees as text: the formatter, and the text of single nodes for messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 

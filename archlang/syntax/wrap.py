@@ -3,8 +3,6 @@
 Each function takes the column at which its text starts, the indent of further lines, and the room to leave on the last
 line for the text that follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Adaptive computation time against a program for one column, and its properties."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Every activation against its formula in plain Python."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Addresses: binary numbers that count up, from a base that training draws."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

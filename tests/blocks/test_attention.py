@@ -1,7 +1,5 @@
 """Softmax attention against loops over heads, queries and keys; masks, causality and positions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from math import sqrt
@@ -224,12 +222,7 @@ def test_initial_projections_are_uniform_within_their_bounds(
     init: str, query: float, key: float, output: float
 ) -> None:
     block = attention(d=240, e=160, heads=4, init=init)
-    for projection, bound in (
-        (block.query, query),
-        (block.key, key),
-        (block.value, key),
-        (block.output, output),
-    ):
+    for projection, bound in ((block.query, query), (block.key, key), (block.value, key), (block.output, output)):
         assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
         assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
 

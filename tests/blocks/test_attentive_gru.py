@@ -1,7 +1,5 @@
 """The controller that attends to a memory, against its equations step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The cuts of sequences; no position is lost."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

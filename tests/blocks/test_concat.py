@@ -1,7 +1,5 @@
 """Concat concatenates features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The activations that signatures state are about as many numbers as autograd keeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

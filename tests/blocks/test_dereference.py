@@ -1,7 +1,5 @@
 """Dereferencing against sums over slots."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """The documentation of every block has an example that checks, builds, and runs forward and backward."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

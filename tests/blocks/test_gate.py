@@ -1,7 +1,5 @@
 """The gate against its formula, and its initial values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

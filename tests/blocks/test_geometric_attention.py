@@ -1,7 +1,5 @@
 """Geometric attention against explicit products, and its properties in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 
@@ -184,15 +182,7 @@ def test_a_causal_query_does_not_see_later_keys() -> None:
 
 def test_weights_start_as_in_the_paper() -> None:
     block = GeometricAttention(
-        heads=4,
-        normalised=False,
-        key_dropout=0.0,
-        output_dropout=0.0,
-        head_dim=0,
-        causal=False,
-        offset=0,
-        d=256,
-        e=256,
+        heads=4, normalised=False, key_dropout=0.0, output_dropout=0.0, head_dim=0, causal=False, offset=0, d=256, e=256
     )
     for projection in (block.query, block.key, block.value, block.output):
         assert projection.weight.abs().max().item() == pytest.approx(sqrt(6 / 320), rel=1e-3)

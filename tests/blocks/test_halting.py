@@ -1,7 +1,5 @@
 """Halting loops against a program for single samples in plain numbers, and their properties."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Learned sequences: the same for every sample."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

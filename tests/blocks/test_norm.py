@@ -1,7 +1,5 @@
 """Norm against mean and variance taken by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Pointer walks against a program for one pointer of one sample."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Recurrent networks against their equations, gate by gate and position by position."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 
@@ -132,11 +130,7 @@ def test_a_gru_from_zero_starts_from_zero(agree: Callable[..., None]) -> None:
 
 def test_reverse_leaves_padding_at_the_end() -> None:
     x = torch.arange(15.0).reshape(3, 5, 1)
-    assert Reverse(d=1)(x, mask_n=RAGGED)[..., 0].tolist() == [
-        [4, 3, 2, 1, 0],
-        [7, 6, 5, 8, 9],
-        [10, 11, 12, 13, 14],
-    ]
+    assert Reverse(d=1)(x, mask_n=RAGGED)[..., 0].tolist() == [[4, 3, 2, 1, 0], [7, 6, 5, 8, 9], [10, 11, 12, 13, 14]]
     assert Reverse(d=1)(x).equal(x.flip(1))
     twice = Reverse(d=1)(Reverse(d=1)(x, mask_n=RAGGED), mask_n=RAGGED)
     assert twice.equal(x)

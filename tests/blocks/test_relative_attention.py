@@ -1,7 +1,5 @@
 """Relative attention, and its form with a gate, against loops over heads, queries and keys."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from math import sqrt

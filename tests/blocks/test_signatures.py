@@ -1,7 +1,5 @@
 """Every signature of the library agrees with its class, and is documented."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The network with a stack against loops over samples, steps and slots."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Every file of a run folder is written and read through its model."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -104,12 +102,7 @@ def test_lines_hold_what_was_measured_and_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("{}", "recipe: Field required"),
-        ("7", "should be an object"),
-        ("{", "Invalid JSON"),
-    ],
+    ("text", "reason"), [("{}", "recipe: Field required"), ("7", "should be an object"), ("{", "Invalid JSON")]
 )
 def test_a_damaged_file_names_its_first_fault(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)

@@ -1,7 +1,5 @@
 """Shrinks a failing program while the same property fails in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """The node and the span of each construct."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

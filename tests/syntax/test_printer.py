@@ -1,7 +1,5 @@
 """The layout of the formatter, which does not change a program."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

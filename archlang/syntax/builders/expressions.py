@@ -1,7 +1,5 @@
 """Builds expressions."""
 
-from __future__ import annotations
-
 import math
 
 from archlang.syntax import mistakes

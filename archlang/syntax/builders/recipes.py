@@ -1,7 +1,5 @@
 """Builds recipes and tables."""
 
-from __future__ import annotations
-
 from archlang.source import Span
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Parts, nodes_of, start_of

@@ -1,7 +1,5 @@
 """Builds the statics, inputs, types and clauses of a signature."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from archlang.syntax.builders.context import Section
@@ -111,9 +109,7 @@ class Signatures(Section):
     def plain_type(self, parts: Parts) -> TypeName:
         name, dimensions = parts
         return TypeName(
-            name=str(name),
-            dimensions=() if dimensions is None else dimensions.nodes,
-            span=self._context.span(parts),
+            name=str(name), dimensions=() if dimensions is None else dimensions.nodes, span=self._context.span(parts)
         )
 
     def conditional_type(self, parts: Parts) -> ConditionalType:

@@ -1,7 +1,5 @@
 """Builds bodies and their statements."""
 
-from __future__ import annotations
-
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Parts, nodes_of
 from archlang.syntax.tree import (

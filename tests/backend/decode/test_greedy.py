@@ -1,7 +1,5 @@
 """Greedy decoding: incremental steps have the same results as the full model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,9 +1,5 @@
 """Claims about scans that compute many chunks at once: only the time changes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,8 +9,7 @@ from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import loops as runtimes
 from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack
 from archlang.backend.runtime.recording import recording
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n m = learned[slots = 3, d]()\n"
 MEMORY = "m <- norm(m + attention[heads = 1](m, c))\n emit c"

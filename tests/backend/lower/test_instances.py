@@ -1,9 +1,6 @@
 """Claims about the construction of the modules of instances."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend import Architecture, BuildError
+from archlang.backend import BuildError
 from archlang.types.statics import Interval
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 class Keeper(nn.Module):

@@ -1,19 +1,13 @@
 """Claims about masks: each block receives the masks of its own arguments."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend import Architecture
 from archlang.backend.lower.lengths import needed_lengths
 from archlang.graph.text import parse_graph
 from archlang.types import Dim
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 class Ends(nn.Module):

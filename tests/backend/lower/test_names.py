@@ -1,10 +1,7 @@
 """Claims about names in Python."""
 
-from __future__ import annotations
-
 import random
 import re
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,8 +11,7 @@ from archlang.backend import Architecture
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.regions import lower
 from archlang.graph.text import parse_graph
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 # Every name of the user stands between angle brackets.
 PROGRAM = """

@@ -1,18 +1,13 @@
 """Claims about the cache of a call of a model."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend import Architecture
 from archlang.backend.runtime.call_cache import cached_in_call, call_scope
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 class Counted:

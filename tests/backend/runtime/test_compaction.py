@@ -1,9 +1,5 @@
 """Claims about samples that leave a halting loop's batch: only the time changes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,8 +8,7 @@ from archlang.backend import Architecture, halting_loops
 from archlang.backend.runtime.compaction import Compaction
 from archlang.blocks.act import Act
 from archlang.blocks.halting import _Halt
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n"
 TAIL = "return linear[classes]({})\n}}"

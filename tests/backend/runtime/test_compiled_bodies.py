@@ -1,17 +1,13 @@
 """Claims about bodies of loops that torch compiles: their results do not change."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import jaxtyping
 import pytest
 import torch
 
-from archlang.backend import Architecture
 from archlang.backend.runtime.compiled_bodies import compile_bodies
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 PROGRAM = """
 model looping[d = 8](x: tokens[n]) -> logits[classes] {

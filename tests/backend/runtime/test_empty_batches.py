@@ -1,16 +1,10 @@
 """Claims about samples without positions: alone, they have the result that they have beside longer ones."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend import Architecture
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[{}] {{ h = embed[d](x) {} }}"
 # Each body, and by how much its result is longer than x: None where it has no positions.

@@ -1,20 +1,14 @@
 """Claims about linear maps that are computed as one product."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils import parametrizations
 
-from archlang.backend import Architecture
 from archlang.backend.runtime import joined_linear as joining
 from archlang.backend.runtime.joined_linear import JoinedLinear, mapped
 from archlang.kernels.linear import Linear
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 PROGRAM = """
 model gated[d = 4](x: tokens[n]) -> logits[classes] {

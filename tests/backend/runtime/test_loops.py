@@ -1,8 +1,5 @@
 """Claims about the loops at run time: each equals the loop written by hand."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -10,10 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend import Architecture, halting_loops
+from archlang.backend import halting_loops
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 @dataclass(kw_only=True)

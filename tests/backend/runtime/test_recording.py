@@ -1,8 +1,5 @@
 """Claims about recording: it records values with their turns, and does not change the model."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from math import sqrt
 
 import pytest
@@ -11,8 +8,7 @@ from torch import Tensor, nn
 
 from archlang.backend import Architecture, halting_loops
 from archlang.backend.runtime.recording import Moment, recording
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 X = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 

@@ -1,9 +1,5 @@
 """Claims about stacked models: each has the results and gradients that it has alone."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,8 +7,7 @@ from torch.func import functional_call, vmap
 
 from archlang.backend import Architecture, halting_loops
 from archlang.backend.runtime.stacking import in_any_model, in_one_batch, stacked_models
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n"
 BODY = "h <- h + attention[heads = 2](norm(h)) + linear[d](h)"

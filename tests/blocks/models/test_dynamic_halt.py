@@ -1,7 +1,5 @@
 """The library's universal transformers, bottlenecks and siamese classifier: padding, causality and ponder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

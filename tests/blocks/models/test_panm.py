@@ -1,7 +1,5 @@
 """The library's pointer memories with every encoder, in both forms, and as the last layer of a Transformer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The library's encoder-decoders: padding, shared weights and causality."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
