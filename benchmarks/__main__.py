@@ -1,7 +1,5 @@
 """Runs the benchmarks: `python -m benchmarks --help`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """CPU seconds of `archlang check` for files made to be slow, each of up to 1 MB, beside an ordinary file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

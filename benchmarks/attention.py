@@ -1,7 +1,5 @@
 """Implementations of geometric attention's weights against torch's softmax attention, by length."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Compares a compiled model with a handwritten one: same weights, same batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

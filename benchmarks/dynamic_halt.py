@@ -1,7 +1,5 @@
 """UT, GUT, TLB and GUTLB compiled from the library against the same models written by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Growth of a training step of NDR and GUTLB with length, depth and batch size, against handwritten models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial

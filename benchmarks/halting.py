@@ -1,7 +1,5 @@
 """A Gated Universal Transformer that removes halted samples from the batch, against one that masks them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

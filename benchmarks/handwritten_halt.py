@@ -1,8 +1,6 @@
 """Recurrent Transformers with dynamic halting as in their authors' program: every step runs on the whole batch, with
 halted samples masked, until the last sample has halted."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The Neural Data Router in plain torch, without archlang."""
 
-from __future__ import annotations
-
 import math
 
 import torch

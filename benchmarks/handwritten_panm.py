@@ -1,8 +1,6 @@
 """Pointer-Augmented Neural Memory as in its authors' program: output steps run one after the other, and each computes
 all of its maps."""
 
-from __future__ import annotations
-
 import math
 
 import torch

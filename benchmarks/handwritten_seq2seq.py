@@ -2,8 +2,6 @@
 encoder and one of the decoder, applied again and again. Decoding keeps what entered each layer; its keys and values are
 computed anew."""
 
-from __future__ import annotations
-
 import math
 
 import torch

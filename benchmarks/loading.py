@@ -1,7 +1,5 @@
 """Batches of the tasks against a plain `DataLoader` with a collate function that pads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Paired measurements: both sides run alternately in one process, so that other load on the machine affects both."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

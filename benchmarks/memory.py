@@ -1,7 +1,5 @@
 """Peak memory of each side in a fresh process, and the tensors that geometric attention saves for backward."""
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys

@@ -1,7 +1,5 @@
 """NDR compiled from its `.arch` file against NDR written by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Operators by length, forward and backward, against torch's own attention and against handwritten forms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """PANM on copy, compiled from the library, against a step-by-step implementation by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models with a compiler pass, or with archlang's dropout, against the same models without it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Overhead of an engine per point of a table: `python -m benchmarks.points [--points 1000]`."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from dataclasses import dataclass

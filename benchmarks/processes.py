@@ -1,7 +1,5 @@
 """Runs measurements in fresh processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Formats results and the machine as text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import platform
 import statistics
 import subprocess

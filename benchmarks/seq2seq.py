@@ -1,7 +1,5 @@
 """The universal relative Transformer on SCAN, compiled from the library, against the same model by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial

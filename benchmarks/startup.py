@@ -1,7 +1,5 @@
 """Start-up time: whole commands as processes, and the phases of the compiler, against importing torch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

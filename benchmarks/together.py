@@ -3,8 +3,6 @@
 
 Times steps only, not evaluations, checkpoints or data. Rounds of both kinds alternate."""
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

@@ -3,8 +3,6 @@
 `train` generates data, evaluates, writes records and checkpoints, and measures every split at the end. The bare loop
 has its batches ready and runs the step only: forward, loss, backward, clipping and AdamW."""
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

@@ -153,11 +153,7 @@ class Gru(nn.Module):
         self.gru = nn.GRU(d, hidden, batch_first=True)
 
     def forward(
-        self,
-        x: Float[Tensor, "b n d"],
-        start: Float[Tensor, "b hidden"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        self, x: Float[Tensor, "b n d"], start: Float[Tensor, "b hidden"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n hidden"]:
         return states(self.gru, x, start[None].contiguous())
 

@@ -1,7 +1,5 @@
 """The command `archlang`: its subcommands, and the exit code of each kind of failure."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The checker and the modules agree on causality: later tokens change earlier outputs only if the checker says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,17 +1,12 @@
 """`load` compiles a file in one call."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 import archlang
-from archlang.backend import Architecture
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 MODELS = """
 model first[d = 4](x: tokens[n]) -> logits[n, d] { return embed[d](x) }

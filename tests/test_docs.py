@@ -1,7 +1,5 @@
 """Every example in the README and in docs runs, and the pages agree with the code."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Imports point one way, and the front end never needs torch."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

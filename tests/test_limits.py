@@ -1,7 +1,5 @@
 """`check` returns quickly for any file: it stays within its limits, and reports the limit that a file exceeds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

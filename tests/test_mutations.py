@@ -1,7 +1,5 @@
 """Checking any text returns diagnostics instead of raising: thousands of mutated programs, the same in every run."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

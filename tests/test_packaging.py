@@ -1,7 +1,5 @@
 """The wheel installs every file that the package needs, and nothing outside `archlang`."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -46,9 +46,7 @@ class Architecture(Group):
         self.sample_depth = None
 
     def forward(
-        self,
-        *fields: Shaped[Tensor, "b *_"],
-        lengths: Lengths | Mapping[str, Lengths] | None = None,
+        self, *fields: Shaped[Tensor, "b *_"], lengths: Lengths | Mapping[str, Lengths] | None = None
     ) -> Float[Tensor, "b *classes"]:
         """Returns the result for a batch of `fields`, [b n] or [b n d] each.
 

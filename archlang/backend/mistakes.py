@@ -129,15 +129,13 @@ def different_sizes(model: str, length: str, first: str, first_size: int, field:
 
 
 def not_a_token(token: object, model: str, field: str, vocabulary: int) -> ValueError:
-    return ValueError(
-        f"{token} is not a token of `{field}` of `{model}`: its vocabulary has the tokens 0 to {vocabulary - 1}"
-    )
+    message = f"{token} is not a token of `{field}` of `{model}`: its vocabulary has the tokens 0 to {vocabulary - 1}"
+    return ValueError(message)
 
 
 def not_lengths(value: object, model: str, field: str) -> TypeError:
-    return TypeError(
-        f"`{model}` takes the lengths of `{field}` as a tensor or a list of integers, and got {_kind(value)}"
-    )
+    message = f"`{model}` takes the lengths of `{field}` as a tensor or a list of integers, and got {_kind(value)}"
+    return TypeError(message)
 
 
 def field_without_positions(model: str, field: str, kind: Type) -> TypeError:
@@ -167,9 +165,8 @@ def not_answer_lengths(value: object, model: str) -> TypeError:
 
 
 def wrong_answer_lengths(model: str, batch: int, shape: tuple[int, ...]) -> ValueError:
-    return ValueError(
-        f"`{model}` takes an answer length for each of {plural(batch, 'sample')}, and got the shape {[*shape]}"
-    )
+    message = f"`{model}` takes an answer length for each of {plural(batch, 'sample')}, and got the shape {[*shape]}"
+    return ValueError(message)
 
 
 def negative_answer_length(length: object, model: str) -> ValueError:

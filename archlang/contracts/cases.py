@@ -1,7 +1,5 @@
 """The statics and sizes at which a block is tested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
@@ -14,11 +12,7 @@ from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names.resolve import Declaration
-from archlang.names.values import (
-    Bound,
-    InstanceValue,
-    Value,
-)
+from archlang.names.values import Bound, InstanceValue, Value
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
 from archlang.syntax.walk import walk

@@ -1,7 +1,5 @@
 """`costs`, `maps` and `records`: the class has the weights, linear maps and records that its signature states."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Gradients of inputs and weights against finite differences, in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Padding and batch mates: a sample's result is its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from archlang.contracts import mistakes, samples

@@ -1,7 +1,5 @@
 """What a block can break of its signature, worded for the person who wrote the block."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Python files of a user's own, which are run because the user has named them (`--plugin FILE.py`)."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Holding blocks to their signatures: every property of every block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """`pure`: a block has no weights, and training changes nothing."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from archlang.contracts import mistakes

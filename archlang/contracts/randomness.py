@@ -1,7 +1,5 @@
 """Random numbers: drawn where the signature says so only, and from torch's generator."""
 
-from __future__ import annotations
-
 import random as python_random
 from collections.abc import Iterator
 from contextlib import contextmanager

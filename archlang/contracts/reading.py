@@ -1,7 +1,5 @@
 """`reads`: position i of the result changes only with the positions of an input that the manner allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import torch

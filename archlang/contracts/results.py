@@ -1,7 +1,5 @@
 """The result has the shape, the type and the length that the signature says, at many sizes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Whether two results are the same but for rounding."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

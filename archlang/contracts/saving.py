@@ -1,7 +1,5 @@
 """Saving: a fresh block that loads the weights of another, and a copy of it, give the same."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """A block under test, and what it gives for samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

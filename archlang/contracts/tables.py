@@ -1,7 +1,5 @@
 """Instances for the statics of a block that are blocks, as `unembed[table]` holds the `embed` whose table it reads."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,12 +9,7 @@ from archlang.contracts.cases import Case, Table, cases
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import library
 from archlang.names.resolve import Declaration, prelude
-from archlang.names.values import (
-    BlockValue,
-    Bound,
-    InstanceValue,
-    Value,
-)
+from archlang.names.values import BlockValue, Bound, InstanceValue, Value
 from archlang.syntax.tree import Extern, Name, StaticParameter
 from archlang.syntax.walk import walk
 from archlang.types import Dim

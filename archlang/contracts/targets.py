@@ -1,7 +1,5 @@
 """The blocks that a command line names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What comes of holding a block to one property."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from archlang.diagnostics import Diagnostic

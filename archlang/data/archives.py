@@ -2,8 +2,6 @@
 
 The members of a data set are unpacked once into the cache folder, with their digests in `manifest.json`."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

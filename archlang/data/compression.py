@@ -1,7 +1,5 @@
 """Files that may be compressed with xz or gzip, read as their decompressed content."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import zlib

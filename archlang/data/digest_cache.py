@@ -3,8 +3,6 @@
 A cached digest is valid while the size, the times and the inode of its file are unchanged. `archlang data verify`
 ignores the cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import suppress

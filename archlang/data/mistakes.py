@@ -1,7 +1,5 @@
 """The errors of published data sets and their downloads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `official.tsv` lists the files. A digest is that of the content: for a file that is published compressed, such as
 `train.en.gz`, the digest of `train.en`; for an archive, the digest of the archive."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

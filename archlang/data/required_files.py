@@ -1,7 +1,5 @@
 """The published files that must be fetched before members of data sets can be read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.data import mistakes, store

@@ -7,8 +7,6 @@
 A file may be compressed with xz or gzip, or be in the archive that it was published in. Its digest is compared with the
 published one before its first byte is used."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The codes of diagnostics, with the title and the page of each. The page files define the codes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources

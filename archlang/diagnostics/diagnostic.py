@@ -1,7 +1,5 @@
 """Diagnostics: mistakes of a program as data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

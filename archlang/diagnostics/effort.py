@@ -1,7 +1,5 @@
 """Limits the work of a check. Work is counted in steps, so a program reaches the limit at the same place each time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Renders the source lines of a diagnostic, with marks under its spans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from unicodedata import combining, east_asian_width

@@ -1,7 +1,5 @@
 """Exports diagnostics as JSON, and as SARIF for services that show findings next to code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePath

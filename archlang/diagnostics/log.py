@@ -1,7 +1,5 @@
 """Collects the diagnostics of one program: each once, in order, up to a limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from archlang.diagnostics import mistakes

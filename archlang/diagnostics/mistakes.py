@@ -1,7 +1,5 @@
 """Diagnostics about the number of diagnostics."""
 
-from __future__ import annotations
-
 from archlang.diagnostics.diagnostic import Diagnostic
 from archlang.source import Span
 

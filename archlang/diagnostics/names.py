@@ -1,7 +1,5 @@
 """Parts of messages: suggestions for misspelt names, lists of names, and counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """Files and folders that appear complete or not at all: written beside their destination and renamed into it."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

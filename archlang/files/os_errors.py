@@ -1,7 +1,5 @@
 """Operating-system errors reported with the path that they are about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

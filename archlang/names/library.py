@@ -1,7 +1,5 @@
 """The shipped blocks, tasks and optimizers, found by name."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

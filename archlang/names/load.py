@@ -1,7 +1,5 @@
 """A file with everything that it uses, parsed and with its names resolved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from archlang.diagnostics.log import DiagnosticLog

@@ -1,7 +1,5 @@
 """Diagnostics about names, `use` lines and statics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label

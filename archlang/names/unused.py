@@ -1,7 +1,5 @@
 """Warns about names that a definition binds and never uses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic

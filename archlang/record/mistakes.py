@@ -1,7 +1,5 @@
 """The wording of errors about run folders, checkpoints, trackers and missing packages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

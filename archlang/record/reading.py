@@ -1,7 +1,5 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, TypeVar
 

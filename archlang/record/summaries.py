@@ -1,7 +1,5 @@
 """Existing run folders: finding them, summarizing them, and comparing their settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

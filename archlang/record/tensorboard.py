@@ -1,7 +1,5 @@
 """The TensorBoard curves of a run."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Curves in experiment trackers: Weights & Biases, MLflow and trackio. Each is an extra."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The files that a program uses, apart from the library."""
 
-from __future__ import annotations
-
 import os.path
 from collections.abc import Iterator
 from pathlib import Path

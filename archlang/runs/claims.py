@@ -1,7 +1,5 @@
 """Claims of papers beside the measurements of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The evaluation of a run on every split, at its end or from its folder."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,12 +53,7 @@ class Outcome:
 
 
 def conclude(
-    plan: Plan,
-    run: TrainingRun,
-    end: Trained | RunError,
-    data: DataRecord,
-    stop: Stop,
-    console: Console | None = None,
+    plan: Plan, run: TrainingRun, end: Trained | RunError, data: DataRecord, stop: Stop, console: Console | None = None
 ) -> Outcome:
     """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
 
@@ -76,11 +69,7 @@ def conclude(
 
 
 def _evaluate_every_split(
-    plan: Plan,
-    run: TrainingRun,
-    data: DataRecord,
-    stop: Stop,
-    console: Console | None,
+    plan: Plan, run: TrainingRun, data: DataRecord, stop: Stop, console: Console | None
 ) -> Outcome | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
     best_step = run.restore_best()

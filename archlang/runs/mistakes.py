@@ -1,7 +1,5 @@
 """The wording of errors about seeds, splits, metrics and engines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From a plan to what a training run is made of."""
 
-from __future__ import annotations
-
 from lightning_fabric import Fabric
 from rich.console import Console
 

@@ -1,7 +1,5 @@
 """The splits of a task, for a run and for its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 

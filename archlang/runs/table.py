@@ -1,7 +1,5 @@
 """The runs of a table: which ones are left to train, and the value of each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An estimate of the duration of a run, from its first steps."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

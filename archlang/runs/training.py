@@ -1,7 +1,5 @@
 """From a plan to a trained and evaluated run in its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From plans that differ in their seeds alone to runs that are trained together, each in its own folder."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """A search for the statics of a recipe with Optuna: each trial is a run in its own folder."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

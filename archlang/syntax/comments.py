@@ -1,7 +1,5 @@
 """Assigns each comment of a file to a statement, an item or a closing brace."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 
 _SPACE = " \t\r\f\ufeff"

@@ -1,7 +1,5 @@
 """Describes the tokens that the grammar accepts at a place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.diagnostics import Diagnostic, Label

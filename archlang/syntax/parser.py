@@ -1,7 +1,5 @@
 """Parses text to a tree, and finds all syntax mistakes of a file in one pass."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 

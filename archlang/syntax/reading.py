@@ -1,7 +1,5 @@
 """Reads source files, and reports unreadable files as diagnostics."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

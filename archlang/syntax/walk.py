@@ -1,7 +1,5 @@
 """Visits every node of a tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.syntax.tree import Node

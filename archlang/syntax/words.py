@@ -1,7 +1,5 @@
 """Limits on the number and the length of tokens, checked before parsing."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice
 

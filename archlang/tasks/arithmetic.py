@@ -11,8 +11,6 @@ of an expression is the largest number of nested operations.
 ('[B] ( 3 * 2 ) [E]', 6, 1)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ Memory (Le et al., 2024, section 3.4 and appendix D.4).
 [(('is', 'it', '?'), ('apple', 'milk')), (('who', '?'), ('no',))]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ empty symbol for each symbol of the answer follows the input, and the answer is 
 ('0 0 1 4 3 ? ? ? ? ?', '0 0 1 3 4')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

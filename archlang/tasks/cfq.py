@@ -9,8 +9,6 @@ punctuation marks are separate words; prefixes in the query are shortened.
 'SELECT count ( * ) WHERE { ?x0 film.editor.film M0 . ?x0 people.person.gender m_02z }'
 """
 
-from __future__ import annotations
-
 import json
 import string
 from array import array

@@ -10,8 +10,6 @@ three are structural.
 ('primitive', True)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -12,8 +12,6 @@ token unless `eos` is true.
 ('[B] 8 7 0 [E]', '[B] 8 7', '8 7 0')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

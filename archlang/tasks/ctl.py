@@ -14,8 +14,6 @@ c(a(001)), which is 101 by the published tables. Forward order reverses the same
 ('[B] 011 c f d b b d b h h f [E]', '011')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

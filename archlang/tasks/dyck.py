@@ -17,8 +17,6 @@ open pair.
 ['( [ ]', '( [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( ) [', '( [']
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -14,8 +14,6 @@ sequence from this symbol to its end, which is another reading of the text.
 ('[B] 4 5 5 1 3 5 [E]', '[B]', '5')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

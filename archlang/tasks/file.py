@@ -15,8 +15,6 @@
 >>> folder.cleanup()
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@
 >>> folder.cleanup()
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ is random; the bit after `r` is the bit that was written last. The model predict
 ('i w 0 i 1 w 0 i 1 w 1 r', 'w 0 i 1 w 0 i 1 w 1 r 1', '1')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

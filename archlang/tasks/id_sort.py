@@ -17,8 +17,6 @@ Everything else is as in `copy`.
 ['0.00', '0.30', '0.73', '0.30', '0.65', '0.73', '0.86', '0.86', '0.65', '-0.13', '-0.13', '0.00']
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -13,21 +13,13 @@ the published items of Nangia & Bowman. `lra` has the long trees of Long Range A
 ('[B] [MIN 0 7 4 [MED 8 [SM 5 3 ] 0 ] ] [E]', 0, 1)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
-from archlang.tasks.kit.checks import (
-    check_bounds,
-    check_choice,
-    check_ranges,
-    check_sizes,
-    check_split,
-)
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
 from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write

@@ -8,8 +8,6 @@ Tay et al. (2021), on CIFAR-10 (Krizhevsky, 2009).
 (1, 1024)
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Mapping

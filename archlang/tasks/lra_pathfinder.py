@@ -23,8 +23,6 @@ Tay et al. (2021), after Linsley et al. (2018), with pictures of 32 x 32 pixels.
 ###........
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -8,8 +8,6 @@ Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013).
 [(0, b'A "quoted" text', b'Two'), (1, b'a', b'b')]
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Tay et al. (2021), on the reviews of Maas et al. (2011).
 ([b'Fine.'], [1])
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

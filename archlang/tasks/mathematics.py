@@ -12,8 +12,6 @@ difficulties together, as in Csordás et al. (2021).
 ('What is 0.01 + -14.4?', '-14.39')
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal

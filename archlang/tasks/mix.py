@@ -12,8 +12,6 @@ repeat the symbol of the sequence at this position; `even = same` selects that. 
 ('[B] 0 3 7 7 0 0 2 9 8 [E]', '[B] 0 0 0 0 0 0 0 0', '0 0 0 0 0 0 0 0 0')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

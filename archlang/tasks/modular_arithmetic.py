@@ -11,8 +11,6 @@ bind more tightly.
 ('[B] 1 - 4 - 4 [E]', 3)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

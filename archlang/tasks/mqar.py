@@ -12,8 +12,6 @@ All other symbols are random.
 ('1 6 4 10 1 7 4 5 11 2 2 7', array([4, 6]), array([ 6, 10], dtype=int32))
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

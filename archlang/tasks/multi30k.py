@@ -8,8 +8,6 @@ Elliott et al. (2016). The split by length is from Pointer-Augmented Neural Memo
 ['ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.']
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property

@@ -10,8 +10,6 @@ A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hiera
 ('[B] 0 0 0 1 1 0 [E]', 0)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

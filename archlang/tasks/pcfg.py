@@ -12,8 +12,6 @@ binary function. Expressions with many functions (productivity) or with certain 
 ('[B] swap_first_last P14 X12 Z19 N17 [E]', '[B] N17 X12 Z19 P14', 'N17 X12 Z19 P14 [E]')
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product

@@ -16,8 +16,6 @@ Everything else is as in `copy`.
 ['0.00', '-1.29', '1.25', '0.00']
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

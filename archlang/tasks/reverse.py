@@ -10,8 +10,6 @@ As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Everything
 ('[B] 0 5 [E]', '[B] 5', '5 0')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

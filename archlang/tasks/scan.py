@@ -12,8 +12,6 @@ al. (2021). With `split = jump` and `split = turn_left`, train has this action o
 ('[B] run and look opposite right [E]', 'I_RUN I_TURN_RIGHT I_TURN_RIGHT I_LOOK [E]')
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -13,8 +13,6 @@ positions. Positions after `[E]` do not count, neither in the metrics nor in the
 ('1 push0 push1 push0 ? ? ? ? ?', '0 1 0 1 [E]')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

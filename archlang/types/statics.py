@@ -1,7 +1,5 @@
 """The values of statics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,9 +1,6 @@
 """Claims about compiled modules as modules: their call, their weights, their copies."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from archlang.backend import Architecture
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 EVERYTHING = """
 block layer[heads: int](h: seq[n, d]) -> seq[n, d] {

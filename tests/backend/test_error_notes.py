@@ -1,16 +1,10 @@
 """Claims about errors inside torch: they name the line of the program."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend import Architecture
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 class Fragile(nn.Module):

@@ -1,7 +1,5 @@
 """Each program of the adversarial benchmark has its declared size, and `check` reports diagnostics for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Both sides of the comparison compute the same, and samples halt at different depths."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Every case of every group runs, at sizes too small for timings."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

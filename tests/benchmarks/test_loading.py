@@ -1,7 +1,5 @@
 """Both sides of the comparison load the same items."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

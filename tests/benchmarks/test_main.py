@@ -1,7 +1,5 @@
 """The command line of the benchmarks: its filters, its list and its tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`measure` calls both sides equally often, omits cases that are too large or too slow, and frees memory afterwards."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """Peak memory of a step, and tensors that a forward pass saves for backward."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

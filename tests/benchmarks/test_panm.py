@@ -1,7 +1,5 @@
 """Both sides of the comparison compute the same."""
 
-from __future__ import annotations
-
 import torch
 from torch.testing import assert_close
 

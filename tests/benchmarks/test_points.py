@@ -1,7 +1,5 @@
 """The overhead of an engine is the workers' time outside training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

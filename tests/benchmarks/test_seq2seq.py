@@ -1,7 +1,5 @@
 """Both sides of the comparison compute the same."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

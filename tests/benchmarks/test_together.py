@@ -1,7 +1,5 @@
 """A step of several seeds can be timed, separately and stacked."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.plan.from_file import plan_recipe

@@ -1,7 +1,5 @@
 """A bare loop takes the same steps as `train`, without evaluation, logging and checkpoints."""
 
-from __future__ import annotations
-
 from archlang.plan.from_file import plan_recipe
 from benchmarks.training import RECIPE, bare, full
 

@@ -1,7 +1,5 @@
 """Fixtures of the tests of blocks: a seed, and the comparison with a slow form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The copy gate: its equation, copies and column dropout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

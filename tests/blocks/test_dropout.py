@@ -1,7 +1,5 @@
 """Dropout: its rate and scale in training, and none in evaluation."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Embed: its table, initial values and frozen row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Samples without positions have finite results and gradients in every block of the library."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

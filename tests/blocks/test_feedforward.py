@@ -1,7 +1,5 @@
 """Feedforward against loops, and its initialisation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from math import sqrt

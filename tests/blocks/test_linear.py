@@ -1,7 +1,5 @@
 """Linear against sums of products, and its initial values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """The small network against loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

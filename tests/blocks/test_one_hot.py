@@ -1,7 +1,5 @@
 """Tokens as unit vectors."""
 
-from __future__ import annotations
-
 import torch
 
 from archlang.blocks.one_hot import OneHot

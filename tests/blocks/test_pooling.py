@@ -1,7 +1,5 @@
 """One vector of a sequence, taken by loops over the real positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Sinusoids against their formula; START and END around ragged sequences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Relational reads against loops over steps, reads and slots."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Tied scores: products with the rows of the table, which is saved and trained once."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Zeros for every token."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -31,6 +31,21 @@ recipe wide {
 }
 """
 
+# The beginning of a program that trains in a fraction of a second; the recipe is still open.
+TINY = """
+model tiny[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> mean |> linear[classes]
+}
+
+recipe tiny {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]
+    model tiny
+    train adamw[lr = 1e-2, batch = 8, steps = 4]
+"""
+
 
 @dataclass(frozen=True)
 class Said:

@@ -1,13 +1,11 @@
 """`archlang test`: blocks of the library and of a user, and no Python of a program without `--plugin`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+from tests.cli.conftest import Command
 
 PROGRAM = """\
 extern block shift[by: int = 1](x: seq[n, d]) -> seq[n, d]

@@ -3,10 +3,8 @@
 import hashlib
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,8 +14,7 @@ from archlang.data import fetch, registry, required_files, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
 from archlang.tasks.scan import commands
-
-Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+from tests.cli.conftest import Command
 
 CONTENT = "".join(f"IN: {' '.join(words)} OUT: {' '.join(done)}\n" for words, done in commands()).encode()
 TEST = b"IN: walk OUT: I_WALK\nIN: jump OUT: I_JUMP\n"

@@ -1,11 +1,12 @@
 """`archlang inspect`, as a user types it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.conftest import Command
 
 NDR = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {
@@ -21,7 +22,6 @@ recipe tiny {
     train adamw[lr = 1e-2, batch = 8, steps = 2]
 }
 """
-Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
 
 
 @pytest.fixture

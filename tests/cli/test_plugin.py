@@ -1,15 +1,12 @@
 """A task of a user's own: a signature in the program, a class in a Python file, and nothing run without `--plugin`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Command
 from tests.tasks.kit.test_make_task import PLUGIN
-
-Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
 
 PROGRAM = """
 extern task even[size: int = 3](x: tokens[n]) -> logits[classes]

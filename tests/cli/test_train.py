@@ -1,29 +1,13 @@
 """`archlang train` on the command line: output, run folder and exit code."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-PROGRAM = """
-model tiny[d = 8](x: tokens[n]) -> logits[classes] {
-    return embed[d](x) |> mean |> linear[classes]
-}
+from tests.cli.conftest import TINY, Command
 
-recipe tiny {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
-    ]
-    model tiny
-    train adamw[lr = 1e-2, batch = 8, steps = 4]
-    claim test.accuracy = 1.00 ± 0.02 from "nobody"
-}
-"""
-
-Command = Callable[..., Any]  # Any: what the fixture of conftest.py gives
+PROGRAM = TINY + '    claim test.accuracy = 1.00 ± 0.02 from "nobody"\n}\n'
 
 
 @pytest.fixture

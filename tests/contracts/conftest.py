@@ -1,7 +1,5 @@
 """Toys held to signatures that a test writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which statics and sizes a block is tested at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The library keeps its word: every block of it is as its signature says."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.contracts import hold, library_blocks

@@ -1,7 +1,5 @@
 """The page of each code of contracts has a block with that mistake and no other, and a corrected one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

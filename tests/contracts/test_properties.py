@@ -1,7 +1,5 @@
 """Each property has blocks that break it and nothing else; they are named at the clause that promises it."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.contracts import Verdict

@@ -1,7 +1,5 @@
 """Fixtures: a folder for data, a separate cache for each test, and a server that can interrupt, corrupt and fail."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Published archives cannot write or read outside of their folder."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import random

@@ -1,7 +1,5 @@
 """A digest is computed once, and again when the file may have changed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Digests agree with sha256sum and git."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import shutil

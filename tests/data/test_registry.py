@@ -1,7 +1,5 @@
 """The registry is well formed, and tasks find each of its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Required files are unique, missing and published."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A published file is registry by itself, compressed, or in its archive; a damaged one is never read."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

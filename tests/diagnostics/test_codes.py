@@ -1,7 +1,5 @@
 """The codes are those of the pages."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

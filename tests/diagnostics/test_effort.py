@@ -1,7 +1,5 @@
 """Work is counted only inside a limit."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics.effort import TooMuchWork, limited, spend

@@ -1,7 +1,5 @@
 """Diagnostics as JSON and SARIF."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

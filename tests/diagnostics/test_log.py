@@ -1,7 +1,5 @@
 """A log has each diagnostic once, in order, and reports the excess."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics import Diagnostic, ProgramError

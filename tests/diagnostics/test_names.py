@@ -1,7 +1,5 @@
 """Suggestions, lists and counts in messages."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics.names import did_you_mean, plural

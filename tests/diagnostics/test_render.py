@@ -1,7 +1,5 @@
 """Diagnostics as text for people."""
 
-from __future__ import annotations
-
 import io
 
 from archlang.diagnostics import Diagnostic, Label

@@ -1,6 +1,5 @@
 """The clauses of a signature become facts of an instance, and any block that states them is treated alike."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from archlang.graph.operations import Call, Join, Repeat
 from archlang.graph.summary import summarize
 from archlang.plan.check import check_text
 from archlang.types import Dim
+from tests.conftest import Compiled
 
-Compiled = Callable[..., Architecture]
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 

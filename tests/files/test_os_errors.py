@@ -16,8 +16,5 @@ def test_an_os_error_becomes_the_reported_error(tmp_path: Path) -> None:
 
 
 def test_other_errors_are_unchanged(tmp_path: Path) -> None:
-    with (
-        pytest.raises(KeyError),
-        os_errors_as(lambda path, reason: ValueError(reason), tmp_path),
-    ):
+    with pytest.raises(KeyError), os_errors_as(lambda path, reason: ValueError(reason), tmp_path):
         raise KeyError

@@ -4,8 +4,6 @@
 in float64, and in float32 with a permuted batch and more padding. The files are those of `ARCHLANG_GOLDENS`, a folder
 with `<paper>/goldens/*.npz`, and a few small files stored next to these tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The folders of golden files, and the files that a pattern matches."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shared parts of the golden tests: a file of arrays, and a program in archlang with its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

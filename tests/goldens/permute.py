@@ -5,8 +5,6 @@ As a program, this file writes the permuted set to a folder, on which the same t
     python -m tests.goldens.permute ../shared/reference /tmp/permuted
     ARCHLANG_GOLDENS=/tmp/permuted pytest tests/goldens"""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +17,7 @@ from tests.goldens.permute_neural_data_router import neural_data_router
 from tests.goldens.permute_pointer_memory import pointer_memory
 
 Arrays = Mapping[str, np.ndarray]
-PAPERS = {
-    "devil": devil,
-    "halt": dynamic_halt,
-    "ndr": neural_data_router,
-    "panm": pointer_memory,
-}
+PAPERS = {"devil": devil, "halt": dynamic_halt, "ndr": neural_data_router, "panm": pointer_memory}
 
 
 def permuted(path: Path, arrays: Arrays) -> dict[str, np.ndarray]:

@@ -1,7 +1,5 @@
 """Golden files of The Devil is in the Detail with permuted batches and more padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Golden files of Neural Data Router with permuted batches and more padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Golden files of Pointer-Augmented Neural Memory with permuted batches and more padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The golden arrays of The Devil is in the Detail, against the library's `seq2seq` and other programs in archlang."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import os
@@ -317,10 +315,7 @@ def test_the_held_out_commands_equal_the_programs(golden: Golden) -> None:
 # Initial weights
 
 PARAMETERS = {"std_abs": 992_007, "uni_abs": 332_551, "std_rel": 1_091_847, "uni_rel": 365_831}
-VARIANTS = [
-    *(f"{depth}_abs_{scaling}" for depth in ("std", "uni") for scaling in SCALINGS),
-    *("std_rel", "uni_rel"),
-]
+VARIANTS = [*(f"{depth}_abs_{scaling}" for depth in ("std", "uni") for scaling in SCALINGS), *("std_rel", "uni_rel")]
 # The program's names for arrays of the golden files.
 TABLES = {"p.src_emb": "input_embedding.weight", "p.tgt_emb": "output_embedding.weight", "p.out.b": "output_map.bias"}
 PARTS = {"self": "self_attn", "cross": "multihead_attn"}

@@ -1,7 +1,5 @@
 """Dynamic Halt's golden arrays against programs in archlang that use the library's layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every golden file is compared by a test."""
 
-from __future__ import annotations
-
 import importlib.util
 from fnmatch import fnmatch
 from pathlib import Path

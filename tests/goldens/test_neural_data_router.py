@@ -1,7 +1,5 @@
 """Neural Data Router's golden arrays against programs in archlang that use the library's layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

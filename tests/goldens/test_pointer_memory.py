@@ -1,7 +1,5 @@
 """The golden arrays of Pointer-Augmented Neural Memory against the library's `recurrent_panm` and other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

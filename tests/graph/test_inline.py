@@ -1,11 +1,7 @@
 """Inlining."""
 
-from collections.abc import Callable
-
-from archlang.graph import Graph
 from archlang.graph.inline import inline
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+from tests.conftest import Becomes
 
 
 def test_an_applied_block_is_replaced_by_its_nodes_and_its_result_takes_the_name(becomes: Becomes) -> None:

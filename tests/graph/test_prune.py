@@ -1,13 +1,9 @@
 """Pruning."""
 
-from collections.abc import Callable
-
 import pytest
 
-from archlang.graph import Graph
 from archlang.graph.prune import prune, remove_dead
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+from tests.conftest import Becomes
 
 
 def test_unused_values_and_their_instances_are_removed_but_not_those_in_statics(becomes: Becomes) -> None:

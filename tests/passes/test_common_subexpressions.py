@@ -1,11 +1,7 @@
 """Values that are computed twice become one."""
 
-from collections.abc import Callable
-
-from archlang.graph import Graph
 from archlang.passes.common_subexpressions import share_common
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+from tests.conftest import Becomes
 
 
 def test_equal_arithmetic_and_equal_calls_of_pure_blocks_are_computed_once(becomes: Becomes) -> None:

@@ -1,7 +1,5 @@
 """Signatures decide which calls are deterministic, for the library's blocks and for others alike."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.graph.operations import Call

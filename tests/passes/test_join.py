@@ -1,6 +1,5 @@
 """Linear maps of one value become one product."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,14 @@ from torch import Tensor
 import archlang
 from archlang.backend import Architecture
 from archlang.compile import build, compile_graph
-from archlang.graph import Graph
 from archlang.graph.operations import Join
 from archlang.graph.text import parse_graph
 from archlang.passes import optimize
 from archlang.passes.join import join_maps
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
+from tests.conftest import Becomes
 from tests.test_causality_probe import SHIPPED, SMALL, field
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 FEEDFORWARD = 'feedforward[ff = 6] axes () maps (hidden(0) = 6) "archlang.blocks.feedforward:Feedforward"'
 GATE = 'gate[ff = 8] axes () maps (hidden(0) = 8) "archlang.blocks.gate:Gate"'

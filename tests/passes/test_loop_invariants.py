@@ -1,6 +1,5 @@
 """Values that are the same in every step leave loops."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,10 +7,8 @@ import torch
 
 import archlang
 from archlang.backend import Architecture
-from archlang.graph import Graph
 from archlang.passes.loop_invariants import hoist_invariants
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+from tests.conftest import Becomes
 
 PROGRAMS = {
     "repeat": "k = linear[d](h)\n repeat 5 { h <- norm(h + attention[heads = 2](h, norm(k) * 2)) }",

@@ -1,15 +1,11 @@
 """The passes together."""
 
-from collections.abc import Callable
-
 import pytest
 
-from archlang.graph import Graph
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph
 from archlang.passes import optimize
-
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+from tests.conftest import Becomes
 
 
 def test_a_value_of_two_applied_blocks_is_computed_once(becomes: Becomes) -> None:

@@ -1,7 +1,5 @@
 """Mixed recipes combine blocks of several papers on one page each, without Python, and they train."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recipes of the four papers have no errors, claim the papers' numbers, and train."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -149,12 +147,7 @@ def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Pat
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.
 SIZES: dict[str, dict[str, float]] = {
-    "scan_length": {
-        "transformer": 992_007,
-        "universal": 332_551,
-        "relative": 1_091_847,
-        "universal_relative": 365_831,
-    },
+    "scan_length": {"transformer": 992_007, "universal": 332_551, "relative": 1_091_847, "universal_relative": 365_831},
     "cogs": {"transformer": 9.3e6, "universal": 5.1e6, "relative": 10.3e6, "universal_relative": 5.6e6},
 }
 

@@ -1,8 +1,6 @@
 """The model of every sequence-to-sequence recipe decodes the same with and without a cache, and with a cache it
 processes each position once."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each tracker gets the run through its own functions, and its errors do not end the run."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Engines run each point once in real processes, a crash loses one point, and any engine resumes the rest."""
 
-from __future__ import annotations
-
 import importlib.util
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Points whose seeds train together, and the result of each run."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

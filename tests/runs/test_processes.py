@@ -1,7 +1,5 @@
 """A run whose process ends in any way resumes exactly: real processes, real signals."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

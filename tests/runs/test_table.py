@@ -1,7 +1,5 @@
 """The runs of a table, and the value of each cell."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run is reproducible, resumes exactly, and stores its evaluation."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

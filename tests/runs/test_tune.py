@@ -1,7 +1,5 @@
 """A study ranks its trials, resumes after its process has died, and repeats no running trial."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 

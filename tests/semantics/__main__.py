@@ -1,7 +1,5 @@
 """Searches for programs that lack a property: python -m tests.semantics --programs 2000 --seed 7 --jobs 2."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Iterator

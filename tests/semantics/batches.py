@@ -1,7 +1,5 @@
 """Inputs for a model, and its results sample by sample."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

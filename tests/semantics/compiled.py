@@ -1,7 +1,5 @@
 """Programs as text, checked and compiled like a user's file."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

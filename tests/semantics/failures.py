@@ -1,7 +1,5 @@
 """The properties that a program violates."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Collection

@@ -2,8 +2,6 @@
 
 It does not define extern blocks: a call runs the module at the path of its instance in a compiled model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

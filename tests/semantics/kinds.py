@@ -1,7 +1,5 @@
 """The kinds of random programs, each a function from a seed to a text."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Small random edits of well-typed programs. An edited program is rejected, or has all properties."""
 
-from __future__ import annotations
-
 import random
 import re
 

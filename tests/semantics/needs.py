@@ -1,7 +1,5 @@
 """The values of a graph that its result needs, by the rule of docs/semantics.md."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from archlang.graph.graph import Graph, Node, Region

@@ -1,7 +1,5 @@
 """Properties of every program that `check` accepts: it computes what docs/semantics.md defines."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Callable, Mapping, Sequence

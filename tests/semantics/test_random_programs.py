@@ -1,7 +1,5 @@
 """Random programs have all properties, and use every construct and block."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

@@ -1,8 +1,6 @@
 """Programs that an earlier checker accepted or rejected wrongly: each is rejected with a diagnostic in the user's file,
 or has all properties."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines, columns and spans of a text."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.source import Source, Span

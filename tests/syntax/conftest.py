@@ -1,7 +1,5 @@
 """Programs that the tests of the syntax share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

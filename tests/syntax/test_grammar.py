@@ -1,7 +1,5 @@
 """The grammar and its cached tables."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Any text yields a tree and diagnostics within seconds, and never an exception."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

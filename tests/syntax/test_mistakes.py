@@ -1,7 +1,5 @@
 """The exact texts of syntax diagnostics."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics.render import plain
@@ -62,11 +60,7 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "put statics in square brackets"),
         ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
-        (
-            "block b(h: s) -> s { a.b = h }",
-            "expected a statement or `}`, found `a.b`",
-            "bind a name without dots",
-        ),
+        ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "bind a name without dots"),
         ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "bind a name without dots"),
         ("return h", "expected an item (", "put statements between the braces"),
         ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
@@ -174,13 +168,7 @@ def test_expressions_are_at_most_64_deep(value: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "repeat 2 { " * 40 + "}" * 40,
-        "if a { } else " * 40 + "{ }",
-    ],
-)
+@pytest.mark.parametrize("statement", ["repeat 2 { " * 40 + "}" * 40, "if a { } else " * 40 + "{ }"])
 def test_statements_are_at_most_64_deep(statement: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ {statement} }}"))[1]
     assert mistake.code == "E0106"

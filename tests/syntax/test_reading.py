@@ -1,7 +1,5 @@
 """Files are read, and unreadable files are reported."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Error recovery reports every mistake and parses the correct items."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics import Diagnostic

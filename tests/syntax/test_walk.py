@@ -1,7 +1,5 @@
 """A walk visits each node once, in the order of the text."""
 
-from __future__ import annotations
-
 from archlang.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Name

@@ -1,7 +1,5 @@
 """Limits on the number and the length of tokens."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.diagnostics import Diagnostic

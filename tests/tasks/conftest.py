@@ -1,7 +1,5 @@
 """Fixtures: published files to compare with, and a separate cache for each test."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

@@ -1,7 +1,5 @@
 """Helpers for tests over all tasks of the folder, in small sizes."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """For any statics, a task raises TaskError or generates complete items."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from unittest.mock import patch
 

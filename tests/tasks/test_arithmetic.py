@@ -1,7 +1,5 @@
 """Simple arithmetic: values and depths against a slow parser, the published counts, the published distribution."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """bAbI: the published stories and the splits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bucket sort answers with the sorted input, after the input."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CFQ: the published preprocessing, and files of the published format."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """COGS: the published sentences and their categories, and other files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copy answers with its input, at every length."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compositional table lookup agrees with the published set and with a slow lookup."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Dyck strings are balanced and have the published lengths; their sets agree with a stack."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

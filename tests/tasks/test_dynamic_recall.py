@@ -1,7 +1,5 @@
 """Dynamic recall answers with a neighbour of the queried symbol."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

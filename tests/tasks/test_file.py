@@ -1,7 +1,5 @@
 """The tasks over a user's own files: their splits, and caching."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

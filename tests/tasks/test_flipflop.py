@@ -1,7 +1,5 @@
 """Flip-flop sequences obey their grammar, read by read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Id sort answers at each position with the symbol of the same id."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """No item of a train split is in another split of its task."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.tasks.kit.split import Split

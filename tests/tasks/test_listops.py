@@ -1,7 +1,5 @@
 """ListOps: labels against a slow parser, depths and lengths of splits, the published distribution."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

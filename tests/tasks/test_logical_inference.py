@@ -1,7 +1,5 @@
 """Logical inference: relations against truth tables, and the published counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import product

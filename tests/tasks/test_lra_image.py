@@ -1,7 +1,5 @@
 """Image of the Long Range Arena: batches of the published format, and other pickles."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """Pathfinder: generated pictures, and the published files."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

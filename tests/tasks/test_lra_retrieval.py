@@ -1,7 +1,5 @@
 """Retrieval of the Long Range Arena: files of the published format."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Text of the Long Range Arena: archives of the published format."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Mapping

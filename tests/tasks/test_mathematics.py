@@ -1,7 +1,5 @@
 """Mathematics: answers against a second implementation, for generated and published questions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from decimal import getcontext

@@ -1,7 +1,5 @@
 """Mix answers with the middle symbol and the first symbol alternately."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Modular arithmetic agrees with Python."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Associative recall scores the value of each repeated key, and nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Multi30k: the published sentences, the splits by length, and the vocabularies of the two languages."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """docs/tasks.md lists every task and every metric."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

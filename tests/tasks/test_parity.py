@@ -1,7 +1,5 @@
 """Parity counts ones, at every length."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

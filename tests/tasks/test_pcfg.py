@@ -1,7 +1,5 @@
 """PCFG SET: every published value, the splits, and the published distribution of expressions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise

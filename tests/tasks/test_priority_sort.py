@@ -1,7 +1,5 @@
 """Priority sort answers with the symbols in order of priority."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The same statics and seed generate the same items in every process and on every machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

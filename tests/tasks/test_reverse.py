@@ -1,7 +1,5 @@
 """Reverse answers with its input in reverse order."""
 
-from __future__ import annotations
-
 import pytest
 
 from archlang.tasks.kit.mistakes import TaskError

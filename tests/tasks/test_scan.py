@@ -1,7 +1,5 @@
 """SCAN: the published set of commands, and its splits."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -74,8 +72,7 @@ def test_simple_holds_out_a_fifth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "primitive", "sizes"),
-    [("jump", "jump", (14_670, 7_706)), ("turn_left", "turn left", (21_890, 1_208))],
+    ("split", "primitive", "sizes"), [("jump", "jump", (14_670, 7_706)), ("turn_left", "turn left", (21_890, 1_208))]
 )
 def test_a_primitive_is_alone_in_train(split: str, primitive: str, sizes: tuple[int, int]) -> None:
     task = Scan(split=split)

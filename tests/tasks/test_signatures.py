@@ -1,7 +1,5 @@
 """The signature of each task agrees with its class."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Generating a published set takes seconds, at most minutes."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """SQuAD: the published questions and the published metrics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Stack manipulation agrees with a list after the same actions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

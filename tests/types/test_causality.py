@@ -1,7 +1,5 @@
 """Horizons are upper bounds: they cover sets of positions, and join and compose like these sets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

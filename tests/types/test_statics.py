@@ -1,7 +1,5 @@
 """The instances among statics."""
 
-from __future__ import annotations
-
 from archlang.types.statics import InstanceOf, StaticValue, Symbol, instances_in
 
 

@@ -3,8 +3,6 @@
 An engine only distributes points. Everything that resuming a run needs is in its folder, so any engine can resume what
 another began."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """An engine of processes on this machine, each running one point at a time."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

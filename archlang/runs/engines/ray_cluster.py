@@ -1,7 +1,5 @@
 """An engine that runs points as tasks of a Ray cluster, or of Ray on this machine."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """An engine that runs points as SLURM jobs, through submitit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from pathlib import Path

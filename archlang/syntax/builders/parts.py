@@ -1,7 +1,5 @@
 """The parts that the parser hands to a rule: tokens, nodes, and the groups and clauses made of them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, TypeVar
 
 from archlang.source import Span

@@ -1,7 +1,5 @@
 """The builders of all sections of the grammar as one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from archlang.diagnostics import Diagnostic

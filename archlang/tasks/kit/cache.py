@@ -4,8 +4,6 @@ A split is a folder of `.npy` files with `manifest.json`, written atomically, so
 split, and two processes may generate the same split. If the cache cannot be written (full, read-only, no home folder),
 `load` warns and returns the split from memory. Raising the `version` of a task invalidates its cached splits."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

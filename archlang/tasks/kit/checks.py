@@ -1,7 +1,5 @@
 """Checks of statics and split names that many tasks share."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import combinations

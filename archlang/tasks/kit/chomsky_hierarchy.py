@@ -3,8 +3,6 @@
 Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length of a split is equally likely. Items may
 repeat, because there are few short ones."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Fingerprints of items, which find repeated items and assign items to splits."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Greyscale PNG pictures as arrays, decoded by Pillow."""
 
-from __future__ import annotations
-
 import io
 import struct
 

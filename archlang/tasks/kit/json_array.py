@@ -1,7 +1,5 @@
 """The objects of a JSON array that is too large for memory, one after another, parsed by ijson."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 

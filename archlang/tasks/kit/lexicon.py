@@ -1,7 +1,5 @@
 """Lexicons: the words of a task, each with its token."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

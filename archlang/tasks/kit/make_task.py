@@ -3,8 +3,6 @@
 A program can only cause the import of archlang's own classes. A user's own class, in a file beside the recipe, is
 imported only if the user names that file (`--plugin FILE.py`)."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

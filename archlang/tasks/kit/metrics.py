@@ -3,8 +3,6 @@
 A metric of a split is the sum of `hits` divided by the sum of `counts`. In a breakdown by groups, both sums run over
 the items of a group."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

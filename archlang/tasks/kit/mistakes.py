@@ -1,7 +1,5 @@
 """The errors of tasks: their statics, their files, and users' own classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from archlang.diagnostics import ArchlangError

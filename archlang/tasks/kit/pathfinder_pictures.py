@@ -2,8 +2,6 @@
 
 All arithmetic is on integers, so that a picture is equal on every machine. The unit of coordinates is 1/256 pixel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from math import cos, pi, sin

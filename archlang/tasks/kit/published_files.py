@@ -1,7 +1,5 @@
 """The published files that tasks read: their parsed lines, and the versions that caches compare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar, runtime_checkable
 

@@ -1,7 +1,5 @@
 """The published ListOps files of Nangia & Bowman (2018), with their labels verified."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 numpy guarantees the stream of a bit generator, but not the distributions of `Generator` (NEP 19). This file derives the
 few distributions that tasks need from raw words."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

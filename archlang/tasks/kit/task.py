@@ -1,7 +1,5 @@
 """What a task is: the protocol that every task class implements, and the enums that describe a task."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Protocol, runtime_checkable

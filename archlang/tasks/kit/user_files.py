@@ -3,8 +3,6 @@
 An error names the line. No message quotes the content of a file: a path may come from somebody else's run folder and
 may lead to a private file."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

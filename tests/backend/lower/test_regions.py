@@ -1,17 +1,11 @@
 """Claims about the functions of regions."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import torch
 from torch import fx
 
-from archlang.backend import Architecture
 from archlang.backend.lower.regions import lower
 from archlang.graph.text import parse_graph
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 
 def test_a_region_is_a_graph_of_torch_fx_with_the_names_of_the_program() -> None:

@@ -1,12 +1,7 @@
 """Claims about the printed Python of a compiled model."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-from archlang.backend import Architecture, print_torch
-
-Compiled = Callable[..., Architecture]
+from archlang.backend import print_torch
+from tests.conftest import Compiled
 
 PROGRAM = """\
 model small[d = 4](x: tokens[n]) -> logits[classes] {

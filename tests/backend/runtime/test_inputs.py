@@ -1,8 +1,5 @@
 """Claims about wrong tensors: the error says what is wrong, and what the model expects."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
-from archlang.backend import Architecture
-
-Compiled = Callable[..., Architecture]
+from tests.conftest import Compiled
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -1,7 +1,5 @@
 """The library's Neural Data Router and its baselines: padding, shared weights and closed gates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

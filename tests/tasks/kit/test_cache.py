@@ -1,7 +1,5 @@
 """Splits are generated once and loaded from then on; damaged ones are generated again."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

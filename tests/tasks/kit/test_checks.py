@@ -1,7 +1,5 @@
 """Checks of statics and split names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Fingerprints distinguish items and assign them to shares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from archlang.tasks.kit.fingerprints import Patience, Seen, combine, fingerprints, in_share, table_fingerprints

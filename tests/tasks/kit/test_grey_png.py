@@ -1,7 +1,5 @@
 """Greyscale PNG pictures: every filter of the format, and the refused files."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 
@@ -31,10 +29,7 @@ def png(rows: np.ndarray, filters: list[int], header: bytes | None = None, parts
     height, width = rows.shape
     lines = [
         bytes(
-            [
-                kind,
-                *((int(rows[row, column]) - prediction(kind, rows, row, column)) % 256 for column in range(width)),
-            ]
+            [kind, *((int(rows[row, column]) - prediction(kind, rows, row, column)) % 256 for column in range(width))]
         )
         for row, kind in enumerate(filters)
     ]
@@ -68,14 +63,8 @@ WHOLE = png(PICTURE, [0] * 10)
         (WHOLE[:40] + b"?" + WHOLE[41:], "is damaged"),
         (SIGNATURE + chunk(b"IEND", b""), "header is damaged"),
         (SIGNATURE + chunk(b"IHDR", b"short"), "IHDR"),
-        (
-            png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 7, 10, 8, 2, 0, 0, 0)),
-            "expected one channel of 8 bits",
-        ),
-        (
-            png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 7, 10, 8, 0, 0, 0, 1)),
-            "expected one channel of 8 bits",
-        ),
+        (png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 7, 10, 8, 2, 0, 0, 0)), "expected one channel of 8 bits"),
+        (png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 7, 10, 8, 0, 0, 0, 1)), "expected one channel of 8 bits"),
         (png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 1 << 12, (1 << 12) + 1, 8, 0, 0, 0, 0)), "more than 16777216"),
         (png(PICTURE, [0] * 10, struct.pack(">IIBBBBB", 1 << 30, 1 << 30, 8, 0, 0, 0, 0)), "exceeds limit"),
         (SIGNATURE + ONE + chunk(b"IDAT", b"no") + chunk(b"IEND", b""), "is damaged: broken data stream"),

@@ -1,7 +1,5 @@
 """JSON arrays parsed object by object: the objects, the refused files, and the memory used."""
 
-from __future__ import annotations
-
 import io
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """Batches of trees agree with a slow parser of their tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Trees of a given length have the distribution of rejection sampling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from archlang.tasks.kit.listops_trees import Growth, evaluate, grow, write

@@ -1,7 +1,5 @@
 """make_task instantiates archlang's tasks, and a user's own classes from a named file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The counts of metrics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

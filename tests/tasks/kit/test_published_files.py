@@ -1,7 +1,5 @@
 """Published files of tasks: errors for missing and damaged files, and versions for the cache."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """ListOps: the published labels, and malformed lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ragged sequences and their operations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Random numbers are fixed and have their distributions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

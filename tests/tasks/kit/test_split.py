@@ -1,7 +1,5 @@
 """Splits: their arrays, digests and forms."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from archlang.tasks.kit.ragged import Ragged

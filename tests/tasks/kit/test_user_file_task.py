@@ -1,7 +1,5 @@
 """The vocabulary and the labels of tasks over a user's own files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The lines of a user's own files, and the errors of malformed files."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os
@@ -90,12 +88,7 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a"}\n', 1, "`label` is missing"),
         ("a.jsonl", '{"text": {}, "label": 1}\n', 1, "neither a text, nor a number"),
         ("a.jsonl", '{"text": [[1]], "label": 1}\n', 1, "neither a text, nor a number"),
-        (
-            "a.jsonl",
-            '{"text": "a", "label": 1, "split": "train"}\n{"text": "a", "label": 1}\n',
-            2,
-            "every line has",
-        ),
+        ("a.jsonl", '{"text": "a", "label": 1, "split": "train"}\n{"text": "a", "label": 1}\n', 2, "every line has"),
     ],
 )
 def test_an_error_names_the_line(tmp_path: Path, name: str, content: str, line: int, reason: str) -> None:
