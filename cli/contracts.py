@@ -26,7 +26,8 @@ def hold_blocks(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE] [BLOCK]...", help="A program and its blocks, or blocks of the library; none: all."
+            metavar="[FILE] [BLOCK]...",
+            help="A program and its blocks, or blocks of the library. Without a name, test all.",
         ),
     ] = None,
     plugin: Annotated[

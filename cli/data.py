@@ -184,7 +184,8 @@ def show(
     examples: Annotated[int, typer.Option("--examples", "-n", min=0, help="Items to show of each split.")] = 2,
     program: Annotated[Path | None, typer.Option("--program", help="A program that declares further tasks.")] = None,
     plugin: Annotated[
-        Path | None, typer.Option("--plugin", help="The Python file of your own task. It is run.")
+        Path | None,
+        typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

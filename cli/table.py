@@ -79,7 +79,7 @@ def table(
         bool,
         typer.Option(
             "--together",
-            help="Train the seeds of a cell as one model. Except for dropout, results are those of solo runs.",
+            help="Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
         ),
     ] = False,
     budget: Budget = None,

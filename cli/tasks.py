@@ -16,7 +16,7 @@ Item = Definition | Extern
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="A task; all are listed if none is named.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The name of a task. Without a name, list all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the tasks, or print one: its statics, fields, splits and source.

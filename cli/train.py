@@ -43,7 +43,9 @@ Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", c
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.")]
-Plugin = Annotated[Path | None, typer.Option("--plugin", help="The Python file of a task of your own. It is executed.")]
+Plugin = Annotated[
+    Path | None, typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first.")
+]
 
 
 def train(
@@ -93,7 +95,7 @@ def train(
     Example: archlang train recipes/gutlb.arch --steps 100
     """
     if (file is None) == (resume is None):
-        console.fail("name a program, or a run folder after `--resume`", "see `archlang train --help`", code=2)
+        console.fail("name a program or `--resume FOLDER`, not both", "see `archlang train --help`", code=2)
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             console.fail("a resumed run keeps its settings", "combine `--resume` only with `--device`", code=2)

@@ -39,11 +39,11 @@ def not_empty(folder: Path) -> RunError:
 
 def not_written(path: Path, reason: str) -> RunError:
     message = f"{path} cannot be written: {reason}"
-    return RunError(message, "make room, or choose another folder; files that were written before are intact")
+    return RunError(message, "free space or choose another folder; files that were written before are intact")
 
 
 def damaged(path: Path, reason: str) -> RunError:
-    return RunError(f"{path} is damaged: {reason}", "name a new folder with `--out` to train again")
+    return RunError(f"{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
 
 
 # Checkpoints

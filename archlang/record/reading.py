@@ -122,4 +122,5 @@ def explain(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_context=False)
     place = ".".join(map(str, first["loc"]))
     more = f" (and {len(others)} more)" if others else ""
-    return f"{place}: {first['msg']}{more}" if place else f"{first['msg']}{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}{more}" if place else f"{message}{more}"

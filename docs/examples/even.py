@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks import Kind, Ragged, Split, Unit
 from archlang.types.statics import Interval
 
 SHORT, LONG = Interval(1, 8), Interval(9, 16)
