@@ -43,7 +43,7 @@ def test_blocks_of_the_library_are_named_without_a_file(archlang: Command) -> No
     assert said.code == 0
     assert [line.split()[0] for line in said.out.splitlines()[1:3]] == ["first", "norm"]
     assert "2 blocks, no violations" in said.out
-    assert "skipped: halts no loops" in said.out
+    assert "skipped: is not a halting block" in said.out
 
 
 def test_without_the_flag_no_python_of_a_program_runs(archlang: Command, folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_block_that_breaks_its_word_is_named_at_its_clause(archlang: Command, 
     )
     said = archlang("test", "shift.arch", "--plugin", "mine.py")
     assert said.code == 1
-    assert "error[E0703]: `shift`: `x` is read otherwise than `causal`" in said.err
+    assert "error[E0703]: `shift`: `x` is declared `causal`, but the block reads more of it" in said.err
     assert "--> shift.arch:3:11" in said.err
     assert "1 block, 1 violates its signature" in said.out
 
