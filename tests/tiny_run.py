@@ -75,7 +75,7 @@ def train(program: Path) -> Train:
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the program."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp("finished")
     (folder / "tiny.arch").write_text(TINY)
     training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
     return folder / "run"

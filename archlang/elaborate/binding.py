@@ -12,19 +12,8 @@ from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.source import Span
+from archlang.syntax import tree
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import (
-    Binary,
-    Call,
-    ConditionalType,
-    Expression,
-    InputParameter,
-    ListOf,
-    Name,
-    StaticParameter,
-    TypeExpression,
-    TypeName,
-)
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
 
@@ -54,7 +43,7 @@ class Binding:
     call: Span
     statics: dict[str, Bound]
     report: Report
-    configure: Callable[[Call, Declaration | BlockValue], Value]
+    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
     may_be_unknown: bool = True
@@ -93,7 +82,7 @@ class Binding:
             return self.statics[name]
         return self.ambient.get(name)
 
-    def _default(self, parameter: StaticParameter) -> Bound:
+    def _default(self, parameter: tree.StaticParameter) -> Bound:
         file = self.declaration.file
         if parameter.default is not None:
             return Bound(static_value(parameter, parameter.default, self.evaluator, file, self.report), None)
@@ -107,7 +96,7 @@ class Binding:
         )
         return Bound(None, None)
 
-    def require_known(self, expression: Expression) -> None:
+    def require_known(self, expression: tree.Expression) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""
         if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):
             self.report(mistakes.needs_task(self.call, self.declaration.name, self.unknown_sizes()))
@@ -128,21 +117,21 @@ class Binding:
             if self.evaluator.truth(condition) is False:
                 self.report(self._violated(condition))
 
-    def _violated(self, condition: Expression) -> Diagnostic:
+    def _violated(self, condition: tree.Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []
         seen: set[str] = set()
         near = None
         for node in walk(condition):
-            if isinstance(node, Name):
+            if isinstance(node, tree.Name):
                 is_plain = len(node.parts) == 1
                 bound = self.lookup(node.text) if is_plain else Bound(self.evaluator.value(node, None), None)
                 if isinstance(bound, Bound) and bound.value is not None and node.text not in seen:
                     seen.add(node.text)
                     facts.append((node.text, show(bound.value), bound.span))
         if (
-            isinstance(condition, Binary)
+            isinstance(condition, tree.Binary)
             and condition.operator == "in"
-            and isinstance(condition.right, ListOf)
+            and isinstance(condition.right, tree.ListOf)
             and facts
         ):
             near = did_you_mean(facts[0][1], [unparse(item) for item in condition.right.items])
@@ -153,7 +142,7 @@ class Binding:
 
     # Types
 
-    def match(self, parameter: InputParameter, actual: Type, span: Span) -> bool:
+    def match(self, parameter: tree.InputParameter, actual: Type, span: Span) -> bool:
         """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches."""
         written = parameter.type
         block = self.declaration.name
@@ -189,15 +178,15 @@ class Binding:
         ]
         return all(fits)
 
-    def _misfit(self, span: Span, block: str, parameter: InputParameter, expected: str, actual: Type) -> None:
+    def _misfit(self, span: Span, block: str, parameter: tree.InputParameter, expected: str, actual: Type) -> None:
         if actual.name in ISOLATED and parameter.type.name not in ISOLATED:
             self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
         else:
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
 
-    def _match_size(self, written: Expression, actual: Dim, span: Span, axis: Axis) -> bool:
+    def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
         block = self.declaration.name
-        if isinstance(written, Name) and written.text not in self.parameters and len(written.parts) == 1:
+        if isinstance(written, tree.Name) and written.text not in self.parameters and len(written.parts) == 1:
             name = written.text
             known = self.sizes.get(name)
             if known is None and name in self.ambient:
@@ -220,11 +209,11 @@ class Binding:
         return False
 
     def type(
-        self, written: TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
+        self, written: tree.TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
     ) -> Type | None:
         """Returns a written type with the values of its sizes; None after a mistake. `features` are those of variadic
         arguments. `free` returns a size for a name that is not bound."""
-        if isinstance(written, ConditionalType):
+        if isinstance(written, tree.ConditionalType):
             truth = self.evaluator.truth(written.test)
             if truth is None:
                 self.require_known(written.test)
@@ -250,7 +239,7 @@ class Binding:
         return Type(_constructor(written.name, len(sizes)), tuple(sizes))
 
     def _size(
-        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+        self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
     ) -> Dim | None:
         size = self._written_size(written, axis, features, free)
         number = None if size is None or axis is Axis.PART else size.constant
@@ -259,22 +248,22 @@ class Binding:
             return None
         return size
 
-    def _cause(self, written: Expression) -> Span:
+    def _cause(self, written: tree.Expression) -> Span:
         """The place of a static that a written size depends on; the call if there is none."""
-        names = [node.text for node in walk(written) if isinstance(node, Name)]
+        names = [node.text for node in walk(written) if isinstance(node, tree.Name)]
         places = [bound.span for name in names if (bound := self.statics.get(name)) is not None and bound.span]
         return places[0] if places else self.call
 
     def _written_size(
-        self, written: Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+        self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
     ) -> Dim | None:
-        if isinstance(written, Call) and written.callee.text == "sum" and written.arguments and features:
+        if isinstance(written, tree.Call) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.total(features)
             if total.is_unwieldy:
                 self.report(name_mistakes.size_too_large(self.call))
                 return None
             return total
-        if isinstance(written, Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
+        if isinstance(written, tree.Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
             if free is not None:
                 size = free(written.text)
                 self.bind_size(written.text, Bound(size, written.span), axis)
@@ -297,7 +286,7 @@ class Binding:
     def _evaluator_of(self, axis: Axis) -> Evaluator:
         return self._of_lengths if axis is Axis.LENGTH else self.evaluator
 
-    def written_sizes(self, written: TypeName) -> tuple[Expression, ...] | None:
+    def written_sizes(self, written: tree.TypeName) -> tuple[tree.Expression, ...] | None:
         """Returns the written sizes of a type, with `vocab` added to tokens; None after a mistake."""
         counts = _SIZES.get(written.name)
         if counts is None:
@@ -308,10 +297,10 @@ class Binding:
             self.report(mistakes.wrong_number_of_sizes(written.span, written.name, expected, len(written.dimensions)))
             return None
         if written.name == "tokens" and len(written.dimensions) == 1:
-            return (*written.dimensions, Name(parts=("vocab",), span=written.span))
+            return (*written.dimensions, tree.Name(parts=("vocab",), span=written.span))
         return written.dimensions
 
-    def length_names(self, parameter: InputParameter) -> tuple[str, ...]:
+    def length_names(self, parameter: tree.InputParameter) -> tuple[str, ...]:
         """The names of a parameter's lengths in order, "" for a length that is a static or a number."""
         written = self.written_sizes(parameter.type)
         if parameter.variadic or parameter.type.name == "data" or written is None:
@@ -319,9 +308,9 @@ class Binding:
         axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
         own = self.sizes_by_axis(parameter, Axis.LENGTH)
         lengths = [size for size, axis in zip(written, axes, strict=False) if axis is Axis.LENGTH]
-        return tuple(size.text if isinstance(size, Name) and size.text in own else "" for size in lengths)
+        return tuple(size.text if isinstance(size, tree.Name) and size.text in own else "" for size in lengths)
 
-    def sizes_by_axis(self, parameter: InputParameter, axis: Axis) -> list[str]:
+    def sizes_by_axis(self, parameter: tree.InputParameter, axis: Axis) -> list[str]:
         """The names that a parameter's type gives to its sizes of one kind of axis."""
         written = self.written_sizes(parameter.type)
         if parameter.variadic or written is None:
@@ -334,7 +323,7 @@ class Binding:
         return [
             size.text
             for size, size_axis in zip(written, axes, strict=False)
-            if size_axis is axis and isinstance(size, Name) and size.text not in self.parameters
+            if size_axis is axis and isinstance(size, tree.Name) and size.text not in self.parameters
         ]
 
 

@@ -10,43 +10,31 @@ from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import KINDS, MISFIT, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Binary,
-    Boolean,
-    Call,
-    Expression,
-    ListOf,
-    Name,
-    Number,
-    Range,
-    StaticArgument,
-    StaticParameter,
-    Unary,
-)
+from archlang.syntax import tree
 from archlang.types import Dim
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 
-def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None:
+def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str | None:
     """Returns the written kind of a static, or that of its default; None if neither is valid."""
     if parameter.kind is not None:
         return parameter.kind if parameter.kind in KINDS else None
     match parameter.default:
-        case Number(value=value) | Unary(operand=Number(value=value)):
+        case tree.Number(value=value) | tree.Unary(operand=tree.Number(value=value)):
             return "float" if isinstance(value, float) else "int"
-        case Boolean() | Unary(operator="not"):
+        case tree.Boolean() | tree.Unary(operator="not"):
             return "bool"
-        case Range():
+        case tree.Range():
             return "range"
-        case ListOf():
+        case tree.ListOf():
             return "list"
-        case Call():
+        case tree.Call():
             return "block"
-        case Name(parts=parts):
+        case tree.Name(parts=parts):
             if len(parts) > 1:
                 return "path"
             return "block" if file.find(parts[0]) is not None else "symbol"
-        case Binary(operator="+" | "-" | "*" | "/" | "%"):
+        case tree.Binary(operator="+" | "-" | "*" | "/" | "%"):
             return "int"
     return None
 
@@ -54,7 +42,7 @@ def parameter_kind(parameter: StaticParameter, file: ResolvedFile) -> str | None
 def settle(
     declaration: Declaration,
     settled: Mapping[str, Bound],
-    arguments: Sequence[StaticArgument],
+    arguments: Sequence[tree.StaticArgument],
     evaluator: Evaluator,
     report: Report,
 ) -> dict[str, Bound]:
@@ -89,7 +77,11 @@ def settle(
 
 
 def static_value(
-    parameter: StaticParameter, expression: Expression, evaluator: Evaluator, file: ResolvedFile, report: Report
+    parameter: tree.StaticParameter,
+    expression: tree.Expression,
+    evaluator: Evaluator,
+    file: ResolvedFile,
+    report: Report,
 ) -> Value:
     """Returns the value of a static, converted to its kind; None after a mistake."""
     kind = parameter_kind(parameter, file)

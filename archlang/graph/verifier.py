@@ -3,22 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Input, Instance, Node, Region
-from archlang.graph.operations import (
-    Apply,
-    Arithmetic,
-    Call,
-    Halting,
-    Join,
-    Literal,
-    Loop,
-    MapPath,
-    Part,
-    Repeat,
-    Scan,
-    Stack,
-    step_limit,
-)
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
@@ -73,7 +59,7 @@ class _Verification:
             values[value.id] = value
         for node in region.nodes:
             for source in node.inputs:
-                self._use(_where(node), source, values, isinstance(node.operation, Part))
+                self._use(_where(node), source, values, isinstance(node.operation, operations.Part))
             self._identity(node.id)
             self._node(node, values, scope)
             values[node.id] = node
@@ -105,22 +91,22 @@ class _Verification:
         where = _where(node)
         for kind in node.types:
             self._type(where, kind)
-        has_region = isinstance(node.operation, Loop | Apply)
+        has_region = isinstance(node.operation, operations.Loop | operations.Apply)
         _require(len(node.regions) == has_region, f"{where} has {len(node.regions)} regions")
-        if isinstance(node.operation, Part):
+        if isinstance(node.operation, operations.Part):
             self._part(node, node.operation.index, values[node.inputs[0]] if len(node.inputs) == 1 else None)
             return
         types = [values[source].type for source in node.inputs]
-        if isinstance(node.operation, Call | Literal | Arithmetic):
+        if isinstance(node.operation, operations.Call | operations.Literal | operations.Arithmetic):
             _require(len(node.types) == 1, f"{where} has {len(node.types)} results")
         match node.operation:
-            case Call():
+            case operations.Call():
                 self._call(node, node.operation, types, scope)
-            case Join(maps=maps):
+            case operations.Join(maps=maps):
                 self._join(node, maps, types, scope)
-            case Literal():
+            case operations.Literal():
                 _require(not types and node.type == NUMBER, f"{where} is no number")
-            case Arithmetic():
+            case operations.Arithmetic():
                 self._arithmetic(node, types)
             case _:
                 self._inner(node, types, scope)
@@ -139,7 +125,7 @@ class _Verification:
         _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
         return instance
 
-    def _join(self, node: Node, maps: Sequence[MapPath], types: Sequence[Type], scope: str) -> None:
+    def _join(self, node: Node, maps: Sequence[operations.MapPath], types: Sequence[Type], scope: str) -> None:
         where = _where(node)
         _require(len(types) == 1, f"{where} has {len(types)} arguments")
         _require(len(maps) == len(node.types), f"{where} of {len(maps)} maps has {len(node.types)} results")
@@ -150,7 +136,7 @@ class _Verification:
             fits = (kind.name, kind.dims[:-1]) == (types[0].name, types[0].dims[:-1]) and kind.feature is not None
             _require(fits, f"{where} of a {types[0]} is {kind}")
 
-    def _call(self, node: Node, call: Call, types: Sequence[Type], scope: str) -> None:
+    def _call(self, node: Node, call: operations.Call, types: Sequence[Type], scope: str) -> None:
         where, maps = _where(node), call.products
         instance = self._find_instance(where, call.instance, scope)
         _require(len(maps) <= len(types), f"{where} is given {len(maps)} products of {len(types)} inputs")
@@ -169,7 +155,10 @@ class _Verification:
 
     def _arithmetic(self, node: Node, types: Sequence[Type]) -> None:
         where = _where(node)
-        _require(len(types) == (1 if node.operation is Arithmetic.NEGATE else 2), f"{where} has {len(types)} arguments")
+        _require(
+            len(types) == (1 if node.operation is operations.Arithmetic.NEGATE else 2),
+            f"{where} has {len(types)} arguments",
+        )
         tensors = {kind for kind in types if kind != NUMBER} or {NUMBER}
         _require(len(tensors) == 1, f"{where} mixes {_show(types)}")
         _require(node.type in tensors, f"{where} of {_show(types)} is {node.type}")
@@ -180,19 +169,19 @@ class _Verification:
         where, body = _where(node), node.regions[0]
         inside, results = [value.type for value in body.inputs], node.types
         carried = len(node.types)
-        steps = step_limit(node.operation)
+        steps = operations.step_limit(node.operation)
         _require(steps is None or steps >= 0, f"{where} takes {steps} steps")
         match node.operation:
-            case Apply():
+            case operations.Apply():
                 _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
-            case Repeat():
+            case operations.Repeat():
                 self._states(where, node.types, types, inside)
-            case Stack(path=path, count=count):
+            case operations.Stack(path=path, count=count):
                 self._states(where, node.types, types, inside)
                 scope = self._stack(where, path, count, scope)
-            case Halting():
+            case operations.Halting():
                 self._halting(node, node.operation, types, inside, scope)
-            case Scan(carried=carried, emits=emits):
+            case operations.Scan(carried=carried, emits=emits):
                 self._scan(node, node.operation, types, inside)
                 results = (*node.types[:carried], *([inside[0]] if emits else []))
         self._region(body, scope)
@@ -202,7 +191,7 @@ class _Verification:
             actual[:carried] == list(results[:carried]),
             f"the body of {where} makes {_show(actual)}, not {_show(results)}",
         )
-        if isinstance(node.operation, Scan) and node.operation.emits:
+        if isinstance(node.operation, operations.Scan) and node.operation.emits:
             self._emission(node, actual[-1], inside[0], types[0])
 
     def _states(self, where: str, states: Sequence[Type], inputs: Sequence[Type], inside: Sequence[Type]) -> None:
@@ -210,7 +199,9 @@ class _Verification:
         _require(first == list(states), f"{where} begins with {_show(first)} and ends with {_show(states)}")
         _require(list(inside) == list(inputs), f"{where} gives {_show(inputs)} to a body of {_show(inside)}")
 
-    def _halting(self, node: Node, loop: Halting, inputs: Sequence[Type], inside: Sequence[Type], scope: str) -> None:
+    def _halting(
+        self, node: Node, loop: operations.Halting, inputs: Sequence[Type], inside: Sequence[Type], scope: str
+    ) -> None:
         where, state = _where(node), loop.state
         self._find_instance(where, loop.instance, scope)
         _require(0 <= state < len(node.types), f"{where} halts state {state} of {len(node.types)}")
@@ -222,7 +213,7 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types, inputs, inside)
 
-    def _scan(self, node: Node, scan: Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
+    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where, carried = _where(node), scan.carried
         _require(bool(inputs) and inputs[0].name == "chunks", f"{where} does not walk chunks")
         _require(

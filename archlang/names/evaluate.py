@@ -20,20 +20,7 @@ from archlang.names.values import (
     equal,
     may_be_symbol,
 )
-from archlang.syntax.tree import (
-    Binary,
-    Boolean,
-    Call,
-    Conditional,
-    Expression,
-    ListOf,
-    Name,
-    Node,
-    Number,
-    Range,
-    String,
-    Unary,
-)
+from archlang.syntax import tree
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
 
@@ -54,37 +41,37 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[Call, Declaration | BlockValue], Value]
+    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
 
-    def value(self, expression: Expression, kind: str | None) -> Value:
+    def value(self, expression: tree.Expression, kind: str | None) -> Value:
         """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
         spend()
         match expression:
-            case Number(value=number):
+            case tree.Number(value=number):
                 return self._number(number, expression)
-            case Boolean(value=truth):
+            case tree.Boolean(value=truth):
                 return truth
-            case String(value=text):
+            case tree.String(value=text):
                 return text
-            case Name():
+            case tree.Name():
                 return self._name(expression, kind)
-            case ListOf(items=items):
+            case tree.ListOf(items=items):
                 return tuple(self.value(item, None) for item in items)
-            case Range(low=low, high=high):
+            case tree.Range(low=low, high=high):
                 return self._range(expression, self.value(low, "int"), self.value(high, "int"))
-            case Unary(operator="-", operand=operand):
+            case tree.Unary(operator="-", operand=operand):
                 return self._negative(self.value(operand, kind), expression)
-            case Unary(operand=operand):
+            case tree.Unary(operand=operand):
                 holds = self.truth(operand)
                 return Unknown("bool") if holds is None else not holds
-            case Binary():
+            case tree.Binary():
                 return self._binary(expression)
-            case Conditional(then=then, test=test, otherwise=otherwise):
+            case tree.Conditional(then=then, test=test, otherwise=otherwise):
                 holds = self.truth(test)
                 if holds is None:
                     return Unknown(kind or "int")
                 return self.value(then if holds else otherwise, kind)
-            case Call(callee=callee, arguments=None):
+            case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
         self.report(
             mistakes.not_evaluable(
@@ -93,7 +80,7 @@ class Evaluator:
         )
         return None
 
-    def truth(self, expression: Expression) -> bool | None:
+    def truth(self, expression: tree.Expression) -> bool | None:
         """Returns whether a condition holds, or None if that is unknown or a mistake was reported."""
         value = self.value(expression, "bool")
         if isinstance(value, bool) or value is None or isinstance(value, Unknown):
@@ -101,7 +88,7 @@ class Evaluator:
         self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
         return None
 
-    def _number(self, number: int | float, node: Node) -> Value:
+    def _number(self, number: int | float, node: tree.Node) -> Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
@@ -109,7 +96,7 @@ class Evaluator:
             return None
         return Dim.of(number)
 
-    def _name(self, name: Name, kind: str | None) -> Value:
+    def _name(self, name: tree.Name, kind: str | None) -> Value:
         # `coerce` reports an unquoted path to a file.
         if kind in ("path", "file"):
             return Symbol(name.text)
@@ -137,7 +124,7 @@ class Evaluator:
             self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
 
-    def _attribute(self, name: Name, bound: Bound) -> Value:
+    def _attribute(self, name: tree.Name, bound: Bound) -> Value:
         """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
         owner = bound.value
         if isinstance(owner, Unknown) or owner is None:
@@ -163,7 +150,7 @@ class Evaluator:
         self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
 
-    def _configured(self, call: Call, callee: Name) -> Value:
+    def _configured(self, call: tree.Call, callee: tree.Name) -> Value:
         binding = self.lookup(callee.text)
         if isinstance(binding, Bound):
             if isinstance(binding.value, BlockValue):
@@ -178,7 +165,7 @@ class Evaluator:
             return None
         return self.configure(call, declaration)
 
-    def _range(self, node: Range, low: Value, high: Value) -> Value:
+    def _range(self, node: tree.Range, low: Value, high: Value) -> Value:
         if isinstance(low, Dim) and isinstance(high, Dim):
             first, last = low.constant, high.constant
             if first is None or last is None:
@@ -201,7 +188,7 @@ class Evaluator:
         self.report(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
         return None
 
-    def _negative(self, value: Value, node: Node) -> Value:
+    def _negative(self, value: Value, node: tree.Node) -> Value:
         if isinstance(value, Dim):
             return -value
         if isinstance(value, float):
@@ -211,7 +198,7 @@ class Evaluator:
         self.report(mistakes.not_evaluable(node.span, f"`-` takes a number, not {describe(value)}", "write a number"))
         return None
 
-    def _binary(self, node: Binary) -> Value:
+    def _binary(self, node: tree.Binary) -> Value:
         operator = node.operator
         if operator in ("and", "or"):
             sides = (self.truth(node.left), self.truth(node.right))
@@ -240,7 +227,7 @@ class Evaluator:
             return None
         return self._real(node, first, second)
 
-    def _whole(self, node: Binary, left: Dim, right: Dim) -> Value:
+    def _whole(self, node: tree.Binary, left: Dim, right: Dim) -> Value:
         result: Value = None
         a, b = left.constant, right.constant
         match node.operator:
@@ -272,7 +259,7 @@ class Evaluator:
             return None
         return result
 
-    def _real(self, node: Binary, left: float, right: float) -> Value:
+    def _real(self, node: tree.Binary, left: float, right: float) -> Value:
         match node.operator:
             case "+":
                 return left + right
@@ -289,10 +276,10 @@ class Evaluator:
                 return left % right
         return _order(node.operator, left - right)
 
-    def _compare_any(self, node: Binary) -> Value:
+    def _compare_any(self, node: tree.Binary) -> Value:
         kind = "symbol" if self._is_symbol(node.left) or self._is_symbol(node.right) else None
         left = self.value(node.left, kind)
-        if node.operator == "in" and isinstance(node.right, ListOf):
+        if node.operator == "in" and isinstance(node.right, tree.ListOf):
             right: Value = tuple(self.value(item, kind) for item in node.right.items)
         else:
             right = self.value(node.right, kind)
@@ -320,9 +307,9 @@ class Evaluator:
         )
         return None
 
-    def _is_symbol(self, expression: Expression) -> bool:
+    def _is_symbol(self, expression: tree.Expression) -> bool:
         """Returns whether an operand is a symbol, so that unknown names in the comparison are symbols too."""
-        if not isinstance(expression, Name) or len(expression.parts) != 1:
+        if not isinstance(expression, tree.Name) or len(expression.parts) != 1:
             return False
         binding = self.lookup(expression.parts[0])
         return isinstance(binding, Bound) and binding.value is not None and may_be_symbol(binding.value)

@@ -13,22 +13,8 @@ from pathlib import Path
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.names import library, mistakes
 from archlang.source import Source, Span
+from archlang.syntax import tree
 from archlang.syntax.parser import parse_tolerantly, read
-from archlang.syntax.tree import (
-    Assign,
-    Call,
-    Definition,
-    Extern,
-    InputParameter,
-    Let,
-    Name,
-    Program,
-    Recipe,
-    StaticParameter,
-    Table,
-    Update,
-    Use,
-)
 from archlang.syntax.walk import walk
 from archlang.syntax.words import MOST_WORDS, count_words
 
@@ -37,7 +23,7 @@ from archlang.syntax.words import MOST_WORDS, count_words
 class ResolvedFile:
     """A file with its blocks and models by name: its own, and those that its `use` lines bring in."""
 
-    program: Program
+    program: tree.Program
     own: Mapping[str, Declaration] = field(default_factory=dict)
     used: Mapping[str, Declaration] = field(default_factory=dict)
 
@@ -57,24 +43,24 @@ class ResolvedFile:
         return frozenset(self.own) | frozenset(self.used) | library.block_names()
 
     @cached_property
-    def recipes(self) -> Mapping[str, Recipe]:
-        return {item.name: item for item in self.program.items if isinstance(item, Recipe)}
+    def recipes(self) -> Mapping[str, tree.Recipe]:
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
 
     @cached_property
-    def tasks(self) -> Mapping[str, Extern]:
+    def tasks(self) -> Mapping[str, tree.Extern]:
         """The tasks that this file declares."""
-        return {item.name: item for item in self.program.items if isinstance(item, Extern) and item.word == "task"}
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task"}
 
     @cached_property
-    def tables(self) -> Mapping[str, Table]:
-        return {item.name: item for item in self.program.items if isinstance(item, Table)}
+    def tables(self) -> Mapping[str, tree.Table]:
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
     """A block or model, with the file that resolves its names."""
 
-    item: Definition | Extern
+    item: tree.Definition | tree.Extern
     file: ResolvedFile
 
     @property
@@ -91,11 +77,11 @@ _preludes: dict[str, ResolvedFile] = {}
 _shipped: dict[Path, ResolvedFile] = {}
 
 
-def prelude(item: Definition | Extern) -> Declaration:
+def prelude(item: tree.Definition | tree.Extern) -> Declaration:
     """Returns the declaration of a library item, whose names the prelude resolves."""
     path = item.span.source.path
     if path not in _preludes:
-        _preludes[path] = ResolvedFile(Program(items=(), source=item.span.source))
+        _preludes[path] = ResolvedFile(tree.Program(items=(), source=item.span.source))
     return Declaration(item, _preludes[path])
 
 
@@ -131,7 +117,7 @@ class Loader:
             del self._open[key]
         return self._resolved[key]
 
-    def _load_used(self, use: Use, path: Path, shown: str) -> ResolvedFile:
+    def _load_used(self, use: tree.Use, path: Path, shown: str) -> ResolvedFile:
         """Reads and resolves a file that another file uses.
 
         Raises:
@@ -153,13 +139,13 @@ class Loader:
             _shipped[path] = resolved
         return _shipped[path]
 
-    def _resolve(self, program: Program, path: Path) -> ResolvedFile:
+    def _resolve(self, program: tree.Program, path: Path) -> ResolvedFile:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
         resolved = ResolvedFile(program, own, used)
         first: dict[tuple[str, str], Span] = {}
         for item in program.items:
-            if isinstance(item, Use):
+            if isinstance(item, tree.Use):
                 self._uses += 1
                 if self._uses <= MOST_USES:
                     self._use(item, path, used)
@@ -167,16 +153,16 @@ class Loader:
                     self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
             # A recipe may have the name of the model that it trains, and a table the name of either.
-            kind = type(item).__name__ if isinstance(item, Recipe | Table) else ""
+            kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
             first_span = first.setdefault((kind, item.name), item.name_span)
             if first_span is not item.name_span:
                 self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, first_span))
-            elif isinstance(item, Definition) or (isinstance(item, Extern) and item.word == "block"):
+            elif isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_circles(resolved))
         return resolved
 
-    def _use(self, use: Use, path: Path, used: dict[str, Declaration]) -> None:
+    def _use(self, use: tree.Use, path: Path, used: dict[str, Declaration]) -> None:
         if use.is_file:
             target = path.parent / use.path
             shown = str(target)
@@ -218,17 +204,17 @@ def _place(path: Path) -> Path:
         return path
 
 
-_BINDERS = (StaticParameter, InputParameter, Let, Assign, Update)
+_BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
 
 
-def _mentions(definition: Definition) -> Iterator[Name]:
+def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
     """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
     defaults = [static.default for static in definition.signature.statics if static.default is not None]
     for part in (definition.body, *defaults):
         for node in walk(part):
-            if isinstance(node, Call):
+            if isinstance(node, tree.Call):
                 yield node.callee
-            elif isinstance(node, Name):
+            elif isinstance(node, tree.Name):
                 yield node
 
 
@@ -237,12 +223,14 @@ def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
-        if not isinstance(declaration.item, Definition):
+        if not isinstance(declaration.item, tree.Definition):
             continue
         bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text
-            is_block = used in resolved.own and used not in bound and isinstance(resolved.own[used].item, Definition)
+            is_block = (
+                used in resolved.own and used not in bound and isinstance(resolved.own[used].item, tree.Definition)
+            )
             if is_block and (user, used) not in places:
                 uses.setdefault(user, []).append(used)
                 places[user, used] = name.span

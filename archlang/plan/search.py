@@ -14,23 +14,9 @@ from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.source import Span
+from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import (
-    Call,
-    Choice,
-    Expression,
-    ListOf,
-    Name,
-    Number,
-    Range,
-    Search,
-    Setting,
-    Sought,
-    StaticArgument,
-    Unary,
-    Vary,
-)
 from archlang.types.statics import StaticValue
 
 
@@ -74,32 +60,32 @@ class SearchPlan:
         recipe = self._planner.recipe.parts.recipe
         settings = self._settings(values)
         parts = [
-            self._with_settings(part, settings) if isinstance(part, Choice) else part
+            self._with_settings(part, settings) if isinstance(part, tree.Choice) else part
             for part in recipe.parts
-            if not isinstance(part, Search) and not (isinstance(part, Vary) and _varies(part, settings))
+            if not isinstance(part, tree.Search) and not (isinstance(part, tree.Vary) and _varies(part, settings))
         ]
         return unparse(replace(recipe, parts=tuple(parts)))
 
-    def _settings(self, values: Mapping[str, float | str]) -> dict[str, Setting]:
+    def _settings(self, values: Mapping[str, float | str]) -> dict[str, tree.Setting]:
         span = self._planner.recipe.parts.recipe.span
         settings = {}
         for space in self.spaces:
             value = values[space.path]
             expression = self._choices[space.path][str(value)] if space.choices else _number(value, span)
-            path = Name(parts=tuple(space.path.split(".")), span=span)
-            settings[space.path] = Setting(path=path, value=expression, span=span)
+            path = tree.Name(parts=tuple(space.path.split(".")), span=span)
+            settings[space.path] = tree.Setting(path=path, value=expression, span=span)
         return settings
 
     @cached_property
-    def _choices(self) -> dict[str, dict[str, Expression]]:
+    def _choices(self) -> dict[str, dict[str, tree.Expression]]:
         """The expressions of each listed static by their texts."""
         return {
             sought.path.text: {expression_text(item): item for item in sought.values.items}
             for sought in self._planner.recipe.parts.search
-            if isinstance(sought.values, ListOf)
+            if isinstance(sought.values, tree.ListOf)
         }
 
-    def _with_settings(self, choice: Choice, settings: Mapping[str, Setting]) -> Choice:
+    def _with_settings(self, choice: tree.Choice, settings: Mapping[str, tree.Setting]) -> tree.Choice:
         """The line `task`, `model` or `train` with its statics replaced by those of `settings`."""
         prefix = f"{choice.word}."
         values = {
@@ -107,20 +93,20 @@ class SearchPlan:
         }
         if not values:
             return choice
-        call = choice.value if isinstance(choice.value, Call) else Call(callee=choice.value, span=choice.span)
+        call = choice.value if isinstance(choice.value, tree.Call) else tree.Call(callee=choice.value, span=choice.span)
         parameters = self._planner.recipe.parameters
         names = [path.removeprefix(prefix) for path in parameters if path.startswith(prefix)]
         statics = []
         for index, static in enumerate(call.statics):
             name = static.name or names[index]
             statics.append(replace(static, value=values.pop(name)) if name in values else static)
-        statics += [StaticArgument(name=name, value=value, span=choice.span) for name, value in values.items()]
+        statics += [tree.StaticArgument(name=name, value=value, span=choice.span) for name, value in values.items()]
         return replace(choice, value=replace(call, statics=tuple(statics)))
 
 
 def check_search(planner: Planner) -> None:
     """Checks each search space of a recipe on its own."""
-    first: dict[str, Name] = {}
+    first: dict[str, tree.Name] = {}
     for sought in planner.recipe.parts.search:
         path = sought.path
         if first.setdefault(path.text, path) is not path:
@@ -155,15 +141,16 @@ def plan_spaces(planner: Planner) -> SearchPlan | None:
     return SearchPlan(recipe.name, sound, planner) if len(sound) == len(spaces) and all(plannable) else None
 
 
-def _space(planner: Planner, sought: Sought) -> SearchSpace | None:
+def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
     """A search space; None, and a report, if its static is unknown or its values are no list and no rising range."""
     path, values = sought.path, sought.values
-    if not planner.recipe.has_static(path):
+    # The statics of a model with a mistake are unknown, and its mistake is reported elsewhere.
+    if not planner.recipe.has_static(path) or path.text not in planner.recipe.parameters:
         return None
-    if isinstance(values, ListOf) and values.items and not sought.log:
+    if isinstance(values, tree.ListOf) and values.items and not sought.log:
         choices = [_value(planner, path, item) for item in values.items]
         return None if None in choices else SearchSpace(path.text, tuple(map(expression_text, values.items)))
-    ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, Range) else []
+    ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, tree.Range) else []
     if len(ends) < 2 or None in ends:
         if len(ends) < 2:
             planner.recipe.report(mistakes.nothing_to_search(values.span, path.text))
@@ -175,43 +162,43 @@ def _space(planner: Planner, sought: Sought) -> SearchSpace | None:
     return SearchSpace(path.text, (), low, high, all(isinstance(end, int) for end in ends), sought.log)
 
 
-def _end(planner: Planner, path: Name, end: Expression) -> int | float | None:
+def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float | None:
     """The number at an end of a range, of the static's kind; None, and a report, if it is no number."""
-    number = _value(planner, path, end) if isinstance(end, Number | Unary) else None
+    number = _value(planner, path, end) if isinstance(end, tree.Number | tree.Unary) else None
     if isinstance(number, bool) or not isinstance(number, int | float):
         planner.recipe.report(mistakes.nothing_to_search(end.span, path.text))
         return None
     return number
 
 
-def _value(planner: Planner, path: Name, expression: Expression) -> StaticValue | None:
+def _value(planner: Planner, path: tree.Name, expression: tree.Expression) -> StaticValue | None:
     return plain(planner.recipe.value(planner.recipe.parameters[path.text], expression))
 
 
-def _try(planner: Planner, path: Name, value: Expression) -> bool:
+def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:
     """Returns whether the recipe has a plan with this value; reports its mistakes."""
-    setting = Setting(path=path, value=value, span=value.span)
+    setting = tree.Setting(path=path, value=value, span=value.span)
     return planner.plan({**planner.first_point(), path.text: setting}) is not None
 
 
-def _values(sought: Sought) -> Sequence[Expression]:
+def _values(sought: tree.Sought) -> Sequence[tree.Expression]:
     """The values of a search space at which the recipe is checked."""
     match sought.values:
-        case ListOf(items=items):
+        case tree.ListOf(items=items):
             return items
-        case Range(low=low, high=high):
+        case tree.Range(low=low, high=high):
             return (low, high)
     return ()
 
 
-def _number(value: float | str, span: Span) -> Expression:
+def _number(value: float | str, span: Span) -> tree.Expression:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     number = float(text) if isinstance(value, float) else int(value)
     if isinstance(number, float) and not any(sign in text for sign in ".e"):
         text += ".0"
-    return Number(value=number, text=text, span=span)
+    return tree.Number(value=number, text=text, span=span)
 
 
-def _varies(part: Vary, settings: Mapping[str, Setting]) -> bool:
+def _varies(part: tree.Vary, settings: Mapping[str, tree.Setting]) -> bool:
     """Whether a `vary` line lists a static of `settings`."""
     return any(variation.path.text in settings for variation in part.variations)

@@ -32,35 +32,23 @@ from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
-from archlang.record import mistakes
+from archlang.record import mistakes, schemas
 from archlang.record.reading import GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, read_graph, read_record
-from archlang.record.schemas import (
-    DATA,
-    METRICS,
-    RUN,
-    TIMINGS,
-    VERSIONS,
-    DataRecord,
-    RunRecord,
-    VersionsRecord,
-    json_line,
-    json_text,
-)
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
 
 # A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, VERSIONS, DATA, LOCK)
+_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, LOCK)
 
 
 class RecordWarning(UserWarning):
     """A part of the record was lost; the run continues."""
 
 
-def versions(device: torch.device) -> VersionsRecord:
+def versions(device: torch.device) -> schemas.VersionsRecord:
     """Returns the software and the machine of this process."""
-    return VersionsRecord(
+    return schemas.VersionsRecord(
         archlang=archlang.__version__,
         python=sys.version.split()[0],
         torch=str(torch.__version__),
@@ -88,7 +76,7 @@ class Record:
 
         Raises:
             RunError: The folder holds another run or other files."""
-        if (self.folder / RUN).exists():
+        if (self.folder / schemas.RUN).exists():
             self._require_same_run(plan, precision)
             return True
         with os_errors_as(mistakes.not_written, self.folder):
@@ -97,7 +85,7 @@ class Record:
                 raise mistakes.not_empty(self.folder)
         return False
 
-    def begin(self, plan: Plan, precision: str, data: DataRecord, device: torch.device) -> bool:
+    def begin(self, plan: Plan, precision: str, data: schemas.DataRecord, device: torch.device) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
 
         Raises:
@@ -109,11 +97,11 @@ class Record:
             RECIPE: plan.source.text,
             GRAPH: print_graph(plan.graph),
             GRAPH_AT_TEST: print_graph(plan.at_test),
-            VERSIONS: json_text(versions(device)),
-            DATA: json_text(data),
+            schemas.VERSIONS: schemas.json_text(versions(device)),
+            schemas.DATA: schemas.json_text(data),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
-            RUN: json_text(RunRecord.of(plan, precision)),
+            schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision)),
         }
         try:
             with os_errors_as(mistakes.not_written, self.folder):
@@ -155,7 +143,7 @@ class Record:
 
     def _require_same_run(self, plan: Plan, precision: str) -> None:
         """Compares settings and graphs. The program's text may differ, as in a comment or an unrelated recipe."""
-        old, new = read_record(self.folder, RUN, RunRecord), RunRecord.of(plan, precision)
+        old, new = read_record(self.folder, schemas.RUN, schemas.RunRecord), schemas.RunRecord.of(plan, precision)
         for name in ("recipe", "model", "seed", "precision"):
             before, now = getattr(old, name), getattr(new, name)
             if before != now:
@@ -167,8 +155,8 @@ class Record:
             if _computation(read_graph(self.folder, name)) != _computation(graph):
                 raise mistakes.another_run(self.folder, "its program means another model")
 
-    def _require_same_data(self, data: DataRecord) -> None:
-        recorded = read_record(self.folder, DATA, DataRecord)
+    def _require_same_data(self, data: schemas.DataRecord) -> None:
+        recorded = read_record(self.folder, schemas.DATA, schemas.DataRecord)
         for name, split in data.root.items():
             if recorded.root.get(name) != split:
                 raise mistakes.another_run(self.folder, f"its {name} split held other items")
@@ -188,7 +176,7 @@ class Record:
 
         Raises:
             RunError: The file cannot be written."""
-        self.write(name, json_text(value))
+        self.write(name, schemas.json_text(value))
 
     def append(self, name: str, line: BaseModel) -> None:
         """Appends a line to a JSON lines file.
@@ -197,12 +185,12 @@ class Record:
             RunError: The file cannot be written."""
         path = self.folder / name
         with os_errors_as(mistakes.not_written, path), path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json_line(line))
+            file.write(schemas.json_line(line))
 
     def sizes(self) -> dict[str, int]:
         """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint."""
         sizes = {}
-        for name in (METRICS, TIMINGS):
+        for name in (schemas.METRICS, schemas.TIMINGS):
             path = self.folder / name
             if path.exists():
                 with os_errors_as(mistakes.not_written, path), path.open("rb") as file:
@@ -216,7 +204,7 @@ class Record:
         Raises:
             RunError: A file cannot be written."""
         self._curves.purge_step = step + 1
-        for name in (METRICS, TIMINGS):
+        for name in (schemas.METRICS, schemas.TIMINGS):
             path, size = self.folder / name, sizes.get(name, 0)
             if not path.exists() or path.stat().st_size < size:
                 if size:

@@ -2,34 +2,7 @@
 
 from collections.abc import Sequence
 
-from archlang.syntax.tree import (
-    Binary,
-    Boolean,
-    Call,
-    Caveat,
-    Conditional,
-    ConditionalType,
-    Cost,
-    Cut,
-    Expression,
-    InputParameter,
-    ListOf,
-    Maps,
-    Name,
-    Number,
-    Pipe,
-    Range,
-    Reads,
-    Record,
-    Setting,
-    Sought,
-    StaticArgument,
-    StaticParameter,
-    String,
-    TypeName,
-    Unary,
-    Variation,
-)
+from archlang.syntax import tree
 
 # Precedence levels, as in the grammar. An operand of lower precedence than its place requires gets parentheses.
 PIPE, CONDITIONAL, OR, AND, NOT, COMPARISON, RANGE, SUM, PRODUCT, NEGATIVE, ATOM = range(11)
@@ -50,48 +23,48 @@ def caveat_words(kind: str) -> str:
     return _CAVEATS.get(kind, f"depends on {kind}")
 
 
-def binding(expression: Expression) -> int:
+def binding(expression: tree.Expression) -> int:
     match expression:
-        case Pipe():
+        case tree.Pipe():
             return PIPE
-        case Conditional():
+        case tree.Conditional():
             return CONDITIONAL
-        case Binary(operator=operator):
+        case tree.Binary(operator=operator):
             return OPERATORS[operator]
-        case Unary(operator="not"):
+        case tree.Unary(operator="not"):
             return NOT
-        case Unary():
+        case tree.Unary():
             return NEGATIVE
-        case Range():
+        case tree.Range():
             return RANGE
     return ATOM
 
 
-def expression_text(expression: Expression, place: int = PIPE) -> str:
+def expression_text(expression: tree.Expression, place: int = PIPE) -> str:
     level = binding(expression)
     if level < place:
         return f"({expression_text(expression)})"
     match expression:
-        case Number(text=text) | Name(text=text):
+        case tree.Number(text=text) | tree.Name(text=text):
             return text
-        case Boolean(value=truth):
+        case tree.Boolean(value=truth):
             return "true" if truth else "false"
-        case String(value=text):
+        case tree.String(value=text):
             return f'"{text}"'
-        case ListOf(items=items):
+        case tree.ListOf(items=items):
             return f"[{', '.join(map(expression_text, items))}]"
-        case Call():
+        case tree.Call():
             return f"{expression.callee.text}{bracketed(expression.statics)}{arguments(expression)}"
-        case Pipe(value=value, stage=stage):
+        case tree.Pipe(value=value, stage=stage):
             return f"{expression_text(value)} |> {expression_text(stage)}"
-        case Range(low=low, high=high):
+        case tree.Range(low=low, high=high):
             return f"{expression_text(low, SUM)}..{expression_text(high, SUM)}"
-        case Unary(operator=operator, operand=operand):
+        case tree.Unary(operator=operator, operand=operand):
             return f"{operator}{' ' if operator == 'not' else ''}{expression_text(operand, level)}"
-        case Conditional(then=then, test=test, otherwise=otherwise):
+        case tree.Conditional(then=then, test=test, otherwise=otherwise):
             condition = f"when {expression_text(test, OR)}"
             return f"{expression_text(then, OR)} {condition} else {expression_text(otherwise, CONDITIONAL)}"
-        case Binary(operator=operator, left=left, right=right):
+        case tree.Binary(operator=operator, left=left, right=right):
             left_place, right_place = operand_places(level)
             return f"{expression_text(left, left_place)} {operator} {expression_text(right, right_place)}"
 
@@ -101,71 +74,71 @@ def operand_places(level: int) -> tuple[int, int]:
     return (RANGE, RANGE) if level == COMPARISON else (level, level + 1)
 
 
-def bracketed(parts: Sequence[StaticArgument | StaticParameter]) -> str:
+def bracketed(parts: Sequence[tree.StaticArgument | tree.StaticParameter]) -> str:
     return f"[{', '.join(map(part_text, parts))}]" if parts else ""
 
 
-def arguments(call: Call) -> str:
+def arguments(call: tree.Call) -> str:
     return "" if call.arguments is None else f"({', '.join(map(expression_text, call.arguments))})"
 
 
-def type_text(node: TypeName | ConditionalType) -> str:
-    if isinstance(node, ConditionalType):
+def type_text(node: tree.TypeName | tree.ConditionalType) -> str:
+    if isinstance(node, tree.ConditionalType):
         return f"{type_text(node.then)} when {expression_text(node.test, OR)} else {type_text(node.otherwise)}"
     return f"{node.name}[{', '.join(map(expression_text, node.dimensions))}]" if node.dimensions else node.name
 
 
 Part = (
-    StaticArgument
-    | StaticParameter
-    | InputParameter
-    | Setting
-    | Variation
-    | Sought
-    | Reads
-    | Caveat
-    | Cost
-    | Maps
-    | Record
-    | Cut
+    tree.StaticArgument
+    | tree.StaticParameter
+    | tree.InputParameter
+    | tree.Setting
+    | tree.Variation
+    | tree.Sought
+    | tree.Reads
+    | tree.Caveat
+    | tree.Cost
+    | tree.Maps
+    | tree.Record
+    | tree.Cut
 )
 
 
 def part_text(part: Part) -> str:
     match part:
-        case StaticArgument(name=None, value=value):
+        case tree.StaticArgument(name=None, value=value):
             return expression_text(value)
-        case StaticArgument(name=name, value=value):
+        case tree.StaticArgument(name=name, value=value):
             return f"{name} = {expression_text(value)}"
-        case StaticParameter(name=name, kind=kind, default=default):
+        case tree.StaticParameter(name=name, kind=kind, default=default):
             return name + (f": {kind}" if kind else "") + (f" = {expression_text(default)}" if default else "")
-        case InputParameter(name=name, type=type_, default=source):
+        case tree.InputParameter(name=name, type=type_, default=source):
             dots = "..." if part.variadic else ""
             return f"{name}: {type_text(type_)}{dots}" + (f" = {source}" if source else "")
-        case Setting(path=path, value=value):
+        case tree.Setting(path=path, value=value):
             return f"{path.text} = {expression_text(value)}"
-        case Variation(path=path, values=values):
+        case tree.Variation(path=path, values=values):
             return f"{path.text} in {expression_text(values)}"
-        case Sought(path=path, values=values, log=log):
+        case tree.Sought(path=path, values=values, log=log):
             return f"{path.text} in {expression_text(values)}" + (" log" if log else "")
-        case Reads(input=name, manner=manner):
+        case tree.Reads(input=name, manner=manner):
             return f"{name} {expression_text(manner)}"
-        case Caveat(kind=kind, test=test):
+        case tree.Caveat(kind=kind, test=test):
             return caveat_words(kind) + _condition(test)
-        case Cost(quantity=quantity, value=value, test=test):
+        case tree.Cost(quantity=quantity, value=value, test=test):
             return f"{quantity} = {expression_text(value, OR if test else CONDITIONAL)}{_condition(test)}"
-        case Maps(width=width, test=test):
+        case tree.Maps(width=width, test=test):
             return f"{map_names(part)} = {expression_text(width, OR if test else CONDITIONAL)}{_condition(test)}"
-        case Record(kind=kind, input=source, test=test):
+        case tree.Record(kind=kind, input=source, test=test):
             return kind + (f" = {source}" if source else "") + _condition(test)
-        case Cut(parts=parts, test=test):
+        case tree.Cut(parts=parts, test=test):
             return "cuts evenly" + (f" into {expression_text(parts, OR)}" if parts else "") + _condition(test)
 
 
-def map_names(maps: Maps) -> str:
+def map_names(maps: tree.Maps) -> str:
     """The names of linear maps, each with the input that it reads."""
     return ", ".join(f"{name.name}({name.input})" for name in maps.names)
 
 
-def _condition(test: Expression | None) -> str:
+def _condition(test: tree.Expression | None) -> str:
     return f" when {expression_text(test, OR)}" if test else ""

@@ -3,56 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from archlang.syntax import tree
 from archlang.syntax.expression_text import NEGATIVE, Part, bracketed, expression_text, part_text, type_text
-from archlang.syntax.tree import (
-    Assign,
-    AtTest,
-    Body,
-    Caveat,
-    Choice,
-    Claim,
-    Column,
-    Commented,
-    ConditionalType,
-    Cost,
-    Cut,
-    Definition,
-    Emit,
-    Expression,
-    Extern,
-    Halting,
-    If,
-    InputParameter,
-    Let,
-    MapName,
-    Maps,
-    Node,
-    Program,
-    Reads,
-    Recipe,
-    Record,
-    Repeat,
-    Return,
-    Row,
-    Scan,
-    Search,
-    Setting,
-    Signature,
-    Sought,
-    Stack,
-    Statement,
-    StaticArgument,
-    StaticParameter,
-    Table,
-    TypeName,
-    Update,
-    Use,
-    Variation,
-    Vary,
-)
 from archlang.syntax.wrap import STEP, WIDTH, filled, last_line, under, wrapped, wrapped_part
 
-S = TypeVar("S", bound=Commented)
+S = TypeVar("S", bound=tree.Commented)
 
 # Spaces before a comment at the end of a line.
 _GAP = 3
@@ -60,11 +15,11 @@ _GAP = 3
 _WORD = len("train ")
 
 
-def format_program(program: Program) -> str:
+def format_program(program: tree.Program) -> str:
     """Formats a program. Comments and single empty lines between statements stay."""
     blocks: list[str] = []
     for index, item in enumerate(program.items):
-        follows_use = isinstance(item, Use) and index > 0 and isinstance(program.items[index - 1], Use)
+        follows_use = isinstance(item, tree.Use) and index > 0 and isinstance(program.items[index - 1], tree.Use)
         if index > 0 and (item.blank or not follows_use):
             blocks.append("")
         blocks += item.leading
@@ -77,39 +32,50 @@ def format_program(program: Program) -> str:
     return "".join(f"{block}\n" for block in blocks)
 
 
-def unparse(node: Node) -> str:
+def unparse(node: tree.Node) -> str:
     """Prints a node. Expressions, types and parameters are printed on one line of any length."""
     match node:
-        case TypeName() | ConditionalType():
+        case tree.TypeName() | tree.ConditionalType():
             return type_text(node)
         case (
-            StaticArgument()
-            | StaticParameter()
-            | InputParameter()
-            | Setting()
-            | Variation()
-            | Sought()
-            | Reads()
-            | Caveat()
-            | Cost()
-            | Maps()
-            | Record()
-            | Cut()
+            tree.StaticArgument()
+            | tree.StaticParameter()
+            | tree.InputParameter()
+            | tree.Setting()
+            | tree.Variation()
+            | tree.Sought()
+            | tree.Reads()
+            | tree.Caveat()
+            | tree.Cost()
+            | tree.Maps()
+            | tree.Record()
+            | tree.Cut()
         ):
             return part_text(node)
-        case MapName(name=name, input=source):
+        case tree.MapName(name=name, input=source):
             return f"{name}({source})"
-        case Signature():
+        case tree.Signature():
             return _signature_flat(node) + _where(node)
-        case Let() | Assign() | Update() | Return() | Emit() | If() | Repeat() | Stack() | Halting() | Scan():
+        case (
+            tree.Let()
+            | tree.Assign()
+            | tree.Update()
+            | tree.Return()
+            | tree.Emit()
+            | tree.If()
+            | tree.Repeat()
+            | tree.Stack()
+            | tree.Halting()
+            | tree.Scan()
+        ):
             return _statement(node, 0)
-        case Use() | Definition() | Extern() | Recipe() | Table():
+        case tree.Use() | tree.Definition() | tree.Extern() | tree.Recipe() | tree.Table():
             return _item(node)
-        case Choice() | AtTest() | Vary() | Search() | Claim():
+        case tree.Choice() | tree.AtTest() | tree.Vary() | tree.Search() | tree.Claim():
             return _recipe_part(node, 0)
-        case Row() | Column():
+        case tree.Row() | tree.Column():
             return _table_part(node, 0)
-        case Body():
+        case tree.Body():
             return _body(node, 0)
     return expression_text(node)  # type: ignore[arg-type]  # every other node is an expression
 
@@ -117,18 +83,18 @@ def unparse(node: Node) -> str:
 # Signatures
 
 
-def _where(signature: Signature) -> str:
+def _where(signature: tree.Signature) -> str:
     return f" where {', '.join(map(expression_text, signature.where))}" if signature.where else ""
 
 
-def _signature_flat(signature: Signature, has_inputs: bool = True) -> str:
+def _signature_flat(signature: tree.Signature, has_inputs: bool = True) -> str:
     """Prints a signature on one line, without its clauses."""
     inputs = f"({', '.join(map(part_text, signature.inputs))})" if has_inputs else ""
     result = f" -> {type_text(signature.result)}" if signature.result else ""
     return bracketed(signature.statics) + inputs + result
 
 
-def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool = True) -> str:
+def _lay_signature(head: str, signature: tree.Signature, room: int, has_inputs: bool = True) -> str:
     """Prints `head` and a signature on as many lines as needed: inputs wrap before statics, and statics that do not fit
     on one line get one line each."""
     line = head + _signature_flat(signature, has_inputs)
@@ -154,27 +120,27 @@ def _lay_signature(head: str, signature: Signature, room: int, has_inputs: bool 
 # Items
 
 
-def _item(item: Use | Definition | Extern | Recipe | Table) -> str:
+def _item(item: tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table) -> str:
     match item:
-        case Use(path=path, is_file=is_file, alias=alias):
+        case tree.Use(path=path, is_file=is_file, alias=alias):
             source = f'"{path}"' if is_file else path
             return f"use {source} as {alias}" if alias else f"use {source}"
-        case Definition():
+        case tree.Definition():
             return _definition(item)
-        case Extern():
+        case tree.Extern():
             return _extern(item)
-        case Recipe(name=name, parts=parts, closing=closing):
+        case tree.Recipe(name=name, parts=parts, closing=closing):
             if not parts and not closing:
                 return f"recipe {name} {{}}"
             lines = _commented(parts, closing, STEP, _recipe_part)
             return "\n".join([f"recipe {name} {{", *lines, "}"])
-        case Table(name=name, parts=parts, closing=closing):
+        case tree.Table(name=name, parts=parts, closing=closing):
             if not parts and not closing:
                 return f"table {name} {{}}"
             return "\n".join([f"table {name} {{", *_commented(parts, closing, STEP, _table_part), "}"])
 
 
-def _definition(item: Definition) -> str:
+def _definition(item: tree.Definition) -> str:
     head = f"{item.word} {item.name}"
     signature = item.signature
     line = head + _signature_flat(signature) + _where(signature)
@@ -185,12 +151,12 @@ def _definition(item: Definition) -> str:
     return f"{start}\n{_lay_where(signature, 2)} {_body(item.body, 0)}"
 
 
-def _lay_where(signature: Signature, room: int) -> str:
+def _lay_where(signature: tree.Signature, room: int) -> str:
     start = " " * STEP + "where "
     return start + filled(signature.where, expression_text, wrapped, 2 * STEP, room, len(start))
 
 
-def _extern(item: Extern) -> str:
+def _extern(item: tree.Extern) -> str:
     head = f"extern {item.word} {item.name}"
     signature = item.signature
     has_inputs = item.word in ("block", "task")
@@ -204,7 +170,7 @@ def _extern(item: Extern) -> str:
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
 
 
-def clauses_of(item: Extern) -> Iterator[tuple[str, str]]:
+def clauses_of(item: tree.Extern) -> Iterator[tuple[str, str]]:
     """Yields the clauses after `where` in order, each on one line and wrapped."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
@@ -234,7 +200,7 @@ def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
 # Statements
 
 
-def _body(body: Body, indent: int) -> str:
+def _body(body: tree.Body, indent: int) -> str:
     """Prints a body with its braces; `indent` is the indent of the line with the first brace."""
     if not body.statements and not body.closing:
         return "{}"
@@ -269,42 +235,42 @@ def _commented(
     return lines + [margin + line if line else "" for line in closing]
 
 
-def _statement(statement: Statement, indent: int) -> str:
+def _statement(statement: tree.Statement, indent: int) -> str:
     """Prints a statement, its first line without the indent."""
     match statement:
-        case Let() | Assign() | Update() | Return() | Emit():
+        case tree.Let() | tree.Assign() | tree.Update() | tree.Return() | tree.Emit():
             return _headed(_simple_head(statement), statement.value, indent)
-        case Scan():
+        case tree.Scan():
             return f"{_scan_head(statement, indent)} {_body(statement.body, indent)}"
-        case If() | Repeat() | Stack() | Halting():
+        case tree.If() | tree.Repeat() | tree.Stack() | tree.Halting():
             line = _on_one_line(statement)
             if line is not None and indent + len(line) <= WIDTH:
                 return line
             return _compound(statement, indent)
 
 
-def _headed(head: str, value: Expression, indent: int, room: int = 0) -> str:
+def _headed(head: str, value: tree.Expression, indent: int, room: int = 0) -> str:
     return head + wrapped(value, indent + len(head), indent, room)
 
 
-def _scan_head(scan: Scan, indent: int) -> str:
+def _scan_head(scan: tree.Scan, indent: int) -> str:
     target = f"{scan.target} = " if scan.target else ""
     carry = f" carry {', '.join(name.text for name in scan.carry)}" if scan.carry else ""
     return _headed(f"{target}scan {scan.variable} in ", scan.over, indent, len(carry) + 2) + carry
 
 
-def _loop_head(loop: Repeat | Stack | Halting, indent: int) -> str:
-    if isinstance(loop, Stack):
+def _loop_head(loop: tree.Repeat | tree.Stack | tree.Halting, indent: int) -> str:
+    if isinstance(loop, tree.Stack):
         return _headed("stack ", loop.count, indent, 2)
-    if isinstance(loop, Repeat):
+    if isinstance(loop, tree.Repeat):
         return _headed("repeat ", loop.count, indent, 2)
     mixture = f" as {loop.mixture}" if loop.mixture else ""
     head = f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by "
     return _headed(head, loop.by, indent, 2)
 
 
-def _compound(statement: If | Repeat | Stack | Halting, indent: int) -> str:
-    if not isinstance(statement, If):
+def _compound(statement: tree.If | tree.Repeat | tree.Stack | tree.Halting, indent: int) -> str:
+    if not isinstance(statement, tree.If):
         return f"{_loop_head(statement, indent)} {_body(statement.body, indent)}"
     text = f"{_headed('if ', statement.test, indent, 2)} {_body(statement.then, indent)}"
     otherwise = statement.otherwise
@@ -314,18 +280,18 @@ def _compound(statement: If | Repeat | Stack | Halting, indent: int) -> str:
     return f"{text} else {_compound(inner, indent) if inner else _body(otherwise, indent)}"
 
 
-def _else_if(body: Body) -> If | None:
+def _else_if(body: tree.Body) -> tree.If | None:
     """Returns the `if` that can follow `else` on its line: the only statement of the body, without comments."""
     if len(body.statements) == 1 and not body.closing:
         inner = body.statements[0]
-        if isinstance(inner, If) and not inner.leading and not inner.trailing:
+        if isinstance(inner, tree.If) and not inner.leading and not inner.trailing:
             return inner
     return None
 
 
-def _on_one_line(statement: If | Repeat | Stack | Halting) -> str | None:
+def _on_one_line(statement: tree.If | tree.Repeat | tree.Stack | tree.Halting) -> str | None:
     """Prints a statement on one line if each of its bodies is a single simple statement without comments."""
-    if not isinstance(statement, If):
+    if not isinstance(statement, tree.If):
         body = _body_on_one_line(statement.body)
         return None if body is None else f"{_flat_head(statement)} {body}"
     then = _body_on_one_line(statement.then)
@@ -336,53 +302,57 @@ def _on_one_line(statement: If | Repeat | Stack | Halting) -> str | None:
     return None if otherwise is None else f"if {expression_text(statement.test)} {then} else {otherwise}"
 
 
-def _flat_head(loop: Repeat | Stack | Halting) -> str:
-    if not isinstance(loop, Halting):
-        return f"{'stack' if isinstance(loop, Stack) else 'repeat'} {expression_text(loop.count)}"
+def _flat_head(loop: tree.Repeat | tree.Stack | tree.Halting) -> str:
+    if not isinstance(loop, tree.Halting):
+        return f"{'stack' if isinstance(loop, tree.Stack) else 'repeat'} {expression_text(loop.count)}"
     mixture = f" as {loop.mixture}" if loop.mixture else ""
     return f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by {expression_text(loop.by)}"
 
 
-def _body_on_one_line(body: Body) -> str | None:
+def _body_on_one_line(body: tree.Body) -> str | None:
     if not body.statements and not body.closing:
         return "{}"
     if len(body.statements) != 1 or body.closing:
         return None
     inner = body.statements[0]
-    if not isinstance(inner, Let | Assign | Update | Return | Emit) or inner.leading or inner.trailing:
+    if (
+        not isinstance(inner, tree.Let | tree.Assign | tree.Update | tree.Return | tree.Emit)
+        or inner.leading
+        or inner.trailing
+    ):
         return None
     return f"{{ {_simple_head(inner)}{expression_text(inner.value)} }}"
 
 
-def _simple_head(statement: Let | Assign | Update | Return | Emit) -> str:
+def _simple_head(statement: tree.Let | tree.Assign | tree.Update | tree.Return | tree.Emit) -> str:
     match statement:
-        case Let(name=name):
+        case tree.Let(name=name):
             return f"let {name} = "
-        case Assign(name=name):
+        case tree.Assign(name=name):
             return f"{name} = "
-        case Update(name=name):
+        case tree.Update(name=name):
             return f"{name} <- "
-        case Return():
+        case tree.Return():
             return "return "
-        case Emit():
+        case tree.Emit():
             return "emit "
 
 
 # Recipes
 
 
-def _recipe_part(part: Choice | AtTest | Vary | Search | Claim, indent: int) -> str:
+def _recipe_part(part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim, indent: int) -> str:
     column = indent + _WORD
     match part:
-        case Choice(word=word, value=value):
+        case tree.Choice(word=word, value=value):
             return _headed(word.ljust(_WORD), value, indent)
-        case AtTest(settings=settings):
+        case tree.AtTest(settings=settings):
             return "test".ljust(_WORD) + filled(settings, part_text, wrapped_part, column, 0, column)
-        case Vary(variations=variations):
+        case tree.Vary(variations=variations):
             return "vary".ljust(_WORD) + filled(variations, part_text, wrapped_part, column, 0, column)
-        case Search(sought=sought):
+        case tree.Search(sought=sought):
             return "search " + filled(sought, part_text, wrapped_part, column + 1, 0, column + 1)
-        case Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
+        case tree.Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
             text = (
                 f"claim {metric.text}"
                 + (f"[{expression_text(index)}]" if index else "")
@@ -402,11 +372,11 @@ def _recipe_part(part: Choice | AtTest | Vary | Search | Claim, indent: int) -> 
 # Tables
 
 
-def _table_part(part: Row | Column, indent: int) -> str:
+def _table_part(part: tree.Row | tree.Column, indent: int) -> str:
     match part:
-        case Row(title=title, recipe=recipe, why=why, at=at):
+        case tree.Row(title=title, recipe=recipe, why=why, at=at):
             text = f'row    "{title}" ' + (recipe if recipe is not None else f'absent "{why}"')
-        case Column(title=title, metric=metric, index=index, at=at):
+        case tree.Column(title=title, metric=metric, index=index, at=at):
             text = f'column "{title}" {metric.text}' + (f"[{expression_text(index)}]" if index else "")
     place = f" at {', '.join(map(part_text, at))}" if at else ""
     if indent + len(text + place) <= WIDTH:

@@ -6,6 +6,7 @@ line for the text that follows."""
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from archlang.syntax import tree
 from archlang.syntax.expression_text import (
     COMPARISON,
     CONDITIONAL,
@@ -22,23 +23,6 @@ from archlang.syntax.expression_text import (
     operand_places,
     part_text,
 )
-from archlang.syntax.tree import (
-    Binary,
-    Call,
-    Caveat,
-    Conditional,
-    Cost,
-    Expression,
-    ListOf,
-    Maps,
-    Pipe,
-    Reads,
-    Setting,
-    StaticArgument,
-    StaticParameter,
-    Unary,
-    Variation,
-)
 
 P = TypeVar("P")
 
@@ -46,7 +30,7 @@ WIDTH = 120
 STEP = 4
 
 
-def wrapped(expression: Expression, column: int, indent: int, room: int = 0, place: int = PIPE) -> str:
+def wrapped(expression: tree.Expression, column: int, indent: int, room: int = 0, place: int = PIPE) -> str:
     line = expression_text(expression, place)
     if column + len(line) + room <= WIDTH:
         return line
@@ -55,24 +39,24 @@ def wrapped(expression: Expression, column: int, indent: int, room: int = 0, pla
         return f"({wrapped(expression, column + 1, indent, room + 1)})"
     inner = indent + STEP
     match expression:
-        case ListOf(items=items):
+        case tree.ListOf(items=items):
             return "[" + filled(items, expression_text, wrapped, inner, room + 1) + "]"
-        case Call():
+        case tree.Call():
             return _call(expression, column, indent, room)
-        case Unary(operator=operator, operand=operand):
+        case tree.Unary(operator=operator, operand=operand):
             word = f"{operator} " if operator == "not" else operator
             return word + wrapped(operand, column + len(word), indent, room, level)
-        case Pipe():
+        case tree.Pipe():
             first, stages = _pipeline(expression)
             lines = [wrapped(first, column, indent)]
             lines += [f"|> {wrapped(stage, inner + 3, inner, room)}" for stage in stages]
             return under(lines, inner)
-        case Conditional(then=then, test=test, otherwise=otherwise):
+        case tree.Conditional(then=then, test=test, otherwise=otherwise):
             lines = [wrapped(then, column, indent, 0, OR)]
             lines.append(f"when {wrapped(test, inner + 5, inner, 0, OR)}")
             lines.append(f"else {wrapped(otherwise, inner + 5, inner, room, CONDITIONAL)}")
             return under(lines, inner)
-        case Binary():
+        case tree.Binary():
             left_place, right_place = operand_places(level)
             start, steps = _chain(expression, level)
             lines = [wrapped(start, column, indent, 0, left_place)]
@@ -82,7 +66,7 @@ def wrapped(expression: Expression, column: int, indent: int, room: int = 0, pla
     return line
 
 
-def _call(call: Call, column: int, indent: int, room: int) -> str:
+def _call(call: tree.Call, column: int, indent: int, room: int) -> str:
     inner = indent + STEP
     head = call.callee.text + bracketed(call.statics)
     if call.arguments and column + len(head) < WIDTH:
@@ -99,31 +83,33 @@ def wrapped_part(part: Part, column: int, indent: int, room: int) -> str:
     if column + len(line) + room <= WIDTH:
         return line
     match part:
-        case StaticArgument(name=name, value=value) if name:
+        case tree.StaticArgument(name=name, value=value) if name:
             head, tail = f"{name} = ", value
-        case StaticArgument(value=value):
+        case tree.StaticArgument(value=value):
             head, tail = "", value
-        case StaticParameter(name=name, kind=kind, default=default) if default:
+        case tree.StaticParameter(name=name, kind=kind, default=default) if default:
             head, tail = name + (f": {kind}" if kind else "") + " = ", default
-        case Setting(path=path, value=value):
+        case tree.Setting(path=path, value=value):
             head, tail = f"{path.text} = ", value
-        case Variation(path=path, values=value):
+        case tree.Variation(path=path, values=value):
             head, tail = f"{path.text} in ", value
-        case Reads(input=name, manner=manner):
+        case tree.Reads(input=name, manner=manner):
             head, tail = f"{name} ", manner
-        case Caveat(kind=kind, test=test) if test:
+        case tree.Caveat(kind=kind, test=test) if test:
             head = f"{caveat_words(kind)} when "
             return head + wrapped(test, column + len(head), indent, room, OR)
-        case Cost(quantity=quantity, value=value, test=test):
+        case tree.Cost(quantity=quantity, value=value, test=test):
             return _conditioned(f"{quantity} = ", value, test, column, indent, room)
-        case Maps(width=width, test=test):
+        case tree.Maps(width=width, test=test):
             return _conditioned(f"{map_names(part)} = ", width, test, column, indent, room)
         case _:
             return line
     return head + wrapped(tail, column + len(head), indent, room)
 
 
-def _conditioned(head: str, value: Expression, test: Expression | None, column: int, indent: int, room: int) -> str:
+def _conditioned(
+    head: str, value: tree.Expression, test: tree.Expression | None, column: int, indent: int, room: int
+) -> str:
     """Wraps a value and its condition, which goes on a separate line."""
     column += len(head)
     if test is None:
@@ -168,18 +154,18 @@ def under(lines: Iterable[str], indent: int) -> str:
     return ("\n" + " " * indent).join(lines)
 
 
-def _pipeline(pipe: Expression) -> tuple[Expression, list[Expression]]:
-    stages: list[Expression] = []
-    while isinstance(pipe, Pipe):
+def _pipeline(pipe: tree.Expression) -> tuple[tree.Expression, list[tree.Expression]]:
+    stages: list[tree.Expression] = []
+    while isinstance(pipe, tree.Pipe):
         stages.insert(0, pipe.stage)
         pipe = pipe.value
     return pipe, stages
 
 
-def _chain(expression: Expression, level: int) -> tuple[Expression, list[tuple[str, Expression]]]:
+def _chain(expression: tree.Expression, level: int) -> tuple[tree.Expression, list[tuple[str, tree.Expression]]]:
     """Splits `a + b - c` into `a` and its steps: operators of one precedence, which group to the left."""
-    steps: list[tuple[str, Expression]] = []
-    while isinstance(expression, Binary) and OPERATORS[expression.operator] == level:
+    steps: list[tuple[str, tree.Expression]] = []
+    while isinstance(expression, tree.Binary) and OPERATORS[expression.operator] == level:
         steps.insert(0, (expression.operator, expression.right))
         expression = expression.left
         if level == COMPARISON:

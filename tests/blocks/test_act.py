@@ -66,9 +66,9 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
         torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
         slow = slow + cost
     leaves = [states, *block.parameters()]
-    gradients = [torch.autograd.grad(one, leaves, allow_unused=True, materialize_grads=True) for one in (fast, slow)]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+    gradients = [torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True) for loss in (fast, slow)]
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0])

@@ -24,11 +24,11 @@ FORMULAS: list[tuple[type[activations.Elementwise], Callable[[float], float]]] =
 def test_an_activation_is_its_formula(kind: type[activations.Elementwise], formula: Callable[[float], float]) -> None:
     x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
     y = kind(d=4)(x)
-    values = [formula(one) for one in x.flatten().tolist()]
+    values = [formula(number) for number in x.flatten().tolist()]
     torch.testing.assert_close(y, torch.tensor(values, dtype=torch.float64).reshape(2, 3, 4), atol=1e-10, rtol=1e-10)
     (gradient,) = torch.autograd.grad(y.sum(), x)
     step = 1e-6
-    slopes = [(formula(one + step) - formula(one - step)) / (2 * step) for one in x.flatten().tolist()]
+    slopes = [(formula(number + step) - formula(number - step)) / (2 * step) for number in x.flatten().tolist()]
     torch.testing.assert_close(
         gradient, torch.tensor(slopes, dtype=torch.float64).reshape(2, 3, 4), atol=1e-8, rtol=1e-8
     )

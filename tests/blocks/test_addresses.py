@@ -14,13 +14,13 @@ def number(bits: Tensor) -> int:
 
 def test_addresses_count_up_from_zero_in_evaluation() -> None:
     a = Addresses(bits=4, base="training", d=3).eval()(torch.zeros(2, 11, 3))
-    assert [number(one) for one in a[1]] == list(range(11))
+    assert [number(address) for address in a[1]] == list(range(11))
     assert a[0, 6].tolist() == [0, 1, 1, 0]
 
 
 def test_training_draws_a_base_for_each_sample_and_wraps() -> None:
     a = Addresses(bits=4, base="training", d=3)(torch.zeros(400, 11, 3))
-    numbers = [[number(one) for one in row] for row in a]
+    numbers = [[number(address) for address in row] for row in a]
     assert {row[0] for row in numbers} == set(range(16))
     assert all(row[i + 1] == (row[i] + 1) % 16 for row in numbers for i in range(10))
 

@@ -89,7 +89,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
                             second = turned(key, j, block.position == "xpos", -1)
                         logits.append(first @ second / sqrt(c))
                         values.append(block.value.weight[part] @ kv[b, j])
-                    powers = [torch.exp(one) for one in logits]
+                    powers = [torch.exp(logit) for logit in logits]
                     total = sum(powers, torch.zeros(()))
                     heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
                 y = block.output.weight @ torch.cat(heads)
@@ -159,9 +159,9 @@ def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -
 def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
     block = attention(causal=True, position="xpos")
     x = torch.randn(1, 6, 8)
-    other = x.clone()
-    other[:, 3:] = torch.randn(1, 3, 8)
-    before, after = block(x, x, mask_m=mask), block(other, other, mask_m=mask)
+    changed = x.clone()
+    changed[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x, mask_m=mask), block(changed, changed, mask_m=mask)
     assert before[:, :3].equal(after[:, :3])
     assert before[:, 3:].ne(after[:, 3:]).any()
 
@@ -171,8 +171,8 @@ def test_equal_lengths_is_causal_only_for_equal_lengths() -> None:
         attention(causal=causal, causal_rule=rule)
         for causal, rule in ((True, "equal_lengths"), (True, "always"), (False, "always"))
     )
-    for one in (always, never):
-        one.load_state_dict(block.state_dict())
+    for fixed in (always, never):
+        fixed.load_state_dict(block.state_dict())
     q, same, longer = torch.randn(2, 4, 8), torch.randn(2, 4, 8), torch.randn(2, 5, 8)
     assert block(q, same).equal(always(q, same))
     assert block(q, longer).equal(never(q, longer))

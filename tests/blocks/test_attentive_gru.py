@@ -24,7 +24,7 @@ def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Ca
                 hidden = [
                     (block.attention.weight @ torch.cat((h, m)) + block.attention.bias).clamp(min=0) for m in slots
                 ]
-                powers = [torch.exp(block.score @ one) for one in hidden]
+                powers = [torch.exp(block.score @ features) for features in hidden]
                 total = sum(powers, torch.zeros(()))
                 context = sum((p / total * m for p, m in zip(powers, slots, strict=True)), torch.zeros(4))
                 cell = block.cell
@@ -43,8 +43,8 @@ def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Ca
 def test_no_step_depends_on_a_later_input() -> None:
     block = AttentiveGru(hidden=5, e=3, d=4, s=5)
     x, memory, start = torch.randn(1, 6, 3), torch.randn(1, 4, 4), torch.randn(1, 5)
-    other = torch.cat((x[:, :3], torch.randn(1, 3, 3)), dim=1)
-    assert block(x, memory, start)[:, :3].equal(block(other, memory, start)[:, :3])
+    changed = torch.cat((x[:, :3], torch.randn(1, 3, 3)), dim=1)
+    assert block(x, memory, start)[:, :3].equal(block(changed, memory, start)[:, :3])
 
 
 def test_no_steps_give_an_empty_sequence() -> None:

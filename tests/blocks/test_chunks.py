@@ -61,4 +61,4 @@ def test_fixed_chunks_of_a_sample_do_not_depend_on_longer_samples_of_the_batch()
     alone = [part for part, _ in block(x)]
     beside = [part[mask] for part, mask in block(padded, mask_n=real)]
     assert [len(part) for part in beside] == [4, 2, 0, 0]
-    assert all(one.equal(other[0]) for one, other in zip(beside, alone, strict=False))
+    assert all(actual.equal(expected[0]) for actual, expected in zip(beside, alone, strict=False))

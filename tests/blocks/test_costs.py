@@ -38,8 +38,8 @@ class Loop(nn.Module):
         return tally.mixture
 
 
-def kept(module: nn.Module, arguments: list[Any]) -> float:
-    """Counts the numbers that a call keeps until backward, without weights, masks, arguments and the result."""
+def count_saved(module: nn.Module, arguments: list[Any]) -> float:
+    """Counts the numbers that a call saves for backward, without weights, masks, arguments and the result."""
     storages: dict[int, int] = {}
     alive = []  # so that no address is reused
 
@@ -70,7 +70,7 @@ def of_a_sample(module: nn.Module, case: Case, sizes: dict[str, int]) -> float:
         batch = [samples.draw(case.inputs, sizes, torch.Generator().manual_seed(row)) for row in range(count)]
         values = samples.collate(case.inputs, batch, sizes)
         values = [value.float().requires_grad_() if value.is_floating_point() else value for value in values]
-        return kept(module, [values[index] for index in case.arguments] or [count])
+        return count_saved(module, [values[index] for index in case.arguments] or [count])
 
     return (of_batch(6) - of_batch(2)) / 4
 
@@ -113,6 +113,6 @@ def test_an_lstm_keeps_about_as_many_numbers_as_its_signature_states(name: str, 
     (instance,) = graph.instances.values()
     assert instance.costs.activations is not None
     block = build(graph).get_submodule(instance.path)
-    many, few = (kept(block, [torch.randn(count, 64, 64, requires_grad=True)]) for count in (12, 4))
+    many, few = (count_saved(block, [torch.randn(count, 64, 64, requires_grad=True)]) for count in (12, 4))
     stated = instance.costs.activations.substitute({"n": Dim.of(64)}).constant
     assert stated == pytest.approx((many - few) / 8, rel=0.4)

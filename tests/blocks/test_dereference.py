@@ -65,9 +65,9 @@ def test_the_paper_form_has_no_weights() -> None:
 def test_a_step_reads_no_later_slot_of_a_growing_memory(form: str) -> None:
     block = Dereference(form=form, causal=True, k=2, d=4).double()
     w, memory = torch.rand(3, 6, 2, 6, dtype=torch.float64), torch.randn(3, 6, 4, dtype=torch.float64)
-    other = torch.cat((memory[:, :4], torch.randn(3, 2, 4, dtype=torch.float64)), dim=1)
-    assert block(w, memory)[:, :4].equal(block(w, other)[:, :4])
-    assert block(w, memory)[:, 4:].ne(block(w, other)[:, 4:]).any()
+    changed = torch.cat((memory[:, :4], torch.randn(3, 2, 4, dtype=torch.float64)), dim=1)
+    assert block(w, memory)[:, :4].equal(block(w, changed)[:, :4])
+    assert block(w, memory)[:, 4:].ne(block(w, changed)[:, 4:]).any()
     # Pointers that read only the slots up to their step have the same result without `causal`.
     causal = w * torch.ones(6, 6, dtype=torch.float64).tril()[:, None]
     full = Dereference(form=form, causal=False, k=2, d=4).double()

@@ -43,10 +43,10 @@ def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: P
     signature = text[text.index("(") + 1 : text.index(") ->")]
     fields: list[Tensor] = []
     lengths: dict[str, Tensor] = {}
-    for one in signature.split(", "):
-        if ": " not in one:
+    for parameter in signature.split(", "):
+        if ": " not in parameter:
             continue  # the second size of a type
-        field, _, type_ = one.partition(": ")
+        field, _, type_ = parameter.partition(": ")
         length = LENGTHS.get(type_.partition("[")[2][:1], 0)
         if type_.startswith("tokens"):
             fields.append(torch.randint(0, VOCAB, (BATCH, length)))
@@ -63,9 +63,9 @@ def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: P
     result = module(*fields, lengths=lengths or None)
     assert len(result) == BATCH
     assert result.isfinite().all()
-    leaves = [*module.parameters(), *(one for one in fields if one.requires_grad)]
+    leaves = [*module.parameters(), *(field for field in fields if field.requires_grad)]
     gradients = torch.autograd.grad(result.square().sum() + module.ponder, leaves, allow_unused=True)
-    assert any(one is not None and bool(one.isfinite().all()) for one in gradients)
+    assert any(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients)
 
 
 def test_the_documentation_of_every_item_starts_with_one_line() -> None:

@@ -17,7 +17,7 @@ def test_a_gate_is_the_sigmoid_of_two_maps(agree: Callable[..., None]) -> None:
         columns = []
         for column in u.reshape(-1, 4):
             hidden = block.hidden.weight @ column + block.hidden.bias
-            hidden = torch.stack([one * (1 + torch.erf(one / sqrt(2))) / 2 for one in hidden])
+            hidden = torch.stack([unit * (1 + torch.erf(unit / sqrt(2))) / 2 for unit in hidden])
             logit = block.output.weight @ hidden + block.output.bias
             columns.append(1 / (1 + torch.exp(-logit)))
         return torch.stack(columns).reshape(u.shape)

@@ -75,8 +75,8 @@ def slow_geometric(block: GeometricAttention, c: int) -> Callable[..., Tensor]:
                     weights = [match(p, i, j) for j in range(kv.shape[1])]
                     if block.normalised:
                         total = sum(weights, torch.zeros(())).clamp(min=1e-12)
-                        weights = [one / total for one in weights]
-                    values = [block.value.weight[part] @ one for one in kv[b]]
+                        weights = [weight / total for weight in weights]
+                    values = [block.value.weight[part] @ slot for slot in kv[b]]
                     heads.append(sum((w * v for w, v in zip(weights, values, strict=True)), torch.zeros(c)))
                 rows.append(block.output.weight @ torch.cat(heads))
             samples.append(torch.stack(rows))
@@ -173,9 +173,9 @@ def test_padding_never_changes_a_real_position() -> None:
 def test_a_causal_query_does_not_see_later_keys() -> None:
     block = geometric(causal=True)
     x = torch.randn(1, 6, 8)
-    other = x.clone()
-    other[:, 3:] = torch.randn(1, 3, 8)
-    before, after = block(x, x), block(other, other)
+    changed = x.clone()
+    changed[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x), block(changed, changed)
     assert before[:, :3].equal(after[:, :3])
     assert before[:, 3:].ne(after[:, 3:]).any()
 
@@ -202,7 +202,7 @@ def test_dropout_is_on_the_keys_and_not_on_the_weights() -> None:
     seen = {round(block.weights(x, x)[0, 0, 0, 1].item(), 9) for _ in range(200)}
     masks = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)
     logits = block.content_scale * (masks * key) @ query + block.direction_scale * direction + block.score_bias
-    possible = {round(one, 9) for one in torch.sigmoid(logits).tolist()}
+    possible = {round(weight, 9) for weight in torch.sigmoid(logits).tolist()}
     assert len(seen) > 20
     assert seen <= possible
 
@@ -223,7 +223,7 @@ def test_the_cpu_kernel_has_the_weights_and_gradients_of_the_plain_form(
     block = geometric(heads=3, head_dim=4, normalised=normalised, offset=offset, causal=causal).double()
     q, kv = (torch.randn(3, size, 8, dtype=torch.float64, requires_grad=True) for size in (n, m))
     mask = torch.arange(m) < torch.tensor([m, 5, 1])[:, None]
-    leaves = [q, kv, *(one for one in block.parameters() if one.requires_grad)]
+    leaves = [q, kv, *(parameter for parameter in block.parameters() if parameter.requires_grad)]
     probe = torch.randn(3, 3, n, m, dtype=torch.float64)
     plain = block._weights_plainly
     results = []

@@ -144,9 +144,9 @@ def test_a_batch_computes_the_loop_of_each_sample_alone(
         torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
         assert tally.steps[b].reshape(-1)[: len(steps)].tolist() == steps
         slow = slow + (mixture * probe[b, :length]).sum() + cost
-    gradients = [torch.autograd.grad(one, leaves, allow_unused=True, materialize_grads=True) for one in (fast, slow)]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+    gradients = [torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True) for loss in (fast, slow)]
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
 
 
 def test_the_compared_steps_differ() -> None:
@@ -223,9 +223,9 @@ def test_no_position_depends_on_a_later_one(kind: str) -> None:
     block, body = BLOCKS[kind](transition=True).double(), Mix(4)
     block.hidden.weight.data.mul_(4)
     h = torch.randn(4, 6, 4, dtype=torch.float64)
-    other = h.clone()
-    other[:, 3:] = torch.randn(4, 3, 4, dtype=torch.float64)
-    before, after = drive(block, body, h, None, 8)[-1], drive(block, body, other, None, 8)[-1]
+    changed = h.clone()
+    changed[:, 3:] = torch.randn(4, 3, 4, dtype=torch.float64)
+    before, after = drive(block, body, h, None, 8)[-1], drive(block, body, changed, None, 8)[-1]
     assert before.mixture[:, :3].equal(after.mixture[:, :3])
     assert before.steps[:, :3].equal(after.steps[:, :3])
     assert before.mixture[:, 3:].ne(after.mixture[:, 3:]).any()

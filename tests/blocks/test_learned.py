@@ -10,7 +10,7 @@ def test_every_sample_gets_the_same_slots() -> None:
     block = Learned(slots=3, d=4, init="normal")
     y = block(5)
     assert y.shape == (5, 3, 4)
-    assert all(one.equal(block.weight) for one in y)
+    assert all(slots.equal(block.weight) for slots in y)
     y.sum().backward()
     assert block.weight.grad is not None
     assert block.weight.grad.eq(5).all()

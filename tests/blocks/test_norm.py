@@ -19,7 +19,7 @@ def test_each_column_is_normalised_by_itself(shape: tuple[int, ...], agree: Call
         rows = []
         for column in x.reshape(-1, 4):
             mean = sum(column.unbind(), torch.zeros(())) / 4
-            variance = sum(((one - mean) ** 2 for one in column.unbind()), torch.zeros(())) / 4
+            variance = sum(((feature - mean) ** 2 for feature in column.unbind()), torch.zeros(())) / 4
             rows.append((column - mean) / (variance + 1e-3) ** 0.5 * block.weight + block.bias)
         return torch.stack(rows).reshape(shape)
 

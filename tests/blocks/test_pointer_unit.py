@@ -48,10 +48,10 @@ def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callabl
                 for step in range(inputs.shape[1]):
                     h = slow_gru(pointer.cell, p, h)
                     seen = bank[: step + 1] if causal else bank
-                    powers = [torch.exp(slow_score(pointer.score, h, one)) for one in seen]
+                    powers = [torch.exp(slow_score(pointer.score, h, slot)) for slot in seen]
                     total = sum(powers, torch.zeros(()))
                     weights = [power / total for power in powers]
-                    p = sum((w * one for w, one in zip(weights, seen, strict=True)), torch.zeros(4))
+                    p = sum((w * slot for w, slot in zip(weights, seen, strict=True)), torch.zeros(4))
                     walk.append(torch.stack(weights + [weights[0] * 0] * (a.shape[1] - len(seen))))
                 pointers.append(torch.stack(walk))
             samples.append(torch.stack(pointers, dim=1))
@@ -88,9 +88,9 @@ def test_in_a_memory_that_grows_pointers_walk_over_what_is_there(
 
 def test_the_slots_that_come_later_do_not_change_earlier_steps() -> None:
     block, a, steps = unit(causal=True), torch.rand(3, 5, 4).double(), torch.zeros(3, 5, 3).double()
-    other = torch.cat((a[:, :3], torch.rand(3, 2, 4).double()), dim=1)
-    assert block(a, steps)[:, :3].equal(block(other, steps)[:, :3])
-    assert block(a, steps)[:, 3:].ne(block(other, steps)[:, 3:]).any()
+    changed = torch.cat((a[:, :3], torch.rand(3, 2, 4).double()), dim=1)
+    assert block(a, steps)[:, :3].equal(block(changed, steps)[:, :3])
+    assert block(a, steps)[:, 3:].ne(block(changed, steps)[:, 3:]).any()
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])

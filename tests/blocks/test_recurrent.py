@@ -57,9 +57,9 @@ def test_an_lstm_follows_its_equations(layers: int, agree: Callable[..., None]) 
 def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Tensor], list[Tensor]]]:
     xs, results = list(row), []
     for ahead, back in zip(block.forward_layers, block.backward_layers, strict=True):
-        one, other = slow_lstm(ahead, 0, xs), slow_lstm(back, 0, xs[::-1])[::-1]
-        results.append((one, other))
-        xs = [torch.cat(pair) for pair in zip(one, other, strict=True)]
+        ahead_states, back_states = slow_lstm(ahead, 0, xs), slow_lstm(back, 0, xs[::-1])[::-1]
+        results.append((ahead_states, back_states))
+        xs = [torch.cat(pair) for pair in zip(ahead_states, back_states, strict=True)]
     return results
 
 
@@ -68,11 +68,11 @@ def same(block: nn.Module, x: Tensor, result: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(result, expected, atol=1e-10, rtol=1e-10)
     probe, leaves = torch.randn_like(expected), [x, *block.parameters()]
     fast, slow = (
-        torch.autograd.grad((one * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for one in (result, expected)
+        torch.autograd.grad((tensor * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
+        for tensor in (result, expected)
     )
-    for one, other in zip(fast, slow, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+    for actual_gradient, expected_gradient in zip(fast, slow, strict=True):
+        torch.testing.assert_close(actual_gradient, expected_gradient, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -139,10 +139,10 @@ def test_reverse_leaves_padding_at_the_end() -> None:
 @pytest.mark.parametrize("causal", [Lstm(hidden=6, layers=2, dropout=0.0, d=4), GruFromZero(hidden=6, d=4)])
 def test_reading_forward_is_causal(causal: nn.Module) -> None:
     x = torch.randn(1, 6, 4)
-    other = x.clone()
-    other[:, 3:] = torch.randn(1, 3, 4)
-    assert causal(x)[:, :3].equal(causal(other)[:, :3])
-    assert causal(x)[:, 3:].ne(causal(other)[:, 3:]).any()
+    changed = x.clone()
+    changed[:, 3:] = torch.randn(1, 3, 4)
+    assert causal(x)[:, :3].equal(causal(changed)[:, :3])
+    assert causal(x)[:, 3:].ne(causal(changed)[:, 3:]).any()
 
 
 def test_padding_never_changes_a_real_position() -> None:
@@ -160,8 +160,8 @@ def test_weights_start_as_in_torch() -> None:
 
 def test_dropout_is_between_layers_only() -> None:
     x = torch.randn(2, 5, 4)
-    for one in (Lstm(hidden=6, layers=1, dropout=0.5, d=4), BiLstm(hidden=6, layers=1, dropout=0.5, d=4)):
-        assert one(x).equal(one(x))
-    for two in (Lstm(hidden=6, layers=2, dropout=0.5, d=4), BiLstm(hidden=6, layers=2, dropout=0.5, d=4)):
-        assert two(x).ne(two(x)).any()
-        assert two.eval()(x).equal(two(x))
+    for single in (Lstm(hidden=6, layers=1, dropout=0.5, d=4), BiLstm(hidden=6, layers=1, dropout=0.5, d=4)):
+        assert single(x).equal(single(x))
+    for double in (Lstm(hidden=6, layers=2, dropout=0.5, d=4), BiLstm(hidden=6, layers=2, dropout=0.5, d=4)):
+        assert double(x).ne(double(x)).any()
+        assert double.eval()(x).equal(double(x))

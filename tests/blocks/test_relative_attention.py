@@ -91,7 +91,7 @@ def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
                         content = (query + block.content_bias[h]) @ (block.key.weight[part] @ kv[b, j])
                         logits.append(block.scale * (content + by_place) * torch.ones(1, dtype=torch.float64))
                         values.append(block.value.weight[part] @ kv[b, j])
-                    powers = [torch.exp(one[0]) for one in logits]
+                    powers = [torch.exp(logit[0]) for logit in logits]
                     total = sum(powers, torch.zeros(()))
                     heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
                 rows.append(block.output.weight @ torch.cat(heads))
@@ -163,9 +163,9 @@ def test_padding_never_changes_a_real_position(gates: str) -> None:
 def test_a_causal_query_does_not_see_later_keys(gates: str) -> None:
     block = relative(gates=gates, causal=True).double()
     x = torch.randn(1, 6, 8, dtype=torch.float64)
-    other = x.clone()
-    other[:, 3:] = torch.randn(1, 3, 8)
-    before, after = block(x, x), block(other, other)
+    changed = x.clone()
+    changed[:, 3:] = torch.randn(1, 3, 8)
+    before, after = block(x, x), block(changed, changed)
     assert before[:, :3].equal(after[:, :3])
     assert before[:, 3:].ne(after[:, 3:]).any()
 

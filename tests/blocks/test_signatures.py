@@ -26,18 +26,18 @@ def behind(extern: Extern) -> type[nn.Module]:
 def sizes(extern: Extern, axis: Axis) -> Iterator[str]:
     """Returns the names of the lengths or features of the inputs, without statics."""
     statics = {static.name for static in extern.signature.statics}
-    for one in extern.signature.inputs:
-        if one.variadic:
+    for parameter in extern.signature.inputs:
+        if parameter.variadic:
             continue
-        axes = (Axis.FEATURE,) if one.type.name == "data" else CONSTRUCTORS[one.type.name]
-        for size, size_axis in zip(one.type.dimensions, axes, strict=True):
+        axes = (Axis.FEATURE,) if parameter.type.name == "data" else CONSTRUCTORS[parameter.type.name]
+        for size, size_axis in zip(parameter.type.dimensions, axes, strict=True):
             if size_axis is axis and isinstance(size, Name) and size.text not in statics:
                 yield size.text
 
 
 def named(function: Callable[..., object], *kinds: inspect._ParameterKind) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(function).parameters
-    return {name: one for name, one in parameters.items() if name != "self" and one.kind in kinds}
+    return {name: parameter for name, parameter in parameters.items() if name != "self" and parameter.kind in kinds}
 
 
 @every
@@ -46,7 +46,7 @@ def test_the_constructor_takes_the_statics_and_the_feature_sizes(extern: Extern)
     expected = statics | set(sizes(extern, Axis.FEATURE))
     constructor = behind(extern).__init__
     by_name = named(constructor, inspect.Parameter.KEYWORD_ONLY)
-    needed = {name for name, one in by_name.items() if one.default is inspect.Parameter.empty}
+    needed = {name for name, parameter in by_name.items() if parameter.default is inspect.Parameter.empty}
     if constructor is nn.Module.__init__:
         assert not expected
         return
@@ -60,12 +60,12 @@ def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> 
     if issubclass(block, HaltingBlock):
         return
     inputs = named(block.forward, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    expected = [one.name for one in extern.signature.inputs] or ["batch"]
+    expected = [parameter.name for parameter in extern.signature.inputs] or ["batch"]
     assert list(inputs) == expected
     masks = named(block.forward, inspect.Parameter.KEYWORD_ONLY)
     masks.pop("products", None)  # products of the block's linear maps, if they are computed elsewhere
     assert set(masks) == {f"mask_{name}" for name in sizes(extern, Axis.LENGTH)}
-    assert all(one.default is None for one in masks.values())
+    assert all(mask.default is None for mask in masks.values())
 
 
 @every
@@ -77,7 +77,7 @@ def test_documentation_starts_with_one_sentence(extern: Extern) -> None:
 
 @every
 def test_every_input_has_a_reads_clause(extern: Extern) -> None:
-    assert [one.input for one in extern.reads] == [one.name for one in extern.signature.inputs]
+    assert [clause.input for clause in extern.reads] == [parameter.name for parameter in extern.signature.inputs]
 
 
 @every
@@ -89,5 +89,5 @@ def test_a_symbol_lists_its_values(extern: Extern) -> None:
 
 
 def test_inputs_have_types_that_exist() -> None:
-    inputs: list[InputParameter] = [one for extern in EXTERNS for one in extern.signature.inputs]
-    assert {one.type.name for one in inputs} <= {*CONSTRUCTORS, "data"}
+    inputs: list[InputParameter] = [parameter for extern in EXTERNS for parameter in extern.signature.inputs]
+    assert {parameter.type.name for parameter in inputs} <= {*CONSTRUCTORS, "data"}

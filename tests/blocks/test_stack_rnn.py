@@ -29,7 +29,7 @@ def slow_network(block: StackRnn) -> Callable[..., Tensor]:
                 element = 1 / (1 + torch.exp(-(block.element.weight @ h + block.element.bias)))
                 above = [element, *stack[:-1]]
                 below = [*stack[1:], torch.zeros(3, dtype=torch.float64)]
-                stack = [push * one + pop * other for one, other in zip(above, below, strict=True)]
+                stack = [push * pushed + pop * popped for pushed, popped in zip(above, below, strict=True)]
                 states.append(h)
             samples.append(torch.stack(states))
         return torch.stack(samples)
@@ -50,10 +50,10 @@ def test_a_stack_of_one_slot_forgets(agree: Callable[..., None]) -> None:
 
 def test_a_state_depends_only_on_earlier_inputs() -> None:
     block, x = network(), torch.randn(1, 6, 5).double()
-    other = x.clone()
-    other[:, 3:] = torch.randn(1, 3, 5).double()
-    assert block(x)[:, :3].equal(block(other)[:, :3])
-    assert block(x)[:, 3:].ne(block(other)[:, 3:]).any()
+    changed = x.clone()
+    changed[:, 3:] = torch.randn(1, 3, 5).double()
+    assert block(x)[:, :3].equal(block(changed)[:, :3])
+    assert block(x)[:, 3:].ne(block(changed)[:, 3:]).any()
 
 
 def test_an_empty_sequence_has_no_states() -> None:

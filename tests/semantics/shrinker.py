@@ -6,27 +6,9 @@ from itertools import islice
 from typing import Any
 
 from archlang.source import Source
+from archlang.syntax import tree
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
-from archlang.syntax.tree import (
-    Assign,
-    Binary,
-    Body,
-    Call,
-    Conditional,
-    Definition,
-    Halting,
-    If,
-    Name,
-    Node,
-    Number,
-    Pipe,
-    Program,
-    Repeat,
-    Stack,
-    Statement,
-    Unary,
-)
 from archlang.syntax.walk import walk
 from tests.semantics.compiled import PATH
 from tests.semantics.failures import Failure, failures
@@ -67,7 +49,7 @@ def _smaller(text: str) -> Iterator[str]:
             continue
 
 
-def _edits_of_program(program: Program) -> Iterator[Program]:
+def _edits_of_program(program: tree.Program) -> Iterator[tree.Program]:
     items = program.items
     for index in range(len(items)):
         yield replace(program, items=(*items[:index], *items[index + 1 :]))
@@ -81,10 +63,10 @@ def _edits(node: Any) -> Iterator[Any]:  # Any: dataclasses.replace takes what a
     yield from _own_edits(node)
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(value, Node):
+        if isinstance(value, tree.Node):
             for edited in _edits(value):
                 yield replace(node, **{field.name: edited})
-        elif isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
+        elif isinstance(value, tuple) and value and all(isinstance(item, tree.Node) for item in value):
             for index in range(len(value)):
                 yield replace(node, **{field.name: (*value[:index], *value[index + 1 :])})
             for index, item in enumerate(value):
@@ -94,74 +76,74 @@ def _edits(node: Any) -> Iterator[Any]:  # Any: dataclasses.replace takes what a
             yield replace(node, **{field.name: None})
 
 
-def _own_edits(node: Any) -> Iterator[Node]:  # Any: as above
+def _own_edits(node: Any) -> Iterator[tree.Node]:  # Any: as above
     match node:
-        case Body(statements=statements):
+        case tree.Body(statements=statements):
             for index, statement in enumerate(statements):
                 for inner in _unwrapped(statement):
                     yield replace(node, statements=(*statements[:index], *inner, *statements[index + 1 :]))
-        case Definition():
+        case tree.Definition():
             yield from _substituted(node)
-        case Binary(left=left, right=right):
+        case tree.Binary(left=left, right=right):
             yield left
             yield right
-        case Unary(operand=operand):
+        case tree.Unary(operand=operand):
             yield operand
-        case Conditional(then=then, otherwise=otherwise):
+        case tree.Conditional(then=then, otherwise=otherwise):
             yield then
             yield otherwise
-        case Pipe(value=value):
+        case tree.Pipe(value=value):
             yield value
-        case Call(arguments=arguments) if arguments:
+        case tree.Call(arguments=arguments) if arguments:
             yield from arguments
-        case Number(value=value):
+        case tree.Number(value=value):
             for small in (0, 1, 2):
                 if value > small or value % 1:
                     yield replace(node, value=small, text=str(small))
 
 
-def _unwrapped(statement: Statement) -> Iterator[Sequence[Statement]]:
+def _unwrapped(statement: tree.Statement) -> Iterator[Sequence[tree.Statement]]:
     """Yields the statements that may replace a compound statement."""
     match statement:
-        case Repeat(body=body) | Stack(body=body) | Halting(body=body):
+        case tree.Repeat(body=body) | tree.Stack(body=body) | tree.Halting(body=body):
             yield body.statements
-        case If(then=then, otherwise=otherwise):
+        case tree.If(then=then, otherwise=otherwise):
             yield then.statements
             if otherwise is not None:
                 yield otherwise.statements
-    if isinstance(statement, Halting | Stack):
-        yield (Repeat(span=statement.span, count=statement.count, body=statement.body),)
+    if isinstance(statement, tree.Halting | tree.Stack):
+        yield (tree.Repeat(span=statement.span, count=statement.count, body=statement.body),)
 
 
-def _substituted(definition: Definition) -> Iterator[Definition]:
+def _substituted(definition: tree.Definition) -> Iterator[tree.Definition]:
     """Yields the definition without one assignment, whose name is replaced by a name in its value."""
-    for assignment in [node for node in walk(definition) if isinstance(node, Assign)]:
+    for assignment in [node for node in walk(definition) if isinstance(node, tree.Assign)]:
         without = _without(definition, assignment)
-        names = {node.text for node in walk(assignment.value) if isinstance(node, Name) and len(node.parts) == 1}
+        names = {node.text for node in walk(assignment.value) if isinstance(node, tree.Name) and len(node.parts) == 1}
         for name in islice(sorted(names), 6):
             yield _renamed(without, assignment.name, name)
 
 
-def _without(node: Any, removed: Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
+def _without(node: Any, removed: tree.Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
     changes = {}
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(value, Node):
+        if isinstance(value, tree.Node):
             changes[field.name] = _without(value, removed)
-        elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+        elif isinstance(value, tuple) and any(isinstance(item, tree.Node) for item in value):
             changes[field.name] = tuple(_without(item, removed) for item in value if item is not removed)
     return replace(node, **changes)
 
 
 def _renamed(node: Any, before: str, after: str) -> Any:  # Any: as above
-    if isinstance(node, Name):
+    if isinstance(node, tree.Name):
         return replace(node, parts=(after,)) if node.parts == (before,) else node
     changes = {}
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(value, Node):
+        if isinstance(value, tree.Node):
             changes[field.name] = _renamed(value, before, after)
-        elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+        elif isinstance(value, tuple) and any(isinstance(item, tree.Node) for item in value):
             changes[field.name] = tuple(_renamed(item, before, after) for item in value)
         elif value == before and field.name == "state":
             changes[field.name] = after

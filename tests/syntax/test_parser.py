@@ -6,74 +6,40 @@ import pytest
 
 from archlang.diagnostics import ProgramError
 from archlang.source import Source
+from archlang.syntax import tree
 from archlang.syntax.parser import parse, parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import (
-    Assign,
-    AtTest,
-    Binary,
-    Call,
-    Choice,
-    Claim,
-    Conditional,
-    ConditionalType,
-    Definition,
-    Emit,
-    Expression,
-    Extern,
-    Halting,
-    If,
-    Let,
-    ListOf,
-    Name,
-    Node,
-    Number,
-    Pipe,
-    Program,
-    Range,
-    Recipe,
-    Repeat,
-    Return,
-    Scan,
-    Stack,
-    Statement,
-    String,
-    Unary,
-    Update,
-    Use,
-    Vary,
-)
 from archlang.syntax.walk import walk
 
 
-def program(text: str) -> Program:
+def program(text: str) -> tree.Program:
     return parse(Source("x.arch", text))
 
 
-def statements(body: str) -> tuple[Statement, ...]:
+def statements(body: str) -> tuple[tree.Statement, ...]:
     (item,) = program(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body}\n}}").items
-    assert isinstance(item, Definition)
+    assert isinstance(item, tree.Definition)
     return item.body.statements
 
 
-def expression(text: str) -> Expression:
+def expression(text: str) -> tree.Expression:
     (statement,) = statements(f"return {text}")
-    assert isinstance(statement, Return)
+    assert isinstance(statement, tree.Return)
     return statement.value
 
 
-def shape(node: Expression) -> str:
+def shape(node: tree.Expression) -> str:
     """An expression with all its parentheses."""
     match node:
-        case Binary(operator=operator, left=left, right=right):
+        case tree.Binary(operator=operator, left=left, right=right):
             return f"({shape(left)} {operator} {shape(right)})"
-        case Unary(operator=operator, operand=operand):
+        case tree.Unary(operator=operator, operand=operand):
             return f"({operator} {shape(operand)})"
-        case Range(low=low, high=high):
+        case tree.Range(low=low, high=high):
             return f"({shape(low)} .. {shape(high)})"
-        case Conditional(then=then, test=test, otherwise=otherwise):
+        case tree.Conditional(then=then, test=test, otherwise=otherwise):
             return f"({shape(then)} ? {shape(test)} : {shape(otherwise)})"
-        case Pipe(value=value, stage=stage):
+        case tree.Pipe(value=value, stage=stage):
             return f"({shape(value)} |> {shape(stage)})"
     return unparse(node)
 
@@ -116,13 +82,13 @@ def test_comparisons_and_ranges_do_not_chain(text: str) -> None:
 )
 def test_numbers_keep_their_value_kind_and_text(text: str, value: float) -> None:
     number = expression(text)
-    assert isinstance(number, Number)
+    assert isinstance(number, tree.Number)
     assert (number.value, type(number.value), number.text) == (value, type(value), text)
 
 
 def test_calls_have_statics_in_brackets_and_values_in_parentheses() -> None:
     call = expression("mine.layer[4, ff = 2,](h, g(),)")
-    assert isinstance(call, Call)
+    assert isinstance(call, tree.Call)
     assert call.callee.parts == ("mine", "layer")
     assert [(static.name, unparse(static.value)) for static in call.statics] == [(None, "4"), ("ff", "2")]
     assert call.arguments is not None
@@ -131,10 +97,10 @@ def test_calls_have_statics_in_brackets_and_values_in_parentheses() -> None:
 
 def test_a_call_without_parentheses_is_a_configured_block() -> None:
     configured = expression("attention[heads = 4]")
-    assert isinstance(configured, Call)
+    assert isinstance(configured, tree.Call)
     assert configured.arguments is None
     applied = expression("attention()")
-    assert isinstance(applied, Call)
+    assert isinstance(applied, tree.Call)
     assert applied.arguments == ()
 
 
@@ -142,8 +108,8 @@ def test_lists_may_be_empty_or_end_with_a_comma() -> None:
     assert expression("[]") == expression("[  ]")
     assert expression("[1, 2]") == expression("[1, 2,]")
     node = expression('["a b", xpos, true, [1..3]]')
-    assert isinstance(node, ListOf)
-    assert isinstance(node.items[0], String)
+    assert isinstance(node, tree.ListOf)
+    assert isinstance(node.items[0], tree.String)
     assert node.items[0].value == "a b"
 
 
@@ -160,20 +126,20 @@ def test_every_statement_becomes_its_node() -> None:
         if a { return a } else if b { return b } else { return h }
         """
     )
-    kinds = [Let, Assign, Repeat, Stack, Halting, Scan, Scan, If]
+    kinds = [tree.Let, tree.Assign, tree.Repeat, tree.Stack, tree.Halting, tree.Scan, tree.Scan, tree.If]
     assert [type(statement) for statement in nodes] == kinds
     halting, scan, branch = nodes[4], nodes[5], nodes[7]
-    assert isinstance(halting, Halting)
+    assert isinstance(halting, tree.Halting)
     assert (halting.state, halting.mixture, unparse(halting.by)) == ("h", "s", "token_halt[0.9]")
-    assert isinstance(scan, Scan)
+    assert isinstance(scan, tree.Scan)
     assert (scan.target, scan.variable, [name.text for name in scan.carry]) == ("y", "c", ["m", "k"])
-    assert isinstance(scan.body.statements[0], Emit)
-    assert isinstance(branch, If)
+    assert isinstance(scan.body.statements[0], tree.Emit)
+    assert isinstance(branch, tree.If)
     assert branch.otherwise is not None
     (inner,) = branch.otherwise.statements
-    assert isinstance(inner, If)
+    assert isinstance(inner, tree.If)
     assert inner.otherwise is not None
-    assert isinstance(halting.body.statements[0], Update)
+    assert isinstance(halting.body.statements[0], tree.Update)
 
 
 def test_no_newlines_are_needed() -> None:
@@ -184,8 +150,8 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
     (recipe,) = program(
         "recipe r { task scan[test = 1..2, train = block, from = task] test model.steps = at model m train train }"
     ).items
-    assert isinstance(recipe, Recipe)
-    assert [type(part) for part in recipe.parts] == [Choice, AtTest, Choice, Choice]
+    assert isinstance(recipe, tree.Recipe)
+    assert [type(part) for part in recipe.parts] == [tree.Choice, tree.AtTest, tree.Choice, tree.Choice]
     soft = [
         "use",
         "block",
@@ -229,16 +195,16 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
         "into",
     ]
     nodes = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
-    assert [statement.name for statement in nodes if isinstance(statement, Assign)] == soft
+    assert [statement.name for statement in nodes if isinstance(statement, tree.Assign)] == soft
     nodes = statements(" ".join(f"{word} <- {word}" for word in soft))
-    assert [statement.name for statement in nodes if isinstance(statement, Update)] == soft
+    assert [statement.name for statement in nodes if isinstance(statement, tree.Update)] == soft
 
 
 def test_signatures_have_kinds_defaults_and_constraints() -> None:
     (block,) = program(
         "block b[heads: int, ff = 4, a: block = c](x: s[n], y: s = x) -> v[n + 1] where a, b < c {}"
     ).items
-    assert isinstance(block, Definition)
+    assert isinstance(block, tree.Definition)
     signature = block.signature
     kinds = [(static.name, static.kind, static.default and unparse(static.default)) for static in signature.statics]
     assert kinds == [("heads", "int", None), ("ff", None, "4"), ("a", "block", "c")]
@@ -260,7 +226,7 @@ def test_clauses_of_an_extern_block_have_any_order() -> None:
         )
     )
     assert first == second
-    assert isinstance(first, Extern)
+    assert isinstance(first, tree.Extern)
     assert first.pure
     assert first.python == "m:C"
 
@@ -272,7 +238,7 @@ def test_costs_maps_and_records_have_conditions_of_their_own() -> None:
         " maps key(x), value(x) = w when a, query(x) = v when a else d"
         ' records attention, gate = x when a python "m:C"'
     ).items
-    assert isinstance(block, Extern)
+    assert isinstance(block, tree.Extern)
     assert [unparse(size) for size in block.sizes] == ["w = 2 * d", "v = w when a else d"]
     assert [(cost.quantity, unparse(cost.value), cost.test is not None) for cost in block.costs] == [
         ("parameters", "w", True), ("parameters", "v", False), ("flops", "n when a else w", False),
@@ -289,31 +255,31 @@ def test_extern_tasks_set_sizes_and_can_be_causal() -> None:
     (task,) = program(
         'extern task t(x: tokens[n]) -> logits[n, v] gives vocab = 21, classes = 8 causal python "m:C"'
     ).items
-    assert isinstance(task, Extern)
+    assert isinstance(task, tree.Extern)
     assert task.causal
     assert [(size.name, unparse(size.value)) for size in task.gives] == [("vocab", "21"), ("classes", "8")]
 
 
 def test_variadic_inputs_and_conditional_types() -> None:
     (block,) = program('extern block b(xs: data[d]...) -> prob[n] when c else prob when d else x python "m:C"').items
-    assert isinstance(block, Extern)
+    assert isinstance(block, tree.Extern)
     assert block.signature.inputs[0].variadic
-    assert isinstance(block.signature.result, ConditionalType)
-    assert isinstance(block.signature.result.otherwise, ConditionalType)
+    assert isinstance(block.signature.result, tree.ConditionalType)
+    assert isinstance(block.signature.result.otherwise, tree.ConditionalType)
 
 
 def test_recipes_have_claims_with_all_their_parts() -> None:
     (recipe,) = program(
         'recipe r { claim a.b[20] = -1 +- 2 at c.d = 3, e = f, from "X" vary x in 1..2, y in [1] }'
     ).items
-    assert isinstance(recipe, Recipe)
+    assert isinstance(recipe, tree.Recipe)
     claim, vary = recipe.parts
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, tree.Claim)
     assert claim.metric.text == "a.b"
     assert [unparse(part) for part in (claim.index, claim.value, claim.deviation) if part] == ["20", "-1", "2"]
     assert [unparse(setting) for setting in claim.at] == ["c.d = 3", "e = f"]
     assert claim.origin == "X"
-    assert isinstance(vary, Vary)
+    assert isinstance(vary, tree.Vary)
     assert [unparse(variation) for variation in vary.variations] == ["x in 1..2", "y in [1]"]
 
 
@@ -323,9 +289,9 @@ def test_both_spellings_of_a_deviation_are_equal() -> None:
 
 def test_use_names_a_library_file_or_a_path() -> None:
     module, file = program('use archlang.models.panm use "./mine.arch" as mine').items
-    assert isinstance(module, Use)
+    assert isinstance(module, tree.Use)
     assert (module.path, module.is_file, module.alias) == ("archlang.models.panm", False, None)
-    assert isinstance(file, Use)
+    assert isinstance(file, tree.Use)
     assert (file.path, file.is_file, file.alias) == ("./mine.arch", True, "mine")
     assert file.path_span.text == '"./mine.arch"'
 
@@ -349,13 +315,13 @@ def test_comments_belong_to_the_adjacent_statement() -> None:
     assert nodes[0].trailing == "# beside"
     assert (nodes[1].leading, nodes[1].blank) == (("# three",), True)
     (item,) = program("block b(h: s) -> s { a = h\n\n# last\n}").items
-    assert isinstance(item, Definition)
+    assert isinstance(item, tree.Definition)
     assert item.body.closing == ("", "# last")
 
 
 def test_comment_signs_inside_strings_are_text() -> None:
     node = expression('"a # b"  # c')
-    assert isinstance(node, String)
+    assert isinstance(node, tree.String)
     assert node.value == "a # b"
 
 
@@ -366,7 +332,7 @@ def test_comments_after_the_last_item_are_kept() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n\t\r\n ", "\ufeff", "# only a comment"])
 def test_a_text_without_items_is_an_empty_program(text: str) -> None:
-    assert parse_tolerantly(Source("x.arch", text)) == (Program(items=(), source=Source("x.arch", text)), ())
+    assert parse_tolerantly(Source("x.arch", text)) == (tree.Program(items=(), source=Source("x.arch", text)), ())
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
@@ -381,27 +347,27 @@ def test_a_byte_order_mark_is_skipped() -> None:
 def test_spans_are_exact() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    a = (h + g[2](h)) * 2   # c\n}"
     (item,) = program(text).items
-    assert isinstance(item, Definition)
+    assert isinstance(item, tree.Definition)
     assert item.span.text == text
     assert item.name_span.text == "b"
     assert item.signature.span.text == "b(h: seq[n, d]) -> seq[n, d]"
     assert item.signature.inputs[0].span.text == "h: seq[n, d]"
     (assign,) = item.body.statements
-    assert isinstance(assign, Assign)
+    assert isinstance(assign, tree.Assign)
     assert assign.span.text == "a = (h + g[2](h)) * 2"
     assert assign.name_span.text == "a"
     product = assign.value
-    assert isinstance(product, Binary)
+    assert isinstance(product, tree.Binary)
     assert product.span.text == "(h + g[2](h)) * 2"
     assert product.operator_span.text == "*"
     assert product.left.span.text == "(h + g[2](h))"
 
 
 def test_every_node_is_inside_its_parent(everything: str) -> None:
-    def check(node: Node) -> None:
+    def check(node: tree.Node) -> None:
         for below in walk(node):
             assert node.span.start <= below.span.start <= below.span.end <= node.span.end, (node, below)
-            if isinstance(below, Name):
+            if isinstance(below, tree.Name):
                 assert below.span.text.strip("()") == below.text
 
     for item in program(everything).items:
@@ -444,7 +410,7 @@ def test_parse_raises_every_mistake_at_once() -> None:
 )
 def test_a_caveat_is_a_kind_and_a_condition(clause: str, kind: str, has_test: bool) -> None:
     (extern,) = parse(Source("x.arch", f'extern block b(x: t) -> t {clause} pure python "m:B"')).items
-    assert isinstance(extern, Extern)
+    assert isinstance(extern, tree.Extern)
     (caveat,) = extern.caveats
     assert caveat.kind == kind
     assert (caveat.test is not None) is has_test

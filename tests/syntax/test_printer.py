@@ -10,60 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archlang.source import Source, Span
+from archlang.syntax import tree
 from archlang.syntax.parser import parse, read
 from archlang.syntax.printer import format_program, unparse
-from archlang.syntax.tree import (
-    Assign,
-    AtTest,
-    Binary,
-    Body,
-    Boolean,
-    Call,
-    Caveat,
-    Choice,
-    Claim,
-    Conditional,
-    ConditionalType,
-    Cost,
-    Cut,
-    Definition,
-    Emit,
-    Extern,
-    Halting,
-    If,
-    InputParameter,
-    Let,
-    ListOf,
-    MapName,
-    Maps,
-    Name,
-    Number,
-    Pipe,
-    Program,
-    Range,
-    Reads,
-    Recipe,
-    Record,
-    Repeat,
-    Return,
-    Scan,
-    Setting,
-    Signature,
-    Stack,
-    StaticArgument,
-    StaticParameter,
-    String,
-    TypeName,
-    Unary,
-    Update,
-    Use,
-    Variation,
-    Vary,
-)
 from archlang.syntax.wrap import WIDTH
 
 
-def program(text: str) -> Program:
+def program(text: str) -> tree.Program:
     return parse(Source("x.arch", text))
 
 
@@ -92,10 +45,10 @@ def test_formatting_restores_the_layout_of_everything_on_one_line(everything: st
 
 
 def test_formatting_is_idempotent(program_file: Path) -> None:
-    tree = parse(read(program_file))
-    text = format_program(tree)
+    original = parse(read(program_file))
+    text = format_program(original)
     again = program(text)
-    assert again == tree
+    assert again == original
     assert format_program(again) == text
     assert comments(text) == comments(read(program_file).text)
     assert max(map(len, re.sub(r" *#.*|\S*\".*", "", text).splitlines()), default=0) <= WIDTH
@@ -210,7 +163,7 @@ def test_nothing_is_printed_for_an_empty_program() -> None:
 
 def test_parts_of_a_tree_are_printed_on_one_line() -> None:
     (block,) = program("block b[a: int = 3](x: s[n] = y) -> s[n] where a > 2, b { return x }").items
-    assert isinstance(block, Definition)
+    assert isinstance(block, tree.Definition)
     assert unparse(block.signature) == "[a: int = 3](x: s[n] = y) -> s[n] where a > 2, b"
     assert unparse(block.signature.statics[0]) == "a: int = 3"
     assert unparse(block.signature.inputs[0]) == "x: s[n] = y"
@@ -255,49 +208,49 @@ def tuples(strategy: Tree, least: int = 0, most: int = 3) -> Tree:
     return st.lists(strategy, min_size=least, max_size=most).map(tuple)
 
 
-plain_names = node(Name, parts=names.map(lambda name: (name,)))
-dotted_names = node(Name, parts=tuples(names, 1))
+plain_names = node(tree.Name, parts=names.map(lambda name: (name,)))
+dotted_names = node(tree.Name, parts=tuples(names, 1))
 literals = st.one_of(
     st.sampled_from([(0, "0"), (30_000, "30_000"), (0.5, "0.5"), (1.5e-4, "1.5e-4")]).flatmap(
-        lambda pair: node(Number, value=pair[0], text=pair[1])
+        lambda pair: node(tree.Number, value=pair[0], text=pair[1])
     ),
-    node(Boolean, value=st.booleans()),
-    node(String, value=st.sampled_from(["", "a b", "# no comment", "{"])),
+    node(tree.Boolean, value=st.booleans()),
+    node(tree.String, value=st.sampled_from(["", "a b", "# no comment", "{"])),
     dotted_names,
 )
 
 
 def larger(inner: Tree) -> Tree:
-    statics = tuples(node(StaticArgument, name=st.none() | names, value=inner))
-    call = node(Call, callee=dotted_names, statics=statics, arguments=tuples(inner))
-    configured = node(Call, callee=dotted_names, statics=statics.filter(bool), arguments=None)
+    statics = tuples(node(tree.StaticArgument, name=st.none() | names, value=inner))
+    call = node(tree.Call, callee=dotted_names, statics=statics, arguments=tuples(inner))
+    configured = node(tree.Call, callee=dotted_names, statics=statics.filter(bool), arguments=None)
     operators = st.sampled_from(["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or"])
     return st.one_of(
         call,
         configured,
-        node(ListOf, items=tuples(inner)),
-        node(Range, low=inner, high=inner),
-        node(Unary, operator=st.sampled_from(["-", "not"]), operand=inner),
-        node(Binary, operator=operators, operator_span=NOWHERE, left=inner, right=inner),
-        node(Conditional, then=inner, test=inner, otherwise=inner),
-        node(Pipe, value=inner, stage=dotted_names | call | configured),
+        node(tree.ListOf, items=tuples(inner)),
+        node(tree.Range, low=inner, high=inner),
+        node(tree.Unary, operator=st.sampled_from(["-", "not"]), operand=inner),
+        node(tree.Binary, operator=operators, operator_span=NOWHERE, left=inner, right=inner),
+        node(tree.Conditional, then=inner, test=inner, otherwise=inner),
+        node(tree.Pipe, value=inner, stage=dotted_names | call | configured),
     )
 
 
 expressions = st.recursive(literals, larger, max_leaves=12)
 small = st.recursive(literals, larger, max_leaves=3)
 stages = dotted_names | node(
-    Call, callee=dotted_names, statics=tuples(node(StaticArgument, name=names, value=small), 1)
+    tree.Call, callee=dotted_names, statics=tuples(node(tree.StaticArgument, name=names, value=small), 1)
 )
-type_names = node(TypeName, name=names, dimensions=tuples(small))
-types = type_names | node(ConditionalType, then=type_names, test=small, otherwise=type_names)
+type_names = node(tree.TypeName, name=names, dimensions=tuples(small))
+types = type_names | node(tree.ConditionalType, then=type_names, test=small, otherwise=type_names)
 static_parameters = st.one_of(
-    node(StaticParameter, name=names, kind=names, default=st.none() | small),
-    node(StaticParameter, name=names, kind=None, default=small),
+    node(tree.StaticParameter, name=names, kind=names, default=st.none() | small),
+    node(tree.StaticParameter, name=names, kind=None, default=small),
 )
-inputs = node(InputParameter, name=names, type=type_names, default=st.none() | names, variadic=st.booleans())
+inputs = node(tree.InputParameter, name=names, type=type_names, default=st.none() | names, variadic=st.booleans())
 signatures = node(
-    Signature, statics=tuples(static_parameters), inputs=tuples(inputs), result=types, where=tuples(small, 0, 2)
+    tree.Signature, statics=tuples(static_parameters), inputs=tuples(inputs), result=types, where=tuples(small, 0, 2)
 )
 lines = tuples(st.sampled_from(["# one", "# two", "## three", "#"]), 0, 2)
 commented: dict[str, Any] = {  # Any: strategies
@@ -306,26 +259,26 @@ commented: dict[str, Any] = {  # Any: strategies
     "blank": st.booleans(),
 }
 simple = st.one_of(
-    node(Let, name=names, name_span=NOWHERE, value=stages, **commented),
-    node(Assign, name=names, name_span=NOWHERE, value=expressions, **commented),
-    node(Update, name=names, name_span=NOWHERE, value=expressions, **commented),
-    node(Return, value=expressions, **commented),
-    node(Emit, value=expressions, **commented),
+    node(tree.Let, name=names, name_span=NOWHERE, value=stages, **commented),
+    node(tree.Assign, name=names, name_span=NOWHERE, value=expressions, **commented),
+    node(tree.Update, name=names, name_span=NOWHERE, value=expressions, **commented),
+    node(tree.Return, value=expressions, **commented),
+    node(tree.Emit, value=expressions, **commented),
 )
 
 
 def bodies(statements: Tree) -> Tree:
-    return node(Body, statements=tuples(statements), closing=lines)
+    return node(tree.Body, statements=tuples(statements), closing=lines)
 
 
 def compound(inner: Tree) -> Tree:
     body = bodies(inner)
     return st.one_of(
-        node(If, test=small, then=body, otherwise=st.none() | body, **commented),
-        node(Repeat, count=small, body=body, **commented),
-        node(Stack, count=small, body=body, **commented),
+        node(tree.If, test=small, then=body, otherwise=st.none() | body, **commented),
+        node(tree.Repeat, count=small, body=body, **commented),
+        node(tree.Stack, count=small, body=body, **commented),
         node(
-            Halting,
+            tree.Halting,
             count=small,
             state=names,
             state_span=NOWHERE,
@@ -335,7 +288,7 @@ def compound(inner: Tree) -> Tree:
             **commented,
         ),
         node(
-            Scan,
+            tree.Scan,
             target=st.none() | names,
             variable=names,
             variable_span=NOWHERE,
@@ -356,18 +309,18 @@ documented: dict[str, Any] = {  # Any: strategies
 }
 named: dict[str, Any] = {"name": names, "name_span": NOWHERE, **documented}  # Any: strategies
 externs: dict[str, Any] = {"python": "m:C", "python_span": NOWHERE, **named}  # Any: strategies
-given_sizes = tuples(node(StaticArgument, name=names, value=small))
-manners = plain_names | node(Conditional, then=plain_names, test=small, otherwise=plain_names)
+given_sizes = tuples(node(tree.StaticArgument, name=names, value=small))
+manners = plain_names | node(tree.Conditional, then=plain_names, test=small, otherwise=plain_names)
 caveats = st.sampled_from(["padding", "batch", "random", "training", "gradients"])
-map_names = tuples(node(MapName, name=names, input=names), 1)
+map_names = tuples(node(tree.MapName, name=names, input=names), 1)
 paths = dotted_names
-at = tuples(node(Setting, path=paths, value=small))
+at = tuples(node(tree.Setting, path=paths, value=small))
 parts = st.one_of(
-    node(Choice, word=st.sampled_from(["task", "model", "train"]), value=stages, **commented),
-    node(AtTest, settings=at.filter(bool), **commented),
-    node(Vary, variations=tuples(node(Variation, path=paths, values=small), 1), **commented),
+    node(tree.Choice, word=st.sampled_from(["task", "model", "train"]), value=stages, **commented),
+    node(tree.AtTest, settings=at.filter(bool), **commented),
+    node(tree.Vary, variations=tuples(node(tree.Variation, path=paths, values=small), 1), **commented),
     node(
-        Claim,
+        tree.Claim,
         metric=paths,
         index=st.none() | small,
         value=small,
@@ -377,31 +330,37 @@ parts = st.one_of(
         **commented,
     ),
 )
-no_inputs = node(Signature, statics=tuples(static_parameters), where=tuples(small, 0, 2))
+no_inputs = node(tree.Signature, statics=tuples(static_parameters), where=tuples(small, 0, 2))
 items = st.one_of(
-    node(Use, path="a.b", path_span=NOWHERE, alias=st.none() | names, **documented),
-    node(Use, path="./a b.arch", is_file=True, path_span=NOWHERE, **documented),
-    node(Definition, word=st.sampled_from(["block", "model"]), signature=signatures, body=bodies(statements), **named),
+    node(tree.Use, path="a.b", path_span=NOWHERE, alias=st.none() | names, **documented),
+    node(tree.Use, path="./a b.arch", is_file=True, path_span=NOWHERE, **documented),
     node(
-        Extern,
+        tree.Definition,
+        word=st.sampled_from(["block", "model"]),
+        signature=signatures,
+        body=bodies(statements),
+        **named,
+    ),
+    node(
+        tree.Extern,
         word="block",
         signature=signatures,
-        reads=tuples(node(Reads, input=names, manner=manners)),
-        caveats=tuples(node(Caveat, kind=caveats, test=st.none() | small)),
+        reads=tuples(node(tree.Reads, input=names, manner=manners)),
+        caveats=tuples(node(tree.Caveat, kind=caveats, test=st.none() | small)),
         pure=st.booleans(),
         sizes=given_sizes,
-        costs=tuples(node(Cost, quantity=names, value=small, test=st.none() | small)),
-        maps=tuples(node(Maps, names=map_names, width=small, test=st.none() | small)),
-        records=tuples(node(Record, kind=names, input=st.none() | names, test=st.none() | small)),
-        cuts=tuples(node(Cut, parts=st.none() | small, test=st.none() | small)),
+        costs=tuples(node(tree.Cost, quantity=names, value=small, test=st.none() | small)),
+        maps=tuples(node(tree.Maps, names=map_names, width=small, test=st.none() | small)),
+        records=tuples(node(tree.Record, kind=names, input=st.none() | names, test=st.none() | small)),
+        cuts=tuples(node(tree.Cut, parts=st.none() | small, test=st.none() | small)),
         **externs,
     ),
-    node(Extern, word="task", signature=signatures, gives=given_sizes, causal=st.booleans(), **externs),
-    node(Extern, word="optimizer", signature=no_inputs, includes=tuples(plain_names, 0, 2), **externs),
-    node(Extern, word="settings", signature=no_inputs, python_span=NOWHERE, **named),
-    node(Recipe, parts=tuples(parts), closing=lines, **named),
+    node(tree.Extern, word="task", signature=signatures, gives=given_sizes, causal=st.booleans(), **externs),
+    node(tree.Extern, word="optimizer", signature=no_inputs, includes=tuples(plain_names, 0, 2), **externs),
+    node(tree.Extern, word="settings", signature=no_inputs, python_span=NOWHERE, **named),
+    node(tree.Recipe, parts=tuples(parts), closing=lines, **named),
 )
-programs = st.builds(Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)
+programs = st.builds(tree.Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)
 thorough = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -409,14 +368,14 @@ thorough = settings(
 
 @thorough
 @given(programs)
-def test_printed_trees_parse_to_the_same_tree(tree: Program) -> None:
-    assert program(format_program(tree)) == tree
+def test_printed_trees_parse_to_the_same_tree(original: tree.Program) -> None:
+    assert program(format_program(original)) == original
 
 
 @thorough
 @given(programs)
-def test_printing_again_changes_nothing_and_loses_no_comment(tree: Program) -> None:
-    text = format_program(tree)
+def test_printing_again_changes_nothing_and_loses_no_comment(original: tree.Program) -> None:
+    text = format_program(original)
     again = format_program(program(text))
     assert format_program(program(again)) == again
     assert comments(again) == comments(text)
@@ -424,11 +383,11 @@ def test_printing_again_changes_nothing_and_loses_no_comment(tree: Program) -> N
 
 @thorough
 @given(expressions)
-def test_printed_expressions_parse_to_the_same_expression(tree: Any) -> None:  # Any: an expression
-    text = unparse(tree)
+def test_printed_expressions_parse_to_the_same_expression(original: Any) -> None:  # Any: an expression
+    text = unparse(original)
     assert "\n" not in text
     (block,) = program(f"block b(h: s) -> s {{ return {text}\n}}").items
-    assert isinstance(block, Definition)
+    assert isinstance(block, tree.Definition)
     (statement,) = block.body.statements
-    assert isinstance(statement, Return)
-    assert statement.value == tree
+    assert isinstance(statement, tree.Return)
+    assert statement.value == original

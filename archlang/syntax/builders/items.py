@@ -5,25 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archlang.source import Span
+from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Clause, Group, Parts, clause_nodes, nodes_of_kind
-from archlang.syntax.tree import (
-    Caveat,
-    Cost,
-    Cut,
-    Definition,
-    Extern,
-    InputParameter,
-    Maps,
-    Name,
-    Node,
-    Reads,
-    Record,
-    Signature,
-    StaticArgument,
-    StaticParameter,
-    Use,
-)
 
 if TYPE_CHECKING:
     from lark import Token
@@ -35,12 +19,12 @@ class Items(Section):
     def start(self, parts: Parts) -> Parts:
         return parts
 
-    def use(self, parts: Parts) -> Use:
+    def use(self, parts: Parts) -> tree.Use:
         _, path, _, alias = parts
         is_file = path.type == "STRING"
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
-        return Use(
+        return tree.Use(
             path=path[1:-1] if is_file else str(path),
             is_file=is_file,
             path_span=self._context.token_span(path),
@@ -50,11 +34,11 @@ class Items(Section):
             **comment,
         )
 
-    def definition(self, parts: Parts) -> Definition:
+    def definition(self, parts: Parts) -> tree.Definition:
         word, name, statics, inputs, _, result, where, body = parts
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
-        return Definition(
+        return tree.Definition(
             word=str(word),
             name=str(name),
             name_span=self._context.token_span(name),
@@ -65,17 +49,17 @@ class Items(Section):
             **comment,
         )
 
-    def extern_block(self, parts: Parts) -> Extern:
+    def extern_block(self, parts: Parts) -> tree.Extern:
         _, word, name, statics, inputs, _, result, *clauses, _, python = parts
         return self._extern(parts, word, name, statics, inputs, result, clauses, python)
 
     extern_task = extern_block
 
-    def extern_optimizer(self, parts: Parts) -> Extern:
+    def extern_optimizer(self, parts: Parts) -> tree.Extern:
         _, word, name, statics, *clauses, _, python = parts
         return self._extern(parts, word, name, statics, None, None, clauses, python)
 
-    def extern_settings(self, parts: Parts) -> Extern:
+    def extern_settings(self, parts: Parts) -> tree.Extern:
         _, word, name, statics, *clauses = parts
         return self._extern(parts, word, name, statics, None, None, clauses, None)
 
@@ -86,30 +70,30 @@ class Items(Section):
         name: Token,
         statics: Group | None,
         inputs: Group | None,
-        result: Node | None,
+        result: tree.Node | None,
         clauses: list[Clause | None],
         python: Token | None,
-    ) -> Extern:
+    ) -> tree.Extern:
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
         words = {clause.word: clause.span for clause in clauses if clause is not None}
-        return Extern(
+        return tree.Extern(
             word=str(word),
             name=str(name),
             name_span=self._context.token_span(name),
             signature=self._signature(name, statics, inputs, result, clauses),
-            reads=clause_nodes(clauses, "reads", Reads),
-            caveats=clause_nodes(clauses, "caveat", Caveat),
+            reads=clause_nodes(clauses, "reads", tree.Reads),
+            caveats=clause_nodes(clauses, "caveat", tree.Caveat),
             pure="pure" in words,
             pure_span=words.get("pure"),
-            sizes=clause_nodes(clauses, "sizes", StaticArgument),
-            costs=clause_nodes(clauses, "costs", Cost),
-            maps=clause_nodes(clauses, "maps", Maps),
-            records=clause_nodes(clauses, "records", Record),
-            cuts=clause_nodes(clauses, "cuts", Cut),
-            gives=clause_nodes(clauses, "gives", StaticArgument),
+            sizes=clause_nodes(clauses, "sizes", tree.StaticArgument),
+            costs=clause_nodes(clauses, "costs", tree.Cost),
+            maps=clause_nodes(clauses, "maps", tree.Maps),
+            records=clause_nodes(clauses, "records", tree.Record),
+            cuts=clause_nodes(clauses, "cuts", tree.Cut),
+            gives=clause_nodes(clauses, "gives", tree.StaticArgument),
             causal="causal" in words,
-            includes=clause_nodes(clauses, "with", Name),
+            includes=clause_nodes(clauses, "with", tree.Name),
             python="" if python is None else python[1:-1],
             python_span=self._context.token_span(name if python is None else python),
             span=span,
@@ -119,16 +103,16 @@ class Items(Section):
 
     def _signature(
         self, name: Token, statics: Group | None, inputs: Group | None, result: Any, clauses: list[Clause | None]
-    ) -> Signature:  # Any: a type expression
+    ) -> tree.Signature:  # Any: a type expression
         where = tuple(node for clause in clauses if clause and clause.word == "where" for node in clause.nodes)
         places = [self._context.token_span(name)]
         places += [
             Span(self._context.source, group.start, group.end) for group in (statics, inputs) if group is not None
         ]
         places += [node.span for node in (result, *where) if node is not None]
-        return Signature(
-            statics=nodes_of_kind(StaticParameter, statics),
-            inputs=nodes_of_kind(InputParameter, inputs),
+        return tree.Signature(
+            statics=nodes_of_kind(tree.StaticParameter, statics),
+            inputs=nodes_of_kind(tree.InputParameter, inputs),
             result=result,
             where=where,  # type: ignore[arg-type]  # the grammar has only expressions there
             span=Span(self._context.source, places[0].start, max(place.end for place in places)),

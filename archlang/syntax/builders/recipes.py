@@ -1,63 +1,53 @@
 """Builds recipes and tables."""
 
 from archlang.source import Span
+from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Parts, nodes_of, start_of
-from archlang.syntax.tree import (
-    AtTest,
-    Choice,
-    Claim,
-    Column,
-    Node,
-    Recipe,
-    Row,
-    Search,
-    Setting,
-    Sought,
-    Table,
-    Variation,
-    Vary,
-)
 
 
 class Recipes(Section):
     """Recipes, tables and their parts."""
 
-    def recipe(self, parts: Parts) -> Recipe:
+    def recipe(self, parts: Parts) -> tree.Recipe:
         _, name, opener, *rest = parts
         span = self._context.span(parts)
         closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
         documentation, comment = self._context.item_comments(span)
-        return Recipe(
+        return tree.Recipe(
             name=str(name),
             name_span=self._context.token_span(name),
-            parts=tuple(part for part in rest if isinstance(part, Choice | AtTest | Vary | Search | Claim)),
+            parts=tuple(
+                part
+                for part in rest
+                if isinstance(part, tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim)
+            ),
             closing=closing,
             span=span,
             **documentation,
             **comment,
         )
 
-    def table(self, parts: Parts) -> Table:
+    def table(self, parts: Parts) -> tree.Table:
         _, name, opener, *rest = parts
         span = self._context.span(parts)
         closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
         documentation, comment = self._context.item_comments(span)
-        return Table(
+        return tree.Table(
             name=str(name),
             name_span=self._context.token_span(name),
-            parts=tuple(part for part in rest if isinstance(part, Row | Column)),
+            parts=tuple(part for part in rest if isinstance(part, tree.Row | tree.Column)),
             closing=closing,
             span=span,
             **documentation,
             **comment,
         )
 
-    def row(self, parts: Parts) -> Row:
+    def row(self, parts: Parts) -> tree.Row:
         _, title, *rest, _, at = parts
         span = self._row_span(parts)
         recipe, why = (rest[0], "") if len(rest) == 1 else (None, rest[1][1:-1])
-        return Row(
+        return tree.Row(
             title=title[1:-1],
             recipe=None if recipe is None else str(recipe),
             recipe_span=None if recipe is None else self._context.token_span(recipe),
@@ -67,10 +57,10 @@ class Recipes(Section):
             **self._context.comments_of(span),
         )
 
-    def column(self, parts: Parts) -> Column:
+    def column(self, parts: Parts) -> tree.Column:
         _, title, metric, _, index, _, _, at = parts
         span = self._row_span(parts)
-        return Column(
+        return tree.Column(
             title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._context.comments_of(span)
         )
 
@@ -79,38 +69,38 @@ class Recipes(Section):
         *_, at = parts
         return Span(self._context.source, start_of(parts[0]), at[-1].span.end) if at else self._context.span(parts)
 
-    def choice(self, parts: Parts) -> Choice:
+    def choice(self, parts: Parts) -> tree.Choice:
         word, value = parts
         span = self._context.span(parts)
-        return Choice(word=str(word), value=value, span=span, **self._context.comments_of(span))
+        return tree.Choice(word=str(word), value=value, span=span, **self._context.comments_of(span))
 
-    def at_test(self, parts: Parts) -> AtTest:
+    def at_test(self, parts: Parts) -> tree.AtTest:
         _, settings = parts
         span = Span(self._context.source, start_of(parts[0]), settings[-1].span.end)
-        return AtTest(settings=settings, span=span, **self._context.comments_of(span))
+        return tree.AtTest(settings=settings, span=span, **self._context.comments_of(span))
 
-    def vary(self, parts: Parts) -> Vary:
+    def vary(self, parts: Parts) -> tree.Vary:
         span = self._context.span(parts)
-        variations = tuple(part for part in parts if isinstance(part, Variation))
-        return Vary(variations=variations, span=span, **self._context.comments_of(span))
+        variations = tuple(part for part in parts if isinstance(part, tree.Variation))
+        return tree.Vary(variations=variations, span=span, **self._context.comments_of(span))
 
-    def variation(self, parts: Parts) -> Variation:
+    def variation(self, parts: Parts) -> tree.Variation:
         path, _, values = parts
-        return Variation(path=path, values=values, span=self._context.span(parts))
+        return tree.Variation(path=path, values=values, span=self._context.span(parts))
 
-    def search(self, parts: Parts) -> Search:
+    def search(self, parts: Parts) -> tree.Search:
         span = self._context.span(parts)
-        sought = tuple(part for part in parts if isinstance(part, Sought))
-        return Search(sought=sought, span=span, **self._context.comments_of(span))
+        sought = tuple(part for part in parts if isinstance(part, tree.Sought))
+        return tree.Search(sought=sought, span=span, **self._context.comments_of(span))
 
-    def sought(self, parts: Parts) -> Sought:
+    def sought(self, parts: Parts) -> tree.Sought:
         path, _, values, log = parts
-        return Sought(path=path, values=values, log=log is not None, span=self._context.span(parts))
+        return tree.Sought(path=path, values=values, log=log is not None, span=self._context.span(parts))
 
-    def claim(self, parts: Parts) -> Claim:
+    def claim(self, parts: Parts) -> tree.Claim:
         _, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
         span = self._context.span(parts)
-        return Claim(
+        return tree.Claim(
             metric=metric,
             index=index,
             value=value,
@@ -121,10 +111,10 @@ class Recipes(Section):
             **self._context.comments_of(span),
         )
 
-    def settings(self, parts: Parts) -> tuple[Node, ...]:
+    def settings(self, parts: Parts) -> tuple[tree.Node, ...]:
         first, *others = parts
-        return nodes_of(parts) if isinstance(first, Node) else first + nodes_of(others)
+        return nodes_of(parts) if isinstance(first, tree.Node) else first + nodes_of(others)
 
-    def setting(self, parts: Parts) -> Setting:
+    def setting(self, parts: Parts) -> tree.Setting:
         path, _, value = parts
-        return Setting(path=path, value=value, span=self._context.span(parts))
+        return tree.Setting(path=path, value=value, span=self._context.span(parts))

@@ -2,22 +2,9 @@
 
 from typing import Any
 
+from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Clause, Group, Parts, end_of, nodes_of, start_of
-from archlang.syntax.tree import (
-    Caveat,
-    ConditionalType,
-    Cost,
-    Cut,
-    InputParameter,
-    MapName,
-    Maps,
-    Reads,
-    Record,
-    StaticArgument,
-    StaticParameter,
-    TypeName,
-)
 
 
 class Signatures(Section):
@@ -28,40 +15,40 @@ class Signatures(Section):
 
     reads = gives = includes = pure = causal = sizes = costs = maps = records = where
 
-    def read(self, parts: Parts) -> Reads:
+    def read(self, parts: Parts) -> tree.Reads:
         name, manner = parts
-        return Reads(input=str(name), manner=manner, span=self._context.span(parts))
+        return tree.Reads(input=str(name), manner=manner, span=self._context.span(parts))
 
-    def whole_cost(self, parts: Parts) -> Cost:
+    def whole_cost(self, parts: Parts) -> tree.Cost:
         quantity, _, value = parts
-        return Cost(quantity=str(quantity), value=value, span=self._context.span(parts))
+        return tree.Cost(quantity=str(quantity), value=value, span=self._context.span(parts))
 
-    def added_cost(self, parts: Parts) -> Cost:
+    def added_cost(self, parts: Parts) -> tree.Cost:
         quantity, _, value, _, test = parts
-        return Cost(quantity=str(quantity), value=value, test=test, span=self._context.span(parts))
+        return tree.Cost(quantity=str(quantity), value=value, test=test, span=self._context.span(parts))
 
-    def whole_map(self, parts: Parts) -> Maps:
-        names = tuple(part for part in parts if isinstance(part, MapName))
-        return Maps(names=names, width=parts[-1], span=self._context.span(parts))
+    def whole_map(self, parts: Parts) -> tree.Maps:
+        names = tuple(part for part in parts if isinstance(part, tree.MapName))
+        return tree.Maps(names=names, width=parts[-1], span=self._context.span(parts))
 
-    def added_map(self, parts: Parts) -> Maps:
-        names = tuple(part for part in parts if isinstance(part, MapName))
+    def added_map(self, parts: Parts) -> tree.Maps:
+        names = tuple(part for part in parts if isinstance(part, tree.MapName))
         *_, width, _, test = parts
-        return Maps(names=names, width=width, test=test, span=self._context.span(parts))
+        return tree.Maps(names=names, width=width, test=test, span=self._context.span(parts))
 
-    def map_name(self, parts: Parts) -> MapName:
+    def map_name(self, parts: Parts) -> tree.MapName:
         name, _, argument, _ = parts
-        return MapName(name=str(name), input=str(argument), span=self._context.span(parts))
+        return tree.MapName(name=str(name), input=str(argument), span=self._context.span(parts))
 
-    def record(self, parts: Parts) -> Record:
+    def record(self, parts: Parts) -> tree.Record:
         kind, _, argument, _, test = parts
         source = None if argument is None else str(argument)
-        return Record(kind=str(kind), input=source, test=test, span=self._context.span(parts))
+        return tree.Record(kind=str(kind), input=source, test=test, span=self._context.span(parts))
 
     def cuts(self, parts: Parts) -> Clause:
         _, _, _, count, _, test = parts
         span = self._context.span(parts)
-        return Clause("cuts", (Cut(parts=count, test=test, span=span),), span)
+        return Clause("cuts", (tree.Cut(parts=count, test=test, span=span),), span)
 
     def depends(self, parts: Parts) -> Clause:
         _, _, kind, _, test = parts
@@ -77,28 +64,28 @@ class Signatures(Section):
 
     def _caveat(self, kind: str, test: Any, parts: Parts) -> Clause:  # Any: an expression, or None
         span = self._context.span(parts)
-        return Clause("caveat", (Caveat(kind=kind, test=test, span=span),), span)
+        return Clause("caveat", (tree.Caveat(kind=kind, test=test, span=span),), span)
 
-    def named_static(self, parts: Parts) -> StaticArgument:
+    def named_static(self, parts: Parts) -> tree.StaticArgument:
         name, _, value = parts
-        return StaticArgument(name=str(name), value=value, span=self._context.span(parts))
+        return tree.StaticArgument(name=str(name), value=value, span=self._context.span(parts))
 
     def static_parameters(self, parts: Parts) -> Group:
         return Group(nodes_of(parts), start_of(parts[0]), end_of(parts[-1]))
 
     inputs = dimensions = statics = arguments = static_parameters
 
-    def kind_parameter(self, parts: Parts) -> StaticParameter:
+    def kind_parameter(self, parts: Parts) -> tree.StaticParameter:
         name, _, kind, _, default = parts
-        return StaticParameter(name=str(name), kind=str(kind), default=default, span=self._context.span(parts))
+        return tree.StaticParameter(name=str(name), kind=str(kind), default=default, span=self._context.span(parts))
 
-    def default_parameter(self, parts: Parts) -> StaticParameter:
+    def default_parameter(self, parts: Parts) -> tree.StaticParameter:
         name, _, default = parts
-        return StaticParameter(name=str(name), default=default, span=self._context.span(parts))
+        return tree.StaticParameter(name=str(name), default=default, span=self._context.span(parts))
 
-    def input(self, parts: Parts) -> InputParameter:
+    def input(self, parts: Parts) -> tree.InputParameter:
         name, _, type_, variadic, _, default = parts
-        return InputParameter(
+        return tree.InputParameter(
             name=str(name),
             type=type_,
             variadic=variadic is not None,
@@ -106,13 +93,13 @@ class Signatures(Section):
             span=self._context.span(parts),
         )
 
-    def plain_type(self, parts: Parts) -> TypeName:
+    def plain_type(self, parts: Parts) -> tree.TypeName:
         name, dimensions = parts
-        return TypeName(
+        return tree.TypeName(
             name=str(name), dimensions=() if dimensions is None else dimensions.nodes, span=self._context.span(parts)
         )
 
-    def conditional_type(self, parts: Parts) -> ConditionalType:
+    def conditional_type(self, parts: Parts) -> tree.ConditionalType:
         then, _, test, _, otherwise = parts
-        node = ConditionalType(then=then, test=test, otherwise=otherwise, span=self._context.span(parts))
+        node = tree.ConditionalType(then=then, test=test, otherwise=otherwise, span=self._context.span(parts))
         return self._context.nested(node, then, test, otherwise)

@@ -139,17 +139,17 @@ def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[T
     fields, lengths = make_fields(module)
     target = target_of(module.program.graph)
     assert target is not None
-    whole = [*fields[:target], tokens, *fields[target:]]
-    masks = make_masks(module.program, whole, lengths)
-    extension = Extension(module, module.program, target, whole, masks)
-    found, expected, end = [], [], 0
+    inputs = [*fields[:target], tokens, *fields[target:]]
+    masks = make_masks(module.program, inputs, lengths)
+    extension = Extension(module, module.program, target, inputs, masks)
+    pieced, expected, end = [], [], 0
     with torch.no_grad():
         for piece in pieces:
             begin, end = end, end + piece
-            found.append(extension.extend(tokens[:, begin:end]))
-            whole[target] = tokens[:, :end]
-            expected.append(module(*whole, lengths=lengths or None)[:, begin:])
-    return torch.cat(found, 1), torch.cat(expected, 1)
+            pieced.append(extension.extend(tokens[:, begin:end]))
+            inputs[target] = tokens[:, :end]
+            expected.append(module(*inputs, lengths=lengths or None)[:, begin:])
+    return torch.cat(pieced, 1), torch.cat(expected, 1)
 
 
 def holds(module: Architecture, length: int = 11) -> None:
@@ -160,8 +160,8 @@ def holds(module: Architecture, length: int = 11) -> None:
         ([4, 1, 1, 2, 1, 1, 1], torch.float64, 1e-10),
         ([1, 1, 2, 1, 2, 3, 1], torch.float32, 1e-4),
     ):
-        found, expected = extended(module.to(dtype), tokens, pieces)
-        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+        pieced, expected = extended(module.to(dtype), tokens, pieces)
+        torch.testing.assert_close(pieced, expected, rtol=tolerance, atol=tolerance)
 
 
 # Equal to the full model
@@ -186,15 +186,15 @@ def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
     path = library_file(f"archlang.models.{file}")
     assert path is not None
     sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
-    given: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
+    arguments: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
     if model == "panm_bigru":
-        given["base"] = "zero"
-    holds(shaken(archlang.load(path, model, **given)))
+        arguments["base"] = "zero"
+    holds(shaken(archlang.load(path, model, **arguments)))
 
 
 def _statics(path: Path, model: str) -> set[str]:
-    (found,) = [one for one in parse(read(path)).items if isinstance(one, Definition) and one.name == model]
-    return {one.name for one in found.signature.statics}
+    (definition,) = [item for item in parse(read(path)).items if isinstance(item, Definition) and item.name == model]
+    return {static.name for static in definition.signature.statics}
 
 
 GUT = """
@@ -216,8 +216,8 @@ def test_a_language_model_continues_a_prompt(compiled: Compiled) -> None:
     prompt = torch.randint(0, VOCAB, (2, 4))
     written = module.decode(begin=prompt, limit=5)
     assert written.tokens.shape == (2, 5)
-    whole = torch.cat((prompt, written.tokens), 1)
-    assert module(whole)[:, 3:-1].argmax(-1).equal(written.tokens)
+    sequence = torch.cat((prompt, written.tokens), 1)
+    assert module(sequence)[:, 3:-1].argmax(-1).equal(written.tokens)
 
 
 @pytest.mark.parametrize("body", [body for body in DECODERS.values() if "halting" not in body])
@@ -225,8 +225,8 @@ def test_all_cached_tensors_are_on_the_device_of_the_model(body: str, compiled: 
     # Tensors of the device `meta` have no values, and meet no tensors of another device.
     module = compiled(program(body), vocab=VOCAB).to("meta")
     fields, lengths = make_fields(module)
-    there = {name: one.to("meta") for name, one in lengths.items()}
-    written = module.decode(*(one.to("meta") for one in fields), lengths=there, begin=1, limit=3)
+    meta_lengths = {name: length.to("meta") for name, length in lengths.items()}
+    written = module.decode(*(field.to("meta") for field in fields), lengths=meta_lengths, begin=1, limit=3)
     assert written.logits.shape == (3, 3, VOCAB)
     assert {written.tokens.device.type, written.lengths.device.type} == {"meta"}
 
@@ -274,7 +274,7 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
     module = shaken(compiled(program(DECODERS["stack"]), vocab=VOCAB))
     widths = []
     module.get_submodule("stack.0.norm").register_forward_hook(
-        lambda _, given, result: widths.append(given[0].shape[1])
+        lambda _, inputs, result: widths.append(inputs[0].shape[1])
     )
     fields, lengths = make_fields(module)
     module.decode(*fields, lengths=lengths, begin=1, limit=9)
@@ -342,17 +342,17 @@ def test_a_known_length_puts_the_second_best_where_the_end_was_chosen(writer: Ar
     fields, lengths = make_fields(writer)
     free = writer.decode(*fields, lengths=lengths, begin=2, limit=7)
     end = int(free.choices.flatten().mode().values)
-    told = torch.tensor([6, 2, 4])
-    written = writer.decode(*fields, lengths=lengths, begin=2, end=end, answer_lengths=told)
+    answer_lengths = torch.tensor([6, 2, 4])
+    written = writer.decode(*fields, lengths=lengths, begin=2, end=end, answer_lengths=answer_lengths)
     # The choices are the same, also after an end, and one step longer than the longest answer.
     assert written.choices.equal(free.choices)
     assert (written.choices == end).any()
     others = free.logits.clone()
     others[..., end] = -torch.inf
-    for row, length in enumerate(told.tolist()):
+    for row, length in enumerate(answer_lengths.tolist()):
         assert written.tokens[row, :length].equal(others[row, :length].argmax(-1))
         assert written.tokens[row, length:].eq(end).all()
-    assert written.lengths.equal(told)
+    assert written.lengths.equal(answer_lengths)
 
 
 def test_an_answer_without_an_end_has_its_answer_length(writer: Architecture) -> None:

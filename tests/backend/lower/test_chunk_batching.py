@@ -56,8 +56,8 @@ def loops(module: Architecture) -> list[Repeat | Stack | Halting | Scan]:
 
 
 def scan(module: Architecture) -> Scan:
-    (found,) = (loop for loop in loops(module) if isinstance(loop, Scan))
-    return found
+    (chunk_scan,) = (loop for loop in loops(module) if isinstance(loop, Scan))
+    return chunk_scan
 
 
 def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
@@ -66,15 +66,17 @@ def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
     logits = module(TOKENS, lengths=lengths)
     torch.manual_seed(2)
     ((logits * torch.randn_like(logits)).sum() + module.ponder).backward()
-    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in module.parameters()]
+    gradients = [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in module.parameters()
+    ]
     return [logits.detach(), module.ponder.detach(), *gradients]
 
 
 def drawn(module: Architecture) -> None:
     """Draws all weights, also those that start at zero, as of slots."""
     torch.manual_seed(1)
-    for one in module.parameters():
-        nn.init.normal_(one, std=0.5)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -90,15 +92,15 @@ def test_results_and_gradients_equal_those_of_chunk_by_chunk(
     drawn(fast)
     plain.load_state_dict(fast.state_dict())
     lengths = LENGTHS if ragged else None
-    for one, other in zip(results(fast, lengths), results(plain, lengths), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+    for actual, expected in zip(results(fast, lengths), results(plain, lengths), strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=1e-10)
 
 
 def calls(module: Architecture, path: str) -> list[int]:
     """The batch size of each call of a block, in a call of the module."""
     sizes: list[int] = []
     part = module.get_submodule(path)
-    handle = part.register_forward_hook(lambda part, given, result: sizes.append(len(given[0])))
+    handle = part.register_forward_hook(lambda part, inputs, result: sizes.append(len(inputs[0])))
     module(TOKENS)
     handle.remove()
     return sizes
@@ -162,10 +164,10 @@ def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
     body = "k = dropout[0.5](1 + 0 * c)\n a = k + attention[heads = 2](c, m)\n" + AFTER.replace("emit a", "emit k")
     module = compiled(program(body))
     assert scan(module).split is not None
-    found: list[Tensor] = []
-    module.get_submodule("dropout").register_forward_hook(lambda part, given, result: found.append(result))
+    dropped: list[Tensor] = []
+    module.get_submodule("dropout").register_forward_hook(lambda part, inputs, result: dropped.append(result))
     module(TOKENS[:, :6])
-    (drawn_at_once,) = found
+    (drawn_at_once,) = dropped
     first, second = drawn_at_once.chunk(2)
     assert not torch.equal(first, second)
 
@@ -177,15 +179,15 @@ def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
         module = compiled(text, without_passes=without)
         drawn(module)
         splits = [loop.split for loop in loops(module)]
-        with recording(module) as found, torch.no_grad():
+        with recording(module) as recorder, torch.no_grad():
             module(TOKENS, lengths=LENGTHS)
         assert [loop.split for loop in loops(module)] == splits
-        shown.append(found.moments)
-    assert [(one.kind, one.path, one.turns) for one in shown[0]] == [
-        (one.kind, one.path, one.turns) for one in shown[1]
+        shown.append(recorder.moments)
+    assert [(moment.kind, moment.path, moment.turns) for moment in shown[0]] == [
+        (moment.kind, moment.path, moment.turns) for moment in shown[1]
     ]
-    for one, other in zip(*shown, strict=True):
-        torch.testing.assert_close(one.values, other.values)
+    for batched, plain in zip(*shown, strict=True):
+        torch.testing.assert_close(batched.values, plain.values)
 
 
 def test_the_python_has_a_head_and_the_rest(compiled: Compiled) -> None:

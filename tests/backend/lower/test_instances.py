@@ -16,9 +16,9 @@ from tests.conftest import Compiled
 class Keeper(nn.Module):
     """Stores the arguments of its constructor."""
 
-    def __init__(self, **given: object) -> None:
+    def __init__(self, **arguments: object) -> None:
         super().__init__()
-        self.given = given
+        self.arguments = arguments
 
     def forward(self, x: Tensor) -> Tensor:
         return x
@@ -68,7 +68,7 @@ def test_statics_arrive_as_plain_python_and_feature_sizes_by_name(compiled: Comp
     )
     keeper = module.get_submodule("keeper")
     assert isinstance(keeper, Keeper)
-    assert keeper.given == {
+    assert keeper.arguments == {
         "a": 3,
         "b": 0.5,
         "c": True,
@@ -78,7 +78,7 @@ def test_statics_arrive_as_plain_python_and_feature_sizes_by_name(compiled: Comp
         "t": (("xpos", Interval(1, 2)), ()),
         "d": 4,
     }
-    assert type(keeper.given["s"]) is str
+    assert type(keeper.arguments["s"]) is str
 
 
 def test_an_instance_that_is_held_by_another_keeps_its_own_place(compiled: Compiled) -> None:
@@ -144,7 +144,7 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     [
         ("archlang.blocks.no_such:Block", "No module named"),
         ("archlang.blocks.norm:Nothing", "archlang.blocks.norm has no Nothing"),
-        ("archlang.blocks.norm:annotations", "it is not a torch module"),
+        ("archlang.blocks.norm:nn", "it is not a torch module"),
         ("archlang.blocks.norm", "archlang.blocks.norm has no "),
     ],
 )

@@ -80,8 +80,8 @@ def test_masks_reach_the_blocks_in_loops_in_loops(compiled: Compiled) -> None:
     """
     module = compiled(EXTERNS + text, plugins=True)
     x, y = torch.zeros(2, 5, dtype=torch.int64), torch.zeros(2, 4, dtype=torch.int64)
-    made = module(x, y, lengths={"x": torch.tensor([5, 3]), "y": torch.tensor([2, 4])})
-    assert made.tolist() == [[7 + 2 * 9, 2 * 3], [5 + 2 * 7, 4 * 3]]
+    result = module(x, y, lengths={"x": torch.tensor([5, 3]), "y": torch.tensor([2, 4])})
+    assert result.tolist() == [[7 + 2 * 9, 2 * 3], [5 + 2 * 7, 4 * 3]]
 
 
 def test_a_region_needs_the_masks_that_it_does_not_compute() -> None:

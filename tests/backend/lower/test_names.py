@@ -68,7 +68,7 @@ def renamed(names: dict[str, str]) -> str:
 def results(module: Architecture, weights: list[Tensor]) -> list[Tensor]:
     """The results of a call for weights in the order of the module, with lengths and without."""
     state = module.state_dict()
-    assert [one.shape for one in state.values()] == [one.shape for one in weights]
+    assert [tensor.shape for tensor in state.values()] == [tensor.shape for tensor in weights]
     module.load_state_dict(dict(zip(state, weights, strict=True)))
     x, y = torch.arange(14).reshape(2, 7) % 11, torch.arange(10).reshape(2, 5)
     names = module.program.fields
@@ -104,14 +104,14 @@ def test_a_path_is_relative_to_the_module_that_runs_the_code(path: str, scope: s
 def test_a_taken_name_gets_a_number() -> None:
     names = Names({"repeat"})
     names.take("repeat_2")
-    assert [names.unused(one) for one in ("repeat", "scan", "repeat", "repeat_2")] == [
+    assert [names.unused(name) for name in ("repeat", "scan", "repeat", "repeat_2")] == [
         *("repeat_3", "scan", "repeat_4", "repeat_2_2")
     ]
 
 
 def test_names_that_differ_only_by_case_are_not_both_used() -> None:
     names = Names()
-    assert [names.unused(one) for one in ("A", "a", "a_2")] == ["A", "a_2", "a_2_2"]
+    assert [names.unused(name) for name in ("A", "a", "a_2")] == ["A", "a_2", "a_2_2"]
 
 
 @pytest.mark.parametrize("word", ["self", "lambda", "torch", "inf", "pytree", "sum", "None", "none"])
@@ -134,12 +134,12 @@ PLAIN = {name: f"{name}x" for name in NAMES}
 def test_names_do_not_change_results(compiled: Compiled, seed: int) -> None:
     plain = compiled(renamed(PLAIN), model=PLAIN["model"])
     weights = list(plain.state_dict().values())
-    wanted = results(plain, weights)
+    plain_results = results(plain, weights)
     chosen = dict(zip(NAMES, random.Random(seed).sample(NASTY, len(NAMES)), strict=True))
     torch.manual_seed(0)
-    found = results(compiled(renamed(chosen), model=chosen["model"]), weights)
-    for one, other in zip(found, wanted, strict=True):
-        assert torch.equal(one, other), chosen
+    renamed_results = results(compiled(renamed(chosen), model=chosen["model"]), weights)
+    for actual, expected in zip(renamed_results, plain_results, strict=True):
+        assert torch.equal(actual, expected), chosen
 
 
 def test_a_chunk_and_an_outer_value_whose_names_differ_in_case_are_two_values(compiled: Compiled) -> None:
@@ -152,10 +152,10 @@ def test_a_chunk_and_an_outer_value_whose_names_differ_in_case_are_two_values(co
     }
     """
     x = torch.arange(8).reshape(2, 4)
-    found = compiled(text)(x)
+    logits = compiled(text)(x)
     torch.manual_seed(0)
-    other = re.sub(r"\ba\b", "q", text)
-    assert torch.equal(found, compiled(other)(x))
+    without_clash = re.sub(r"\ba\b", "q", text)
+    assert torch.equal(logits, compiled(without_clash)(x))
 
 
 def test_a_second_call_and_an_instance_of_its_name_have_weights_of_their_own(compiled: Compiled) -> None:
@@ -183,6 +183,6 @@ def test_the_length_of_a_chunk_and_a_length_of_its_name_have_masks_of_their_own(
     }
     """
     x, lengths = torch.arange(14).reshape(2, 7) % 11, torch.tensor([7, 2])
-    found = compiled(text)(x, lengths=lengths)
+    logits = compiled(text)(x, lengths=lengths)
     torch.manual_seed(0)
-    assert torch.equal(found, compiled(re.sub(r"\bk\b", "c_length", text))(x, lengths=lengths))
+    assert torch.equal(logits, compiled(re.sub(r"\bk\b", "c_length", text))(x, lengths=lengths))

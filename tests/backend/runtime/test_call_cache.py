@@ -43,17 +43,17 @@ def test_a_value_without_gradients_is_not_returned_when_gradients_are_enabled() 
 
 
 def test_nested_calls_and_threads_have_their_own_caches() -> None:
-    found: list[Tensor] = []
+    of_thread: list[Tensor] = []
     compute = Counted()
     with call_scope():
         first = cached_in_call("a", compute)
         with call_scope():
             assert cached_in_call("a", compute) is not first
         assert cached_in_call("a", compute) is first
-        other = threading.Thread(target=lambda: found.append(cached_in_call("a", compute)))
-        other.start()
-        other.join()
-    assert found[0] is not first
+        thread = threading.Thread(target=lambda: of_thread.append(cached_in_call("a", compute)))
+        thread.start()
+        thread.join()
+    assert of_thread[0] is not first
 
 
 def test_a_failing_call_drops_its_cache() -> None:
@@ -83,14 +83,14 @@ def test_positions_are_projected_once_for_weights_that_are_shared(compiled: Comp
     sizes: list[int] = []
     for name, part in module.named_modules():
         if name.endswith("relative_attention.position"):
-            part.register_forward_hook(lambda part, given, result: sizes.append(given[0].shape[1]))
+            part.register_forward_hook(lambda part, inputs, result: sizes.append(inputs[0].shape[1]))
     x = torch.randint(0, 11, (2, 5))
-    found = []
-    for kept in (True, False):
+    results = []
+    for cached in (True, False):
         module.zero_grad()
         sizes.clear()
-        logits = module(x) if kept else module.program.code.function(module, x, None)
-        assert len(sizes) == (times if kept else 3)
+        logits = module(x) if cached else module.program.code.function(module, x, None)
+        assert len(sizes) == (times if cached else 3)
         logits.square().sum().backward()
-        found.append((logits, [one.grad for one in module.parameters()]))
-    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+        results.append((logits, [parameter.grad for parameter in module.parameters()]))
+    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)

@@ -69,11 +69,11 @@ def results(module: Architecture, lengths: Tensor | None, compact: bool) -> list
     torch.manual_seed(2)
     ((logits * torch.randn_like(logits)).sum() + module.ponder).backward()
     assert module.sample_depth is not None
-    found = [logits.detach(), module.ponder.detach(), module.sample_depth]
+    tensors = [logits.detach(), module.ponder.detach(), module.sample_depth]
     for parameter in module.parameters():
-        found.append(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
+        tensors.append(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
         parameter.grad = None
-    return found
+    return tensors
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -86,8 +86,8 @@ def test_results_and_gradients_equal_those_of_the_full_batch(compiled: Compiled,
     alone = results(module, lengths, compact=True)
     assert any(loop.computed < loop.masked for loop in halting_loops(module))
     together = results(module, lengths, compact=False)
-    for one, other in zip(alone, together, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+    for actual, expected in zip(alone, together, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=0)
 
 
 def test_steps_of_halted_samples_are_not_computed(compiled: Compiled) -> None:
@@ -135,5 +135,5 @@ def test_rows_are_restored_in_their_order() -> None:
         rows = compaction.split(torch.tensor(live))
         assert rows is not None
         (values,) = compaction.remove(rows, [values], [values])
-    (found,) = compaction.restore([values])
-    assert found.tolist() == list(range(6))
+    (restored,) = compaction.restore([values])
+    assert restored.tolist() == list(range(6))

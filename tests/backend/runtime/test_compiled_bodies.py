@@ -39,7 +39,7 @@ def unchecked() -> Iterator[None]:
 def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled) -> None:
     module = compiled(PROGRAM).double()
     x, lengths = torch.randint(0, 11, (3, 9)), torch.tensor([9, 4, 7])
-    found = []
+    results = []
     for fast in (False, True):
         if fast:
             # Of each innermost loop; a stack's body is one for all of its steps.
@@ -47,5 +47,5 @@ def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled)
         module.zero_grad()
         logits = module(x, lengths=lengths)
         logits.square().sum().backward()
-        found.append((logits, [one.grad for one in module.parameters()]))
-    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+        results.append((logits, [parameter.grad for parameter in module.parameters()]))
+    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)

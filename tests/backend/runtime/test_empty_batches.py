@@ -36,14 +36,14 @@ def program(body: str, extra: int | None) -> str:
     return HEAD.format("vocab" if extra is None else f"n + {extra}, vocab" if extra else "n, vocab", body)
 
 
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("with_lengths", [True, False])
 @pytest.mark.parametrize(("body", "extra"), BODIES.items())
 def test_a_batch_without_positions_has_the_result_of_such_a_sample_beside_a_longer_one(
-    compiled: Compiled, body: str, extra: int | None, given: bool
+    compiled: Compiled, body: str, extra: int | None, with_lengths: bool
 ) -> None:
     module = compiled(program(body, extra)).eval()
     beside = module(torch.arange(10).reshape(2, 5), lengths=[0, 5])[:1]
-    alone = module(torch.zeros(1, 0, dtype=torch.int64), lengths=[0] if given else None)
+    alone = module(torch.zeros(1, 0, dtype=torch.int64), lengths=[0] if with_lengths else None)
     if extra is not None:
         assert alone.shape[1] == extra
         beside = beside[:, :extra]
@@ -59,10 +59,15 @@ def test_a_sample_without_positions_spoils_no_gradient(compiled: Compiled, body:
         module.zero_grad()
         result = module(torch.zeros(2, width, dtype=torch.int64), lengths=[0, 0])
         (result.square().sum() * 0 + result[:, :extra].square().sum() + module.ponder).backward()
-        gradients.append([torch.zeros_like(one) if one.grad is None else one.grad for one in module.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        assert one.isfinite().all()
-        torch.testing.assert_close(one, other)
+        gradients.append(
+            [
+                torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                for parameter in module.parameters()
+            ]
+        )
+    for actual, expected in zip(*gradients, strict=True):
+        assert actual.isfinite().all()
+        torch.testing.assert_close(actual, expected)
 
 
 def test_fields_are_padded_along_each_length_that_is_zero(compiled: Compiled) -> None:

@@ -38,13 +38,13 @@ def test_products_are_those_of_each_map() -> None:
 
 def test_weights_are_concatenated_once_a_call() -> None:
     owner, join = pair()
-    x, kept = torch.randn(2, 4), join.weights()
-    assert kept == {}
-    join(x, kept)
-    assert kept is not None
-    weight = kept["weight"]
-    join(x, kept)
-    assert kept["weight"] is weight
+    x, weights = torch.randn(2, 4), join.weights()
+    assert weights == {}
+    join(x, weights)
+    assert weights is not None
+    weight = weights["weight"]
+    join(x, weights)
+    assert weights["weight"] is weight
     with torch.no_grad():
         owner.get_parameter("one.weight").zero_()
         owner.get_parameter("one.bias").zero_()
@@ -56,21 +56,21 @@ def test_weights_are_concatenated_once_a_call() -> None:
 @pytest.mark.parametrize("change", ["heard", "parametrised", "replaced", "another precision"])
 def test_a_replaced_map_or_one_with_hooks_is_called_itself(change: str) -> None:
     owner, join = pair()
-    one = owner.get_submodule("one")
+    linear = owner.get_submodule("one")
     heard: list[object] = []
     if change == "heard":
-        one.register_forward_hook(lambda *_: heard.append(1))
+        linear.register_forward_hook(lambda *_: heard.append(1))
     elif change == "parametrised":
-        parametrizations.weight_norm(one)
+        parametrizations.weight_norm(linear)
     elif change == "replaced":
         owner.one = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
     else:
-        one.double()
+        linear.double()
     assert join.weights() is None
     assert join(torch.randn(2, 4), None) == (None, None)
     if change == "heard":
         x = torch.randn(2, 4)
-        torch.testing.assert_close(join.all_products(x, None)[0], one(x))
+        torch.testing.assert_close(join.all_products(x, None)[0], linear(x))
         assert len(heard) == 2
 
 
@@ -95,17 +95,17 @@ def test_a_missing_product_is_computed() -> None:
 def test_blocks_receive_the_products_of_the_join(compiled: Compiled) -> None:
     module = compiled(PROGRAM).eval()
     x = torch.randint(0, 11, (2, 5))
-    given: list[bool] = []
+    with_products: list[bool] = []
     for path in ("gate", "feedforward"):
         module.get_submodule(path).register_forward_pre_hook(
-            lambda _, __, named: given.append(named["products"]["hidden"] is not None), with_kwargs=True
+            lambda _, __, named: with_products.append(named["products"]["hidden"] is not None), with_kwargs=True
         )
     module(x)
-    assert given == [True] * 6
+    assert with_products == [True] * 6
     calls: list[int] = []
     module.get_submodule("gate.hidden").register_forward_hook(lambda *_: calls.append(1))
     module(x)
-    assert given[6:] == [False] * 6
+    assert with_products[6:] == [False] * 6
     assert len(calls) == 3
 
 

@@ -202,14 +202,14 @@ X, LENGTHS = torch.tensor([[2, 9, 3, 1], [1, 0, 2, 5], [7, 1, 1, 1]]), torch.ten
 @pytest.mark.parametrize("per_position", [False, True])
 def test_halting_stops_each_sample_or_position_by_itself(compiled: Compiled, per_position: bool) -> None:
     module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
-    made = module(X, lengths=LENGTHS)
+    states = module(X, lengths=LENGTHS)
     steps = halts_by(X, LENGTHS, per_position)
     for b, i in steps.nonzero().tolist():
         h = k = mixture = float(X[b, i])
         for _ in range(int(steps[b, i])):
             h, k = h + 1, k + h
             mixture = (mixture + h) / 2
-        assert made[b, i].tolist() == [mixture, k]
+        assert states[b, i].tolist() == [mixture, k]
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -327,8 +327,8 @@ def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
 def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:
     x = torch.arange(20).reshape(4, 5)
     module = compiled(SCAN, plugins=True, vector=True, vocab=20)
-    made = module(x, lengths=torch.tensor([5, 4, 3, 1]))
-    assert made.flatten().tolist() == [221, 22, 21, 1]
+    result = module(x, lengths=torch.tensor([5, 4, 3, 1]))
+    assert result.flatten().tolist() == [221, 22, 21, 1]
     assert module(x).flatten().tolist() == [221] * 4
 
 

@@ -42,13 +42,13 @@ POINTED = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
 
 
 def record(module: Architecture, x: Tensor = X) -> tuple[list[Moment], Tensor]:
-    with torch.no_grad(), recording(module) as found:
+    with torch.no_grad(), recording(module) as recorder:
         logits = module(x)
-    return found.moments, logits
+    return recorder.moments, logits
 
 
 def of_kind(moments: list[Moment], kind: str) -> list[Moment]:
-    return [one for one in moments if one.kind == kind]
+    return [moment for moment in moments if moment.kind == kind]
 
 
 @pytest.mark.parametrize("text", [LAYERS, GATED, CHUNKED, POINTED])
@@ -83,29 +83,29 @@ def test_recording_restores_a_module_that_raises(compiled: Compiled) -> None:
 
 def test_a_moment_in_nested_loops_has_the_turns_of_both(compiled: Compiled) -> None:
     attention = of_kind(record(compiled(LAYERS).eval())[0], "attention")
-    turns = [tuple((turn.unit, turn.index) for turn in one.turns) for one in attention]
+    turns = [tuple((turn.unit, turn.index) for turn in moment.turns) for moment in attention]
     assert turns == [(("layer", i), ("step", j)) for i in range(2) for j in range(3)]
-    assert {one.path for one in attention} == {"stack.*.attention"}
+    assert {moment.path for moment in attention} == {"stack.*.attention"}
 
 
 def test_recorded_attention_is_the_softmax_of_queries_and_keys(compiled: Compiled) -> None:
     module = compiled(LAYERS.replace("stack 2", "stack 1").replace("repeat 3", "repeat 1")).eval()
-    (one,) = of_kind(record(module)[0], "attention")
+    (moment,) = of_kind(record(module)[0], "attention")
     weights = dict(module.named_parameters())
     h = weights[next(name for name in weights if "embed" in name)][X[0]].detach()
     q, k = (h @ weights[f"stack.0.attention.{name}.weight"].detach().T for name in ("query", "key"))
     for head in range(2):
         part = slice(4 * head, 4 * head + 4)
         expected = (q[:, part] @ k[:, part].T / sqrt(4)).softmax(-1)
-        torch.testing.assert_close(one.values[0, head], expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(moment.values[0, head], expected, atol=1e-6, rtol=0)
 
 
 def test_recorded_gates_are_those_that_move_the_state(compiled: Compiled) -> None:
     moments, _ = record(compiled(GATED).eval())
     gates, attention = of_kind(moments, "gate"), of_kind(moments, "attention")
-    assert [one.turns[0].index for one in gates] == [0, 1, 2, 3]
-    assert all(0 < float(one.values.min()) <= float(one.values.max()) < 1 for one in gates)
-    assert all(float(one.values.sum(-1).max()) <= 1 + 1e-6 for one in attention)
+    assert [moment.turns[0].index for moment in gates] == [0, 1, 2, 3]
+    assert all(0 < float(moment.values.min()) <= float(moment.values.max()) < 1 for moment in gates)
+    assert all(float(moment.values.sum(-1).max()) <= 1 + 1e-6 for moment in attention)
 
 
 def test_a_closed_gate_is_recorded_as_no_change(compiled: Compiled) -> None:
@@ -114,46 +114,46 @@ def test_a_closed_gate_is_recorded_as_no_change(compiled: Compiled) -> None:
         if name.startswith("linear.") and "bias" in name:
             nn.init.constant_(parameter, -1e4)
     moments, _ = record(module)
-    assert all(float(one.values.max()) == 0 for one in of_kind(moments, "gate"))
-    assert all(float(one.values.max()) == 0 for one in of_kind(moments, "change"))
+    assert all(float(moment.values.max()) == 0 for moment in of_kind(moments, "gate"))
+    assert all(float(moment.values.max()) == 0 for moment in of_kind(moments, "change"))
 
 
 def test_chunks_say_where_they_begin_and_each_has_its_own_steps(compiled: Compiled) -> None:
     moments, _ = record(compiled(CHUNKED).eval())
     memory = of_kind(moments, "memory")
-    assert [one.turns[0].first for one in memory] == [0, 3, 6]
-    assert [tuple(one.values.shape) for one in memory] == [(1, 2, 8)] * 3
+    assert [moment.turns[0].first for moment in memory] == [0, 3, 6]
+    assert [tuple(moment.values.shape) for moment in memory] == [(1, 2, 8)] * 3
     halting = of_kind(moments, "halting")
-    assert {one.turns[0].index for one in halting} == {0, 1, 2}
+    assert {moment.turns[0].index for moment in halting} == {0, 1, 2}
     for chunk in range(3):
-        steps = [one.turns[1].index for one in halting if one.turns[0].index == chunk]
+        steps = [moment.turns[1].index for moment in halting if moment.turns[0].index == chunk]
         assert steps == list(range(len(steps)))
 
 
 def test_the_halting_mass_of_a_position_never_exceeds_one_and_running_steps_are_its_depth(compiled: Compiled) -> None:
     module = compiled(CHUNKED.replace("scan c in chunks[size = 3](h)", "scan c in chunks[size = 8](h)")).eval()
     moments, _ = record(module)
-    mass = torch.stack([one.values for one in of_kind(moments, "halting")]).sum(0)
+    mass = torch.stack([moment.values for moment in of_kind(moments, "halting")]).sum(0)
     assert float(mass.max()) <= 1 + 1e-6
-    taken = torch.stack([one.values for one in of_kind(moments, "running")]).sum(0)
+    taken = torch.stack([moment.values for moment in of_kind(moments, "running")]).sum(0)
     assert module.sample_depth is not None
     torch.testing.assert_close(taken.float().mean(1), module.sample_depth)
 
 
 def test_pointers_are_recorded_as_a_weight_for_each_slot(compiled: Compiled) -> None:
-    (one,) = of_kind(record(compiled(POINTED).eval())[0], "pointer")
-    assert one.values.shape == (1, 8, 3, 8)
-    torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 8, 3))
+    (moment,) = of_kind(record(compiled(POINTED).eval())[0], "pointer")
+    assert moment.values.shape == (1, 8, 3, 8)
+    torch.testing.assert_close(moment.values.sum(-1), torch.ones(1, 8, 3))
 
 
 def test_each_call_is_recorded_from_its_first_turn(compiled: Compiled) -> None:
     module = compiled(CHUNKED).eval()
-    with torch.no_grad(), recording(module) as found:
+    with torch.no_grad(), recording(module) as recorder:
         module(X)
-        once = len(found.moments)
+        per_call = len(recorder.moments)
         module(X)
-    assert len(found.moments) == 2 * once
-    again = found.moments[once:]
-    assert [one.turns for one in again] == [one.turns for one in found.moments[:once]]
-    for one, other in zip(found.moments, again, strict=False):
-        torch.testing.assert_close(one.values, other.values)
+    assert len(recorder.moments) == 2 * per_call
+    second_call = recorder.moments[per_call:]
+    assert [moment.turns for moment in second_call] == [moment.turns for moment in recorder.moments[:per_call]]
+    for first, second in zip(recorder.moments, second_call, strict=False):
+        torch.testing.assert_close(first.values, second.values)

@@ -35,31 +35,31 @@ def run_stacked(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The results of all models, and the gradients of their weights."""
     names = [name for name, _ in models[0].named_parameters()]
-    weights = {name: torch.stack([one.get_parameter(name).detach() for one in models]) for name in names}
+    weights = {name: torch.stack([model.get_parameter(name).detach() for model in models]) for name in names}
     for weight in weights.values():
         weight.requires_grad_()
 
-    def one(own: dict[str, Tensor], x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        found: Tensor = functional_call(models[0], own, (x,), {"lengths": real})
-        return found, models[0].ponder * torch.ones_like(found.mean())
+    def call_model(own: dict[str, Tensor], x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        result: Tensor = functional_call(models[0], own, (x,), {"lengths": real})
+        return result, models[0].ponder * torch.ones_like(result.mean())
 
     with stacked_models():
-        found, ponder = vmap(one, randomness=randomness)(weights, tokens, lengths)
-    gradients = torch.autograd.grad((found.square().sum() + ponder.sum()), list(weights.values()))
-    return found, dict(zip(names, gradients, strict=True))
+        results, ponder = vmap(call_model, randomness=randomness)(weights, tokens, lengths)
+    gradients = torch.autograd.grad((results.square().sum() + ponder.sum()), list(weights.values()))
+    return results, dict(zip(names, gradients, strict=True))
 
 
 def seeds_of(body: str, compiled: Compiled) -> list[Architecture]:
     text = f"{HEAD} {body}\n return linear[classes]({'y' if 'y = ' in body else 'h'})\n}}"
-    found = []
+    models = []
     for seed in range(3):
         torch.manual_seed(seed)
         model = compiled(text, vocab=5, classes=3).double()
         for loop in halting_loops(model):
             for weight in loop.block.parameters():  # so that samples halt at different steps
                 nn.init.normal_(weight, std=2.0)
-        found.append(model)
-    return found
+        models.append(model)
+    return models
 
 
 # To the nearest match there is a form for few keys, and one for many.
@@ -68,10 +68,10 @@ def test_stacked_models_have_their_solo_results_and_gradients(name: str, width: 
     models = seeds_of(MODELS[name], compiled)
     tokens = torch.randint(5, (3, 4, width), generator=torch.Generator().manual_seed(1))
     lengths = torch.tensor([[width, 1, 3, 2], [2, 4, 5, 1], [width, width, width, width]])
-    found, gradients = run_stacked(models, tokens, lengths)
+    results, gradients = run_stacked(models, tokens, lengths)
     for index, model in enumerate(models):
         alone = model(tokens[index], lengths=lengths[index])
-        torch.testing.assert_close(found[index], alone, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(results[index], alone, rtol=1e-10, atol=1e-12)
         (alone.square().sum() + model.ponder).backward()
         for path, weight in model.named_parameters():
             torch.testing.assert_close(gradients[path][index], weight.grad, rtol=1e-10, atol=1e-10, msg=path)
@@ -100,8 +100,8 @@ def test_a_loop_ends_when_the_samples_of_all_models_have_halted(compiled: Compil
 def test_a_mark_in_any_model_is_read_by_all() -> None:
     marks = torch.tensor([[True, False, False], [False, False, True]])
     with stacked_models():
-        found = vmap(lambda mark: mark.long() + 2 * in_any_model(mark).long())(marks)
-    assert found.tolist() == [[3, 0, 2], [2, 0, 3]]
+        values = vmap(lambda mark: mark.long() + 2 * in_any_model(mark).long())(marks)
+    assert values.tolist() == [[3, 0, 2], [2, 0, 3]]
     assert in_any_model(marks) is marks
 
 
@@ -114,7 +114,7 @@ def test_a_function_receives_the_concatenated_batches_of_all_models() -> None:
 
     x, y = torch.rand(4, 3, 2, requires_grad=True), torch.rand(3, 2)
     with stacked_models():
-        doubled, summed = vmap(lambda one: in_one_batch(double, one, y), in_dims=1, out_dims=1)(x.movedim(0, 1))
+        doubled, summed = vmap(lambda rows: in_one_batch(double, rows, y), in_dims=1, out_dims=1)(x.movedim(0, 1))
     torch.testing.assert_close((doubled, summed), (2 * x.movedim(0, 1), x.movedim(0, 1) + y[:, None]))
     assert seen == [((12, 2), (12, 2))]
     (doubled.sum() + summed.sum()).backward()

@@ -64,10 +64,10 @@ def test_padding_never_changes_a_real_position_of_a_causal_model(model: str) -> 
 @models
 def test_a_causal_model_does_not_read_later_positions(model: str) -> None:
     module, (tokens, _) = built(model, causal=True), items()
-    other = tokens.clone()
-    other[:, 5:] = (other[:, 5:] + 1) % 7
-    torch.testing.assert_close(module(tokens)[:, :5], module(other)[:, :5], atol=1e-12, rtol=0)
-    assert module(tokens)[:, 5:].ne(module(other)[:, 5:]).any()
+    changed = tokens.clone()
+    changed[:, 5:] = (changed[:, 5:] + 1) % 7
+    torch.testing.assert_close(module(tokens)[:, :5], module(changed)[:, :5], atol=1e-12, rtol=0)
+    assert module(tokens)[:, 5:].ne(module(changed)[:, 5:]).any()
 
 
 @pytest.mark.parametrize("statics", ABLATIONS.values(), ids=ABLATIONS)
@@ -105,8 +105,8 @@ block halting(h: seq[n, d]) -> seq[n, d] {
     module(left, right)
     costs = module.ponder.item()
     twice = []
-    for one in (left, right):
-        module(one, one)
+    for field in (left, right):
+        module(field, field)
         twice.append(module.ponder.item())
     assert costs == pytest.approx(sum(twice) / 2, abs=1e-12)
     assert (costs > 0) is (side == "halting")

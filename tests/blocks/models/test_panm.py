@@ -79,10 +79,10 @@ def test_a_decoder_without_feedback_ignores_its_target(tmp_path: Path) -> None:
 def test_a_transformer_with_pointers_does_not_read_later_tokens() -> None:
     module = shipped("panm_seq2seq", d=16, heads=2, ff=16, layers=2, hidden=8, words=6)
     source, target, _ = items()
-    other = target.clone()
-    other[:, 3:] = (other[:, 3:] + 1) % 6
-    assert module(source, target)[:, :3].allclose(module(source, other)[:, :3], rtol=0, atol=1e-12)
-    assert module(source, target)[:, 3:].ne(module(source, other)[:, 3:]).any()
+    changed = target.clone()
+    changed[:, 3:] = (changed[:, 3:] + 1) % 6
+    assert module(source, target)[:, :3].allclose(module(source, changed)[:, :3], rtol=0, atol=1e-12)
+    assert module(source, target)[:, 3:].ne(module(source, changed)[:, 3:]).any()
 
 
 def test_addresses_are_random_in_training_and_fixed_in_evaluation() -> None:
