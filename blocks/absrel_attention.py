@@ -1,7 +1,5 @@
 """Relative attention with a gate between distances and absolute positions."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

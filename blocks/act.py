@@ -1,7 +1,5 @@
 """Adaptive computation time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Elementwise functions."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """Physical addresses of memory slots."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Multi-head softmax attention."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """A recurrent network that attends to a memory before each step."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import torch

@@ -1,7 +1,5 @@
 """Sequences cut into chunks."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import torch

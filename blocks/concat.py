@@ -1,7 +1,5 @@
 """Concatenation of features."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

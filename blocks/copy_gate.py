@@ -1,7 +1,5 @@
 """Gated updates of columns."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

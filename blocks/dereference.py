@@ -1,7 +1,5 @@
 """The memory slots that pointers point at."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Dropout."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Embeddings of tokens."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int

@@ -1,7 +1,5 @@
 """Two linear maps with an activation between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import sqrt
 

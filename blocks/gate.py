@@ -1,7 +1,5 @@
 """The gate of the Gated Universal Transformer."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

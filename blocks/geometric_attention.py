@@ -1,7 +1,5 @@
 """Attention to the nearest match."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.util import find_spec
 from math import sqrt

@@ -1,7 +1,5 @@
 """Halting by probabilities computed from the states of a loop."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

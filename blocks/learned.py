@@ -1,7 +1,5 @@
 """A learned sequence."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

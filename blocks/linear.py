@@ -1,7 +1,5 @@
 """A linear map of the features."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """A network with one hidden layer, applied to each column."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor, nn
 

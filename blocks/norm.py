@@ -1,7 +1,5 @@
 """Layer normalisation."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor, nn
 

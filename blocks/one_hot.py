@@ -1,7 +1,5 @@
 """Tokens as unit vectors."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn

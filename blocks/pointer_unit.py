@@ -1,7 +1,5 @@
 """Pointers that move over addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Reductions of a sequence to a vector."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn

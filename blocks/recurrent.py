@@ -1,7 +1,5 @@
 """Networks that read a sequence position by position."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Reads of slots that resemble the values that pointers point at."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import torch

@@ -1,7 +1,5 @@
 """Softmax attention by content and distance."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import torch

@@ -1,7 +1,5 @@
 """A recurrent network with a stack."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float

@@ -1,7 +1,5 @@
 """Scores of tokens by the rows of their embedding."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn

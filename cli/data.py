@@ -175,7 +175,7 @@ def path(
 @app.command()
 def show(
     task: Annotated[
-        str, typer.Argument(help="A task as in a recipe: `scan`, `scan[split = length]`.", show_default=False)
+        str, typer.Argument(help=r"A task as in a recipe: `scan`, `scan\[split = length]`.", show_default=False)
     ],
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the task, such as `split=length`; may be repeated.")
@@ -188,11 +188,11 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the splits of a task: sizes, histograms of lengths, groups, and the first items.
+    r"""Show the splits of a task: sizes, histograms of lengths, groups, and the first items.
 
     Generated splits are cached for training. Nothing is fetched.
 
-    Example: archlang data show "scan[split = length]"
+    Example: archlang data show "scan\[split = length]"
     """
     from rich.markup import escape
 

@@ -1,7 +1,5 @@
 """The torch module of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Builds the module of an optimized graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Adds to errors from torch the places in the `.arch` file that they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from archlang.backend.lower.code import Code

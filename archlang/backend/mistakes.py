@@ -1,7 +1,5 @@
 """The mistakes that building and calling a module report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch

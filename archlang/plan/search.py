@@ -144,7 +144,8 @@ def plan_spaces(planner: Planner) -> SearchPlan | None:
 def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
     """A search space; None, and a report, if its static is unknown or its values are no list and no rising range."""
     path, values = sought.path, sought.values
-    if not planner.recipe.has_static(path):
+    # The statics of a model with a mistake are unknown, and its mistake is reported elsewhere.
+    if not planner.recipe.has_static(path) or path.text not in planner.recipe.parameters:
         return None
     if isinstance(values, tree.ListOf) and values.items and not sought.log:
         choices = [_value(planner, path, item) for item in values.items]

@@ -5,6 +5,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
 
+from archlang.elaborate.library_facts import with_library_facts
 from archlang.graph.graph import Graph
 from archlang.graph.text import parse_graph
 from archlang.plan.plan import Plan
@@ -96,7 +97,7 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
     Raises:
         RunError: The file is missing or is not a graph."""
     try:
-        return parse_graph(read_text(folder, name))
+        return with_library_facts(parse_graph(read_text(folder, name)))
     except ValueError as error:
         raise mistakes.damaged(folder / name, str(error)) from error
 

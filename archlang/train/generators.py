@@ -1,7 +1,5 @@
 """The random generators that a run draws from: of Python, numpy, torch and the device."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

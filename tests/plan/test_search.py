@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import ProgramError
-from archlang.plan.check import check
+from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe, plan_search
 from archlang.plan.search import SearchSpace
 
@@ -93,3 +93,18 @@ def test_a_recipe_without_a_search_is_refused(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
         plan_search(written(file, recipe("")))
     assert raised.value.diagnostics[0].code == "E0614"
+
+
+def test_a_search_over_a_model_with_a_mistake_reports_the_mistake_only() -> None:
+    text = """model small[d = 8](4: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> last |> linear[classes]
+}
+
+recipe found {
+    task   ctl
+    model  small
+    train  adamw[lr = 1e-3, batch = 4, steps = 10]
+    search model.d in [8, 16]
+}
+"""
+    assert {mistake.code for mistake in check_text(text)} == {"E0101"}

@@ -227,3 +227,15 @@ def test_a_run_continues_without_curves(tmp_path: Path) -> None:
         curves.add(1, {"loss": 1.0})
     curves.add(2, {"loss": 1.0})
     curves.close()
+
+
+def test_a_run_of_a_version_without_facts_resumes(tmp_path: Path, point: Plan) -> None:
+    begin(tmp_path / "run", point).close()
+    for name in ("graph.txt", "graph_at_test.txt"):
+        file = tmp_path / "run" / name
+        old = re.sub(r" costs \([^()]*(\([^()]*\)[^()]*)*\)", "", file.read_text(encoding="utf-8"))
+        assert old != file.read_text(encoding="utf-8")
+        file.write_text(old, encoding="utf-8")
+    record = Record(tmp_path / "run")
+    assert record.begin(point, "32", DATA, CPU)
+    record.close()

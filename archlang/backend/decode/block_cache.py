@@ -11,8 +11,6 @@ For any other block, `forward` is called on all positions, which is slower and h
 The result at a position must not change when positions follow. If it does, as in a block that counts all positions,
 the block has a method `regime(length, *inputs)`; when its value changes, all positions are computed again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch

@@ -1,7 +1,5 @@
 """Greedy decoding: a model writes its answer token by token, and chooses the likeliest token at each step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ A loop in the body begins with states that do not depend on the memory, so its f
 head becomes a part of the scan's head. Random numbers, as of dropout, are drawn for many chunks at once, and so in
 another order than chunk by chunk."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Constructs the modules of a graph's instances, in a tree by their paths."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator, Mapping
 

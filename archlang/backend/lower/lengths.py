@@ -1,7 +1,5 @@
 """The lengths whose masks a region needs: a mask accompanies every value whose type has a length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region

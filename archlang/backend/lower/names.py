@@ -1,7 +1,5 @@
 """The names of instances, stacks, loops and values in Python."""
 
-from __future__ import annotations
-
 import builtins
 import keyword
 from collections.abc import Iterable

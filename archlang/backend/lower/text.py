@@ -1,7 +1,5 @@
 """Prints the Python of a compiled model, each line beside the line of the program that it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.backend.architecture import Architecture

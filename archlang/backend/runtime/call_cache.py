@@ -2,8 +2,6 @@
 
 A block whose weights are applied in every step of a loop computes such a value once in a call of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Removes halted samples from a halting loop's batch, and restores them at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiles the bodies of loops with torch.compile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

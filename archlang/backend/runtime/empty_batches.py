@@ -1,7 +1,5 @@
 """Computes a batch that is padded to no position with one position of padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The protocol of halting blocks: the tally of a halting loop, and the class that advances it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Division of a program's numbers, which are 64-bit floats, by IEEE 754: it never raises."""
 
-from __future__ import annotations
-
 from math import copysign, inf, nan
 
 

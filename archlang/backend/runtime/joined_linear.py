@@ -1,7 +1,5 @@
 """Linear maps of one value, computed as one product. The pass `join` finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType

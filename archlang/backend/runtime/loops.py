@@ -3,8 +3,6 @@
 A loop is no module: its weights stand in the module tree once, under the instance's path. The extra results of a body,
 after its states, are the ponder of its halting loops for each sample, [b], and the depth of the outermost ones, [b]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Makes the masks of the real positions of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

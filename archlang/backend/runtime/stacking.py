@@ -2,8 +2,6 @@
 
 Blocks and kernels call these where vmap cannot batch an operation, or where Python control flow reads a value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Describes in words what changed between two architectures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

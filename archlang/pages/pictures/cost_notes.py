@@ -1,7 +1,5 @@
 """Lines about parameters and FLOPs for the boxes of a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from archlang.graph.graph import Graph

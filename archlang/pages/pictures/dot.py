@@ -1,7 +1,5 @@
 """A picture in the language of Graphviz."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.pages.pictures.box import Box

@@ -1,7 +1,5 @@
 """Writes a picture to a file in the format of the file's suffix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A picture in the language of Mermaid, which GitHub and GitLab render in Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from archlang.pages.pictures.box import Box

@@ -1,7 +1,5 @@
 """A picture as a page that pans, zooms and folds, with names for screen readers."""
 
-from __future__ import annotations
-
 from archlang.pages.html import render
 from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.svg import print_svg

@@ -1,7 +1,5 @@
 """Draws a graph as boxes within boxes. Before the passes, each block of the program has a box."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

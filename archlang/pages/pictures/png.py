@@ -1,7 +1,5 @@
 """A picture as PNG, drawn by resvg."""
 
-from __future__ import annotations
-
 import re
 
 from archlang.pages.html import asset

@@ -1,7 +1,5 @@
 """Two architectures in one picture, with the boxes marked that are in only one of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A picture for the terminal: a tree of boxes with the types of their values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from archlang.pages.pictures.box import Box

@@ -1,7 +1,5 @@
 """A step of one run as a CUDA graph: one launch for the whole step, in place of one for each of its operations."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator

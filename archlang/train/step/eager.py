@@ -1,7 +1,5 @@
 """A step of one run, launched operation by operation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Steps that run out of memory are computed again in smaller parts."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 

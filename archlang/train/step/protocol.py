@@ -1,7 +1,5 @@
 """What the training loop asks of a step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ The work is shared: one forward and one backward for all runs, by `torch.func.vm
 treats each number separately. The weights of a run's module are views of the stacked ones, so the run is evaluated and
 saved as if it were alone."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How a step moves weights: the scheduled learning rate, and clipped gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from torch import Tensor

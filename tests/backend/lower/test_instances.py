@@ -144,7 +144,7 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     [
         ("archlang.blocks.no_such:Block", "No module named"),
         ("archlang.blocks.norm:Nothing", "archlang.blocks.norm has no Nothing"),
-        ("archlang.blocks.norm:annotations", "it is not a torch module"),
+        ("archlang.blocks.norm:nn", "it is not a torch module"),
         ("archlang.blocks.norm", "archlang.blocks.norm has no "),
     ],
 )

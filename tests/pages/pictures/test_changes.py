@@ -1,7 +1,5 @@
 """Changes between two architectures in words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import archlang

@@ -1,7 +1,5 @@
 """Positions of boxes and edges."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import combinations, pairwise

@@ -1,7 +1,5 @@
 """Two architectures in one picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import archlang
