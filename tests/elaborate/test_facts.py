@@ -156,10 +156,10 @@ def test_a_block_of_the_users_own_is_costed(blurred: Architecture, tmp_path: Pat
 
 
 def test_a_block_of_the_users_own_is_recorded(blurred: Architecture) -> None:
-    with torch.no_grad(), recording(blurred) as found:
+    with torch.no_grad(), recording(blurred) as recorder:
         blurred(X)
-    attention = [one for one in found.moments if one.kind == "attention" and one.path == "blur"]
-    assert [one.turns[0].index for one in attention] == [0, 1, 2]
-    for one in attention:
-        assert one.values.shape == (1, 1, 8, 8)
-        torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 1, 8))
+    attention = [moment for moment in recorder.moments if moment.kind == "attention" and moment.path == "blur"]
+    assert [moment.turns[0].index for moment in attention] == [0, 1, 2]
+    for moment in attention:
+        assert moment.values.shape == (1, 1, 8, 8)
+        torch.testing.assert_close(moment.values.sum(-1), torch.ones(1, 1, 8))
