@@ -1,4 +1,4 @@
-"""Recurrent Transformers with dynamic halting as in their authors' program: every step runs on the by_sample batch, with
+"""Recurrent Transformers with dynamic halting as in their authors' program: every step runs on the whole batch, with
 halted samples masked, until the last sample has halted."""
 
 import math
@@ -114,8 +114,8 @@ class MemoryUpdate(nn.Module):
 
 
 class Halt(nn.Module):
-    """A loop that ends where its halting probabilities say so: for each sample by the mean of its states (`by_sample`), or
-    for each position. `transition` shows the map the state after a step beside the one before it."""
+    """A loop with halting probabilities: one for each sample from the mean of its states (`by_sample`), or one for each
+    position. With `transition`, they depend on the states before and after a step."""
 
     def __init__(self, d: int, by_sample: bool, transition: bool, threshold: float = 0.999) -> None:
         super().__init__()
