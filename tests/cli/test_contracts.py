@@ -43,7 +43,7 @@ def test_blocks_of_the_library_are_named_without_a_file(archlang: Command) -> No
     assert result.code == 0
     assert [line.split()[0] for line in result.out.splitlines()[1:3]] == ["first", "norm"]
     assert "2 blocks, no violations" in result.out
-    assert "skipped: halts no loops" in result.out
+    assert "skipped: is not a halting block" in result.out
 
 
 def test_without_the_flag_no_python_of_a_program_runs(archlang: Command, folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_violation_is_reported_at_its_clause(archlang: Command, folder: Path) 
     )
     result = archlang("test", "shift.arch", "--plugin", "mine.py")
     assert result.code == 1
-    assert "error[E0703]: `shift`: `x` is read otherwise than `causal`" in result.err
+    assert "error[E0703]: `shift`: `x` is declared `causal`, but the block reads more of it" in result.err
     assert "--> shift.arch:3:11" in result.err
     assert "1 block, 1 violates its signature" in result.out
 
