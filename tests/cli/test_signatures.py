@@ -90,7 +90,7 @@ def test_a_shown_signature_is_the_one_in_the_file(item: Item) -> None:
     assert signature(shown) == text  # type: ignore[arg-type]  # what was parsed is an item of the same kind
 
 
-def test_a_shown_block_says_what_it_reads_and_what_it_does_not_promise(archlang: Command) -> None:
+def test_a_shown_block_has_its_reads_and_its_caveats(archlang: Command) -> None:
     shown = archlang("blocks", "attention").out
     assert "reads q pointwise, kv causal when causal and causal_rule == always else full" in shown
     assert "random in training when dropout > 0 or output_dropout > 0" in shown

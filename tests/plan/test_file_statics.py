@@ -1,4 +1,4 @@
-"""A program names only files beside it or below; what the user types may be anywhere."""
+"""A program names only files in its folder; paths on the command line may be anywhere."""
 
 from pathlib import Path
 

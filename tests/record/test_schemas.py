@@ -69,7 +69,7 @@ def test_results_without_optional_parts_are_readable() -> None:
     assert {"written", "depth"}.isdisjoint(schemas.json_value(restored)["splits"]["test"])
 
 
-def test_lines_hold_what_was_measured_and_read_back(tmp_path: Path) -> None:
+def test_log_lines_are_restored_as_they_were_written(tmp_path: Path) -> None:
     step = schemas.StepMetrics(step=1, loss=0.5, lr=0.1, gradient_norm=None, mean_depth=2.0)
     evaluation = schemas.EvaluationMetrics.of(1, "valid", math.nan, {"accuracy": 0.25})
     text = schemas.json_line(step) + schemas.json_line(evaluation)
