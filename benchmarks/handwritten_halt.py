@@ -161,7 +161,7 @@ def masked_mean(h: Tensor, mask: Tensor) -> Tensor:
 
 
 class Universal(nn.Module):
-    """The classifier of UT, which reads the mean of all states; or of GUT, which halts as a by_sample and reads END."""
+    """The classifier of UT, which reads the mean of all states; or of GUT, which halts whole samples and reads END."""
 
     def __init__(self, vocab: int, classes: int, d: int, heads: int, ff: int, depth: int, gated: bool) -> None:
         super().__init__()
