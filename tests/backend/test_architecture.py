@@ -146,7 +146,7 @@ def test_weights_survive_safetensors(compiled: Compiled, tmp_path: Path) -> None
     torch.testing.assert_close(first(x, lengths=lengths), second(x, lengths=lengths), rtol=0, atol=0)
 
 
-def test_a_copy_has_weights_of_its_own_in_every_loop(compiled: Compiled) -> None:
+def test_a_copy_has_separate_weights_in_every_loop(compiled: Compiled) -> None:
     module = compiled(EVERYTHING)
     x, lengths = batch()
     before = module(x, lengths=lengths)

@@ -76,7 +76,7 @@ def test_stdin_is_not_combined_with_files(archlang: Command, folder: Path) -> No
     assert (folder / "ugly.arch").read_text() == UGLY
 
 
-def test_a_link_goes_on_being_one(archlang: Command, folder: Path) -> None:
+def test_a_link_remains_a_link(archlang: Command, folder: Path) -> None:
     (folder / "link.arch").symlink_to("ugly.arch")
     assert archlang("fmt", "link.arch").code == 0
     assert (folder / "link.arch").is_symlink()

@@ -78,7 +78,7 @@ def test_passes_are_listed_with_their_effects_and_can_be_skipped(archlang: Comma
     assert lines[names.index("batch_chunks")].endswith("see `--torch`")
 
 
-def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:
+def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder: Path) -> None:
     for name in ("inline", "speed"):
         result = archlang("show", "model.arch", "--without", name)
         assert result.code == 2

@@ -116,7 +116,7 @@ def test_the_decoder_sees_the_actions_before() -> None:
         assert asked[-1] == 19
 
 
-def test_words_and_actions_may_have_vocabularies_of_their_own() -> None:
+def test_words_and_actions_may_have_separate_vocabularies() -> None:
     joint, apart = Scan(), Scan(joint=False)
     joint_items, apart_items = joint.generate("test", 0), apart.generate("test", 0)
     assert isinstance(joint_items.targets, Ragged)

@@ -234,7 +234,7 @@ def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_posit
     assert not module.mean_depth.requires_grad
 
 
-def test_no_body_is_computed_when_nothing_goes_on(compiled: Compiled) -> None:
+def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:
     module = compiled(HALTING, plugins=True, model="states", per_position=False)
     tallies: list[Tally] = []
     (loop,) = halting_loops(module)
