@@ -119,11 +119,11 @@ def chain(count: int) -> Texts:
 
 def diamond(levels: int, width: int) -> Texts:
     """Levels of files of which each uses all of the next level."""
-    files: dict[str, str] = {"main.arch": "".join(f'use "./f0_{one}.arch" as a{one}\n' for one in range(width))}
+    files: dict[str, str] = {"main.arch": "".join(f'use "./f0_{i}.arch" as a{i}\n' for i in range(width))}
     for level in range(levels):
-        uses = "".join(f'use "./f{level + 1}_{one}.arch" as a{one}\n' for one in range(width))
-        for one in range(width):
-            files[f"f{level}_{one}.arch"] = (uses if level + 1 < levels else "") + block("")
+        uses = "".join(f'use "./f{level + 1}_{i}.arch" as a{i}\n' for i in range(width))
+        for i in range(width):
+            files[f"f{level}_{i}.arch"] = (uses if level + 1 < levels else "") + block("")
     return files
 
 

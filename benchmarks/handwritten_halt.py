@@ -29,8 +29,8 @@ class Attention(nn.Module):
             # Not -inf: of a chunk without real places all keys are hidden.
             hidden = torch.zeros(keys.shape, dtype=q.dtype, device=q.device)
             hidden = hidden.masked_fill(~keys, torch.finfo(q.dtype).min)[:, None, None, :]
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=hidden)
-        result: Tensor = self.output(found.transpose(1, 2).flatten(2))
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=hidden)
+        result: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return result if queries is None else result.masked_fill(~queries[..., None], 0.0)
 
     def _split(self, x: Tensor) -> Tensor:
@@ -114,24 +114,24 @@ class MemoryUpdate(nn.Module):
 
 
 class Halt(nn.Module):
-    """A loop that ends where its halting probabilities say so: for each sample by the mean of its states (`whole`), or
-    for each position. `transition` shows the map the state after a step beside the one before it."""
+    """A loop with halting probabilities: one for each sample from the mean of its states (`by_sample`), or one for each
+    position. With `transition`, they depend on the states before and after a step."""
 
-    def __init__(self, d: int, whole: bool, transition: bool, threshold: float = 0.999) -> None:
+    def __init__(self, d: int, by_sample: bool, transition: bool, threshold: float = 0.999) -> None:
         super().__init__()
-        self.whole, self.transition, self.threshold = whole, transition, threshold
+        self.by_sample, self.transition, self.threshold = by_sample, transition, threshold
         self.map = Feedforward(2 * d if transition else d, d, 1)
 
     def forward(self, layer: nn.Module, h: Tensor, mask: Tensor, limit: int, *memory: Tensor) -> tuple[Tensor, Tensor]:
         """The mixture of the states, and what the steps cost each sample."""
         length = mask.sum(1)
-        live = mask.any(1, keepdim=True) if self.whole else mask
+        live = mask.any(1, keepdim=True) if self.by_sample else mask
         zero = h.new_zeros(live.shape)
         mixture, weighted = h, torch.zeros_like(h)
         rest, spent, charged, cost = zero + 1, zero, zero, zero
         for step in range(1, limit + 1):
-            other = memory if memory else (h if self.whole else mixture,)
-            new = layer(h, *other, mask)
+            context = memory if memory else (h if self.by_sample else mixture,)
+            new = layer(h, *context, mask)
             features = self._pool(h, mask)
             if self.transition:
                 features = torch.cat((features, self._pool(new, mask)), -1)
@@ -147,12 +147,12 @@ class Halt(nn.Module):
             h = torch.where(live[..., None], new, h)
             if not live.any():
                 break
-        if self.whole:
+        if self.by_sample:
             return mixture, cost[:, 0]
         return mixture, (cost * mask).sum(1) / length.clamp(min=1)
 
     def _pool(self, h: Tensor, mask: Tensor) -> Tensor:
-        return masked_mean(h, mask)[:, None] if self.whole else h
+        return masked_mean(h, mask)[:, None] if self.by_sample else h
 
 
 def masked_mean(h: Tensor, mask: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ def masked_mean(h: Tensor, mask: Tensor) -> Tensor:
 
 
 class Universal(nn.Module):
-    """The classifier of UT, which reads the mean of all states; or of GUT, which halts as a whole and reads END."""
+    """The classifier of UT, which reads the mean of all states; or of GUT, which halts whole samples and reads END."""
 
     def __init__(self, vocab: int, classes: int, d: int, heads: int, ff: int, depth: int, gated: bool) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class Universal(nn.Module):
         self.embed = nn.Embedding(vocab, d)
         self.start, self.end = nn.Parameter(torch.randn(d)), nn.Parameter(torch.randn(d))
         self.layer = Layer(d, heads, ff, gated)
-        self.halt = Halt(d, whole=gated, transition=gated)
+        self.halt = Halt(d, by_sample=gated, transition=gated)
         self.hidden, self.classify = nn.Linear(d, d), nn.Linear(d, classes)
         self.ponder = torch.zeros(())
 
@@ -182,8 +182,8 @@ class Universal(nn.Module):
         mask = torch.arange(n + 2, device=tokens.device) < lengths[:, None] + 2
         h, cost = self.halt(self.layer, h, mask, min(self.depth, n + 3))
         self.ponder = cost.mean()
-        found = h[rows, lengths + 1] if self.gated else masked_mean(h, mask)
-        logits: Tensor = self.classify(F.relu(self.hidden(found)))
+        pooled = h[rows, lengths + 1] if self.gated else masked_mean(h, mask)
+        logits: Tensor = self.classify(F.relu(self.hidden(pooled)))
         return logits
 
 
@@ -199,7 +199,7 @@ class Bottleneck(nn.Module):
         self.embed = nn.Embedding(vocab, d)
         self.memory = nn.Parameter(torch.zeros(slots, d))
         self.layers = nn.ModuleList(ChunkLayer(d, heads, ff, gated) for _ in range(1 if gated else depth))
-        self.halt = Halt(d, whole=True, transition=True) if gated else None
+        self.halt = Halt(d, by_sample=True, transition=True) if gated else None
         self.update = MemoryUpdate(d, heads)
         self.norm = nn.LayerNorm(d)
         self.hidden, self.classify = nn.Linear(d, d), nn.Linear(d, classes)

@@ -84,6 +84,6 @@ class Panm(nn.Module):
             context = ((F.relu(self.attention(both)) @ self.score).softmax(-1)[:, None] @ memory)[:, 0]
             blank = torch.zeros(b, self.vocab, device=device)
             state = self.cell(torch.cat((blank, brought, context), -1), state)
-            made = self.output(torch.cat((state, context), -1))
-            logits.append(self.classify(torch.cat((made, brought, related), -1)))
+            output = self.output(torch.cat((state, context), -1))
+            logits.append(self.classify(torch.cat((output, brought, related), -1)))
         return torch.stack(logits, 1)

@@ -25,9 +25,9 @@ def sinusoids(first: int, last: int, d: int, like: Tensor, base: float = 10_000.
     """Those of the distances first, …, last."""
     place = torch.arange(first, last + 1, dtype=like.dtype, device=like.device)[:, None]
     rate = torch.exp(torch.arange(0, d, 2, dtype=like.dtype, device=like.device) * (-math.log(base) / d))
-    found = like.new_empty(last - first + 1, d)
-    found[:, 0::2], found[:, 1::2] = torch.sin(place * rate), torch.cos(place * rate)
-    return found
+    table = like.new_empty(last - first + 1, d)
+    table[:, 0::2], table[:, 1::2] = torch.sin(place * rate), torch.cos(place * rate)
+    return table
 
 
 def shift(scores: Tensor) -> Tensor:
@@ -60,8 +60,8 @@ class RelativeAttention(nn.Module):
         far = split(self.position(sinusoids(1 - m, m - 1, d, x))[None], self.heads)
         content = (q + self.content_bias) @ k.transpose(2, 3)
         place = self.placed((q + self.position_bias) @ far.transpose(2, 3), x)
-        found = attend((content + place) / math.sqrt(q.shape[-1]), v, hidden, self.dropout if self.training else 0.0)
-        result: Tensor = self.output(found)
+        values = attend((content + place) / math.sqrt(q.shape[-1]), v, hidden, self.dropout if self.training else 0.0)
+        result: Tensor = self.output(values)
         return result
 
     def placed(self, scores: Tensor, x: Tensor) -> Tensor:

@@ -97,8 +97,8 @@ def _attentions(form: str, n: int, setting: Setting) -> Sides:
     if form == SOFTMAX:
         softmax = CrossAttention(d, HEADS, 0.0).to(setting.device)
         return Sides(lambda: ours(x, x), lambda: softmax(x, x, None))
-    other = _Sorted(**statics).to(setting.device)  # type: ignore[arg-type]  # as above
-    return Sides(lambda: ours(x, x), lambda: other(x, x))
+    by_sorting = _Sorted(**statics).to(setting.device)  # type: ignore[arg-type]  # as above
+    return Sides(lambda: ours(x, x), lambda: by_sorting(x, x))
 
 
 def _forward_run_backwardward(form: str, n: int, setting: Setting) -> Sides:

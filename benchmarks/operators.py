@@ -119,9 +119,9 @@ def _gated(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.sigmoid(x), -x, x
 
 
-def _halting(whole: bool, size: Size) -> Operator:
+def _halting(by_sample: bool, size: Size) -> Operator:
     block: GlobalHalt | TokenHalt
-    if whole:
+    if by_sample:
         block = GlobalHalt(threshold=0.999, transition=True, causal=False, length_cap=True, ponder="code", d=size.d)
     else:
         block = TokenHalt(threshold=0.999, transition=True, length_cap=True, ponder="code", d=size.d)
@@ -138,8 +138,8 @@ def _halting(whole: bool, size: Size) -> Operator:
     return block, loop
 
 
-def _halting_by_hand(whole: bool, size: Size) -> Operator:
-    halt = handwritten_halt.Halt(size.d, whole=whole, transition=True)
+def _halting_by_hand(by_sample: bool, size: Size) -> Operator:
+    halt = handwritten_halt.Halt(size.d, by_sample=by_sample, transition=True)
 
     def loop(x: Tensor) -> Tensor:
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)

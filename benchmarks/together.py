@@ -109,7 +109,7 @@ def main() -> None:
             f"{1e3 * togethers[-1]:.1f} ms",
             flush=True,
         )
-    by_one = statistics.median(both / one for both, one in zip(togethers, ones, strict=True))
+    by_one = statistics.median(both / single for both, single in zip(togethers, ones, strict=True))
     by_all = statistics.median(both / every for both, every in zip(togethers, alls, strict=True))
     print(f"{plans[0].recipe}: {options.seeds} seeds together take {by_one:.2f} of one, {by_all:.2f} of all alone")
 

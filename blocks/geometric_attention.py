@@ -143,10 +143,10 @@ class GeometricAttention(nn.Module):
         start: int,
     ) -> Float[Tensor, "b h n m"]:
         place = torch.arange(start, start + query.shape[2], device=query.device)[:, None]
-        other = torch.arange(key.shape[2], device=query.device)
+        key_place = torch.arange(key.shape[2], device=query.device)
         left, right = sides.transpose(1, 2)[..., None].chunk(2, dim=1)
-        logits = query @ key.transpose(-1, -2) + torch.where(other > place, right, left)
-        hidden = other >= place if self.causal else other == place
+        logits = query @ key.transpose(-1, -2) + torch.where(key_place > place, right, left)
+        hidden = key_place >= place if self.causal else key_place == place
         if mask_m is not None:
             hidden = hidden | ~mask_m[:, None, None, :]
         # Cumulative sums need at least single precision.

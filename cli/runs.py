@@ -101,7 +101,7 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     differing = differences(summaries)
     results = [run.results for run in summaries]
     measured = {
-        f"{split}.{metric}": tuple(other and other.value(split, metric) for other in results)
+        f"{split}.{metric}": tuple(entry and entry.value(split, metric) for entry in results)
         for run_results in results
         if run_results is not None
         for split, result in run_results.splits.items()

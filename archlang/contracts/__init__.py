@@ -1,4 +1,4 @@
-"""Blocks held to their signatures, numerically."""
+"""Numerical tests of blocks against their signatures."""
 
 from archlang.contracts.mistakes import ContractError
 from archlang.contracts.plugins import importable, require_trust

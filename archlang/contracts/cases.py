@@ -19,25 +19,24 @@ from archlang.syntax.walk import walk
 from archlang.types import Axis, Dim, Type
 from archlang.types.statics import Symbol
 
-# The instance that is tested stands at this path.
+# The path of the tested instance.
 BLOCK = "block"
-# The length of `data` that is a sequence; no signature can name it.
+# The name of the length of `data` as a sequence; it is not an identifier, so no signature can use it.
 DATA_LENGTH = "length of data"
-# Numbers for whole statics and for sizes of features, the likeliest first: they differ, so that a size that is taken
-# for another one shows.
+# Values of integer statics and sizes of features, the likeliest first; they differ, so that a swap of two sizes shows.
 _COUNTS = (2, 4, 3, 6, 1, 8, 0)
 _WIDTHS = (4, 6, 3, 8, 2, 5, 1)
 _OTHER_COUNTS = (1, 2, 0)
-# A default above this is tested once; it would make everything slow.
+# Only one case uses a default above this, because large sizes are slow.
 _LARGE = 16
 _FLOATS = (0.5,)
-# Combinations that are tried before a block counts as one that `where` leaves no statics for.
+# The search gives up after this many combinations of statics and sizes.
 _MOST_TRIES = 5000
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """An instance that stands for a static: as the checker sees it, and as the backend does."""
+    """An instance as the value of a static: `value` for the type checker, `instance` for the backend."""
 
     value: InstanceValue
     instance: Instance
@@ -45,8 +44,8 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A block with settled statics and sizes of features: its instance, with those of its tables; the types of its
-    inputs, one for each that is drawn; which of them each argument is; and the type of its result."""
+    """A block at fixed statics and sizes of features. `tables` are the instances that its statics share, `inputs` the
+    types of the sampled values, and `arguments` the index in `inputs` of each argument of the call."""
 
     declaration: Declaration
     instance: Instance
@@ -55,7 +54,7 @@ class Case:
     arguments: tuple[int, ...]
     result: Type
     chosen: Mapping[str, str]
-    """the statics that are not at their defaults, as a program writes them"""
+    """the source text of each static that differs from its default"""
 
     @property
     def item(self) -> Extern:
@@ -65,24 +64,24 @@ class Case:
 
     @property
     def lengths(self) -> tuple[str, ...]:
-        """The names of the lengths of the inputs."""
+        """Returns the names of the lengths of the inputs."""
         names = (name for kind in self.inputs for length in kind.lengths for name in sorted(length.names))
         return tuple(dict.fromkeys(names))
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The sizes of features, by their names in the signature."""
+        """Returns the sizes of features by their names in the signature."""
         return {name: size.constant for name, size in self.instance.features.items() if size.constant is not None}
 
     def input_name(self, index: int) -> str:
-        """The name of the first argument that an input is."""
+        """Returns the name of the first parameter that receives an input."""
         position = min(self.arguments.index(index), len(self.item.signature.inputs) - 1)
         return self.item.signature.inputs[position].name
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How the inputs are chosen: what `data` is, and whether inputs with a default are left out."""
+    """The form of a call: the type that `data` stands for, and whether the call omits inputs with a default."""
 
     data: str
     defaults: bool
@@ -92,47 +91,48 @@ _MOST_GENERAL = _Form("seq", False)
 
 
 def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool = False) -> list[Case]:
-    """A case with every static at its default, and one for each other value of a static. A static without a default
-    has a small value, and the others move with one that `where` ties them to. `tables` are instances for the statics
-    that are blocks. Other values are tried with all inputs given and `data` as sequences; if `thorough`, in each
-    form."""
+    """Returns a case with every static at its default, and one for each alternative value of a static.
+
+    A static without a default has a small value. If `where` relates two statics, they change together. `tables` are the
+    instances for statics of type `block`. Alternative values are tested in calls that pass all inputs, with `data` as
+    sequences; if `thorough`, in every form of call."""
     search = _Search(declaration, tables)
-    found: list[Case] = []
+    selected: list[Case] = []
     for form in _forms(declaration):
         default, base = search.first(form, {}, is_small=False), search.first(form, {})
         if default is None or base is None:
             continue
-        found.append(default)
+        selected.append(default)
         if base.instance.statics != default.instance.statics:
-            found.append(base)
+            selected.append(base)
         if form != _MOST_GENERAL and not thorough:
             continue
         for parameter in declaration.item.signature.statics:
             for value in search.alternatives(parameter):
                 changed = search.first(form, {parameter.name: value})
                 if changed is not None and changed.instance.statics != base.instance.statics:
-                    found.append(changed)
-    return found
+                    selected.append(changed)
+    return selected
 
 
 def _forms(declaration: Declaration) -> list[_Form]:
     inputs = declaration.item.signature.inputs
-    families = ("seq", "vec") if any(one.type.name == "data" for one in inputs) else ("seq",)
-    defaults = (True, False) if any(one.default is not None for one in inputs) else (False,)
-    return [_Form(family, left_out) for family in families for left_out in defaults]
+    families = ("seq", "vec") if any(parameter.type.name == "data" for parameter in inputs) else ("seq",)
+    defaults = (True, False) if any(parameter.default is not None for parameter in inputs) else (False,)
+    return [_Form(family, omits) for family in families for omits in defaults]
 
 
 class _Search:
-    """Looks for statics and sizes that `where` allows."""
+    """Searches for statics and sizes that `where` allows."""
 
     def __init__(self, declaration: Declaration, tables: Mapping[str, Table]) -> None:
         self.declaration = declaration
         self.tables = tables
         self.parameters = declaration.item.signature.statics
-        self.kinds = {one.name: parameter_kind(one, declaration.file) for one in self.parameters}
+        self.kinds = {parameter.name: parameter_kind(parameter, declaration.file) for parameter in self.parameters}
 
     def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True) -> Case | None:
-        """The first case in which some statics have these values. If it `is_small`, large defaults are left."""
+        """Returns the first case with these values of statics, or None. If `is_small`, it avoids large defaults."""
         options = [
             [fixed[parameter.name]] if parameter.name in fixed else self._options(parameter, is_small)
             for parameter in self.parameters
@@ -147,7 +147,7 @@ class _Search:
         return None
 
     def _options(self, parameter: StaticParameter, is_small: bool) -> list[Value]:
-        """The values of a static, the likeliest first; None stands for its default."""
+        """Returns the values of a static to try, the likeliest first; None means its default."""
         if parameter.name in self.tables:
             return [self.tables[parameter.name].value]
         match parameter.default:
@@ -160,7 +160,7 @@ class _Search:
         return list(self.alternatives(parameter))
 
     def alternatives(self, parameter: StaticParameter) -> Iterator[Value]:
-        """Other values that a static may have."""
+        """Yields alternative values of a static."""
         match self.kinds[parameter.name]:
             case "bool":
                 yield from (True, False)
@@ -172,9 +172,9 @@ class _Search:
                 yield from _FLOATS
 
     def _bind(self, form: _Form, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
-        """The case of a call with these statics and sizes; None where the signature does not allow them."""
+        """Returns the case of a call with these statics and sizes; None if the signature does not allow them."""
         problems: list[Diagnostic] = []
-        given = {
+        bounds = {
             parameter.name: Bound(value, None)
             for parameter, value in zip(self.parameters, values, strict=True)
             if value is not None
@@ -182,7 +182,7 @@ class _Search:
         item = self.declaration.item
         assert isinstance(item, Extern)
         span = item.name_span
-        binding = Binding(self.declaration, span, given, problems.append, lambda call, target: None)
+        binding = Binding(self.declaration, span, bounds, problems.append, lambda call, target: None)
         binding.family = (form.data, (Dim.of(DATA_LENGTH),) if form.data == "seq" else ())
         kinds: dict[str, Type] = {}
         arguments: list[str] = []
@@ -228,14 +228,14 @@ class _Search:
     def _chosen(self, values: Sequence[Value]) -> dict[str, str]:
         pairs = zip(self.parameters, values, strict=True)
         return {
-            one.name: _written(value)
-            for one, value in pairs
-            if value is not None and (one.default is None or _written(value) != unparse(one.default))
+            parameter.name: _source_text(value)
+            for parameter, value in pairs
+            if value is not None and (parameter.default is None or _source_text(value) != unparse(parameter.default))
         }
 
 
 def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
-    """Every combination, those first that differ in few places from the first one."""
+    """Yields every combination, ordered by the number of places in which it differs from the first."""
     if not all(options):
         return
     first = [values[0] for values in options]
@@ -247,14 +247,14 @@ def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]
 
 
 def _feature_names(declaration: Declaration) -> list[str]:
-    """The names that the inputs give to sizes of features."""
-    binding = Binding(declaration, declaration.span, {}, lambda found: None, lambda call, target: None, generic=True)
-    names = (name for one in declaration.item.signature.inputs for name in binding.sizes_by_axis(one, Axis.FEATURE))
-    return list(dict.fromkeys(names))
+    """Returns the names of sizes of features in the types of the inputs."""
+    binding = Binding(declaration, declaration.span, {}, lambda problem: None, lambda call, target: None, generic=True)
+    inputs = declaration.item.signature.inputs
+    return list(dict.fromkeys(name for input_ in inputs for name in binding.sizes_by_axis(input_, Axis.FEATURE)))
 
 
 def _listed(declaration: Declaration, static: str) -> list[str]:
-    """The words that `where` lists for a static."""
+    """Returns the words that `where` allows for a static, as in `init in [xavier, torch]`."""
     words: dict[str, None] = {}
     for condition in declaration.item.signature.where:
         for node in walk(condition):
@@ -264,7 +264,7 @@ def _listed(declaration: Declaration, static: str) -> list[str]:
     return list(words)
 
 
-def _written(value: Value) -> str:
+def _source_text(value: Value) -> str:
     match value:
         case bool():
             return str(value).lower()

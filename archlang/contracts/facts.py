@@ -1,4 +1,4 @@
-"""`costs`, `maps` and `records`: the class has the weights, linear maps and records that its signature states."""
+"""`costs`, `maps` and `records`: compares the weights, linear maps and records of a class with its signature."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def costs(subject: Subject) -> None:
     """Counts the weights of the block.
 
     Raises:
-        Broken: there are not as many as `parameters` states.
+        Broken: the count differs from `parameters`.
         Skipped: the signature does not state `parameters`."""
     case = subject.case
     stated = case.instance.costs.parameters
@@ -29,10 +29,10 @@ def costs(subject: Subject) -> None:
 
 
 def maps(subject: Subject) -> None:
-    """Looks at each linear map, and runs the block with the products of its maps as with its own.
+    """Checks each linear map, and runs the block with `products` computed outside of it.
 
     Raises:
-        Broken: a map is missing, cannot be joined or has another width, or its product changes the result.
+        Broken: a map is missing, cannot be joined or has another width, or passing its product changes the result.
         Skipped: the signature states no maps."""
     case = subject.case
     if not case.instance.maps:
@@ -45,23 +45,23 @@ def maps(subject: Subject) -> None:
     facts = subject.facts([sample], sample.sizes)
     with torch.no_grad():
         (joined,) = subject.run(subject.root, [sample], join=True)
-    change = changed(subject.one(sample), joined)
+    change = changed(subject.evaluate(sample), joined)
     if change:
         names = ", ".join(linear.name for linear in case.instance.maps)
-        raise Broken(mistakes.wrong_map(case, names, f"{change} with the product from outside", facts))
+        raise Broken(mistakes.wrong_map(case, names, f"is misapplied: {change} with its product precomputed", facts))
 
 
 def _misfit(part: object, linear: LinearMap) -> str:
-    """What keeps an attribute of a block from being the linear map that its signature states."""
+    """Returns why an attribute of a block is not the linear map that its signature states; "" if it is."""
     if not isinstance(part, nn.Module):
-        return "is no module of the class"
+        return "is not a module of the class"
     if not isinstance(part, Joinable):
         return f"is a {type(part).__module__}.{type(part).__name__}, which cannot be joined"
-    return "" if part.out_features == linear.width else f"gives {part.out_features} numbers, not {linear.width}"
+    return "" if part.out_features == linear.width else f"has width {part.out_features}, not {linear.width}"
 
 
 def records(subject: Subject) -> None:
-    """Computes the attention of the block.
+    """Compares the shape of the recorded attention with [b h n m].
 
     Raises:
         Broken: its method `weights` raises an error or returns another shape than [b h n m].
@@ -81,5 +81,5 @@ def records(subject: Subject) -> None:
         raise Broken(mistakes.raises(case, "its method `weights`", error, facts)) from error
     sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
     if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
-        found = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
-        raise Broken(mistakes.wrong_record(case, f"[1, h, {sizes[0]}, {sizes[1]}]", str(found), facts))
+        actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
+        raise Broken(mistakes.wrong_record(case, f"[1, h, {sizes[0]}, {sizes[1]}]", str(actual), facts))

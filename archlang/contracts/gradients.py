@@ -1,4 +1,4 @@
-"""Gradients of inputs and weights against finite differences, in float64."""
+"""Compares gradients of inputs and weights with finite differences, in float64."""
 
 from collections.abc import Sequence
 
@@ -13,17 +13,17 @@ from archlang.contracts.verdict import Broken, Skipped
 
 _STEP = 1e-6
 _TOLERANCE = 1e-5
-# Types whose values are real numbers that a block may be differentiated by.
+# Types whose values are real, so that gradients with respect to them exist.
 _REAL = ("seq", "vec", "map", "prob", "probs", "pointer", "chunks")
 
 
 def gradients(subject: Subject) -> None:
-    """The derivative along a random direction of each input and each weight is what finite differences give, and
-    gradients are finite beside padding and samples without positions.
+    """Compares the derivative along a random direction of each input and weight with finite differences, and checks
+    that gradients are finite in a padded batch with an empty sample.
 
     Raises:
-        Broken: one is not.
-        Skipped: the result cannot be differentiated, or the signature says that gradients stop."""
+        Broken: a derivative differs, or a gradient is not finite.
+        Skipped: the result requires no gradient, or the signature says `stops gradients`."""
     if "gradients" in subject.caveats:
         raise Skipped("its signature says `stops gradients`")
     sizes = subject.sizes()
@@ -41,19 +41,19 @@ def _compare(subject: Subject, batch: Sequence[Sample]) -> None:
     weights: list[Tensor] = []
 
     def total() -> Tensor:
-        """The result, its elements weighed at random."""
+        """Returns the sum of the result with random weights."""
         outputs = _outputs(subject.run(subject.root, batch, values=inputs))
         if not weights:
-            weights.extend(torch.randn(one.shape, generator=probe, dtype=one.dtype) for one in outputs)
-        return sum(((one * weight).sum() for one, weight in zip(outputs, weights, strict=True)), torch.zeros(()))
+            weights.extend(torch.randn(output.shape, generator=probe, dtype=output.dtype) for output in outputs)
+        terms = ((output * weight).sum() for output, weight in zip(outputs, weights, strict=True))
+        return sum(terms, torch.zeros(()))
 
     result = total()
     if not result.requires_grad:
-        raise Skipped("its result cannot be differentiated")
+        raise Skipped("its result requires no gradient")
     named = [(name, leaf) for name, leaf in leaves if leaf.requires_grad]
-    found = _gradients(result, named)
     facts = subject.facts(batch, samples.longest(batch))
-    for (name, leaf), gradient in zip(named, found, strict=True):
+    for (name, leaf), gradient in zip(named, _gradients(result, named), strict=True):
         direction = torch.randn(leaf.shape, generator=probe, dtype=leaf.dtype)
         with torch.no_grad():
             start = leaf.detach().clone()
@@ -63,9 +63,9 @@ def _compare(subject: Subject, batch: Sequence[Sample]) -> None:
             below = total()
             leaf.copy_(start)
         expected = float((above - below) / (2 * _STEP))
-        given = float((gradient * direction).sum())
-        if not abs(given - expected) <= _TOLERANCE * (1 + abs(expected)):
-            reason = f"is {given:.4g} along a direction in which finite differences give {expected:.4g}"
+        actual = float((gradient * direction).sum())
+        if not abs(actual - expected) <= _TOLERANCE * (1 + abs(expected)):
+            reason = f"is {actual:.4g} along a random direction, but finite differences yield {expected:.4g}"
             raise Broken(mistakes.wrong_gradient(subject.case, _short(name), reason, facts))
 
 
@@ -73,20 +73,19 @@ def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
     leaves = _leaves(subject, batch)
     inputs = [leaf for _, leaf in leaves][: len(subject.case.inputs)]
     outputs = _outputs(subject.run(subject.root, batch, values=inputs))
-    result = sum((one.sum() for one in outputs), torch.zeros(()))
+    result = sum((output.sum() for output in outputs), torch.zeros(()))
     if not result.requires_grad or not result.isfinite():
-        return  # `batch` names a result that is not finite
+        return  # the property `batch` reports results that are not finite
     named = [(name, leaf) for name, leaf in leaves if leaf.requires_grad]
-    found = _gradients(result, named)
-    for (name, _), gradient in zip(named, found, strict=True):
+    for (name, _), gradient in zip(named, _gradients(result, named), strict=True):
         if not gradient.isfinite().all():
             facts = subject.facts(batch, samples.longest(batch))
-            reason = "has NaN or infinite numbers"
+            reason = "contains NaN or infinity"
             raise Broken(mistakes.wrong_gradient(subject.case, _short(name), reason, facts))
 
 
 def _leaves(subject: Subject, batch: Sequence[Sample]) -> list[tuple[str, Tensor]]:
-    """The inputs of a batch, then the weights, with their names."""
+    """Returns the inputs of a batch and then the weights, with their names."""
     case = subject.case
     inputs = samples.collate(case.inputs, batch, samples.longest(batch))
     named: list[tuple[str, Tensor]] = [
@@ -97,12 +96,12 @@ def _leaves(subject: Subject, batch: Sequence[Sample]) -> list[tuple[str, Tensor
 
 
 def _gradients(result: Tensor, named: Sequence[tuple[str, Tensor]]) -> tuple[Tensor, ...]:
-    """The gradients of a number; zeros for what it does not depend on."""
+    """Returns the gradients of a scalar, zeros for leaves that it does not depend on."""
     return torch.autograd.grad(result, [leaf for _, leaf in named], allow_unused=True, materialize_grads=True)
 
 
-def _outputs(found: Sequence[Fields]) -> list[Tensor]:
-    return [field.value for fields in found for field in fields.values() if field.value.is_floating_point()]
+def _outputs(results: Sequence[Fields]) -> list[Tensor]:
+    return [field.value for fields in results for field in fields.values() if field.value.is_floating_point()]
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Halting blocks accept steps only where they are live, and keep the results of halted samples."""
+"""Checks that halting blocks accept steps only at live positions and keep the results of halted samples."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from archlang.contracts.verdict import Broken, Skipped
 
 # Enough steps for most positions to halt.
 _STEPS = 12
-_KEPT = ("mixture", "ponder", "steps")
+_CONSTANT = ("mixture", "ponder", "steps")
 
 
 def halting(subject: Subject) -> None:
-    """`accepted` and `live` lie within what was live before, and within real positions; a sample none of whose
-    positions is live keeps its mixture, its ponder and its steps.
+    """Checks every step of a loop: `accepted` and `live` are true only at positions that were live before, and the
+    mixture, ponder and steps of a sample are constant once none of its positions is live.
 
     Raises:
-        Broken: they do not.
-        Skipped: the block halts no loops."""
+        Broken: a step violates this.
+        Skipped: the block is not a halting block."""
     if not subject.halts:
-        raise Skipped("halts no loops")
+        raise Skipped("is not a halting block")
     case = subject.case
     names = case.lengths
     batch = [subject.sample(dict.fromkeys(names, size), salt) for salt, size in enumerate((1, 5, 0, 2))]
@@ -34,10 +34,10 @@ def halting(subject: Subject) -> None:
         for name in ("accepted", "live"):
             now: Tensor = getattr(after, name)
             if (now & ~before.live).any():
-                reason = f"step {step} makes `{name}` true where nothing was live before"
-                raise Broken(mistakes.accepts_what_has_halted(case, reason, facts))
+                reason = f"step {step} sets `{name}` at a position that was not live"
+                raise Broken(mistakes.accepts_after_halting(case, reason, facts))
         halted = ~before.live.reshape(len(batch), -1).any(1)
-        for name in _KEPT:
+        for name in _CONSTANT:
             gap = difference(getattr(before, name)[halted], getattr(after, name)[halted])
             if gap:
-                raise Broken(mistakes.moves_after_halting(case, name, gap, {**facts, "step": str(step)}))
+                raise Broken(mistakes.changes_after_halting(case, name, gap, {**facts, "step": str(step)}))

@@ -1,4 +1,4 @@
-"""Padding and batch mates: a sample's result is its own."""
+"""Checks that the result of a sample depends neither on padding nor on other samples of the batch."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,41 +9,40 @@ from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.subject import Fields, Subject
 from archlang.contracts.verdict import Broken, Skipped
 
-_MORE = 3
-# Lengths of the samples of a batch, by the order of the names of lengths: a mate has no position at all.
-_MATES = ((3, 2, 4), (5, 4, 2), (0, 3, 3), (1, 0, 5), (0, 0, 0))
+_PADDING = 3
+# The lengths of each sample of a batch, in the order of their names; the last sample has no positions.
+_BATCH_SIZES = ((3, 2, 4), (5, 4, 2), (0, 3, 3), (1, 0, 5), (0, 0, 0))
 
 
 def padding(subject: Subject) -> None:
-    """The real positions of a result do not depend on what padding holds nor on how much there is, and a mask that is
-    true everywhere is no mask.
+    """Compares the result of a sample without padding, with different padding, and with a mask that is true everywhere.
 
     Raises:
-        Broken: they do.
-        Skipped: nothing can be padded, or the signature says that the block depends on padding."""
+        Broken: the result changes at a real position.
+        Skipped: no input has a length, or the signature says `depends on padding` or `random`."""
     if not subject.case.lengths:
         raise Skipped("has no length")
     _require_independence(subject, "padding")
     for sizes in [*subject.sizes(), dict.fromkeys(subject.case.lengths, 0)]:
         sample = subject.sample(sizes)
-        alone = subject.one(sample)
-        _same(subject, sample, alone, subject.one(sample, masked=True), sizes, "with a mask that is true everywhere")
+        alone = subject.evaluate(sample)
+        _require_same(subject, sample, alone, subject.evaluate(sample, masked=True), sizes, "with an all-true mask")
         for padded in _paddings(sizes):
-            _same(subject, sample, alone, subject.one(sample, padded), padded, "with padding")
-            other = samples.repad(sample, subject.case.inputs, subject.generator(17))
-            _same(subject, sample, alone, subject.one(other, padded), padded, "with padding")
+            _require_same(subject, sample, alone, subject.evaluate(sample, padded), padded, "with padding")
+            repadded = samples.repad(sample, subject.case.inputs, subject.generator(17))
+            _require_same(subject, sample, alone, subject.evaluate(repadded, padded), padded, "with padding")
 
 
 def _paddings(sizes: Sizes) -> Iterator[dict[str, int]]:
-    """All lengths padded, by several positions and by one; then each length alone."""
-    yield {name: size + _MORE for name, size in sizes.items()}
+    """Yields padded lengths: all by several positions, all by one, then each alone."""
+    yield {name: size + _PADDING for name, size in sizes.items()}
     yield {name: size + 1 for name, size in sizes.items()}
     if len(sizes) > 1:
         for name in sizes:
-            yield {**sizes, name: sizes[name] + _MORE}
+            yield {**sizes, name: sizes[name] + _PADDING}
 
 
-def _same(subject: Subject, sample: Sample, alone: Fields, padded: Fields, sizes: Sizes, why: str) -> None:
+def _require_same(subject: Subject, sample: Sample, alone: Fields, padded: Fields, sizes: Sizes, why: str) -> None:
     change = changed(alone, padded)
     if change:
         facts = subject.facts([sample], sizes)
@@ -51,35 +50,35 @@ def _same(subject: Subject, sample: Sample, alone: Fields, padded: Fields, sizes
 
 
 def batch(subject: Subject) -> None:
-    """A sample alone gives the same as in a batch, padded alike, and everything is finite, also beside samples without
-    positions and where no sample has one.
+    """Compares the result of each sample alone and in a batch with the same padding, and checks that all results are
+    finite, including those of samples and batches without positions.
 
     Raises:
-        Broken: it does not.
-        Skipped: the signature says that the block depends on the batch."""
+        Broken: a result differs or is not finite.
+        Skipped: the signature says `depends on batch` or `random`."""
     names = subject.case.lengths
     _require_independence(subject, "batch")
-    mates = [subject.sample(dict(zip(names, sizes, strict=False)), salt) for salt, sizes in enumerate(_MATES)]
-    padded = samples.longest(mates)
-    together = subject.several(mates)
-    facts = subject.facts(mates, padded)
-    for row, (sample, beside) in enumerate(zip(mates, together, strict=True)):
-        change = changed(subject.one(sample, padded, masked=bool(names)), beside)
+    members = [subject.sample(dict(zip(names, sizes, strict=False)), salt) for salt, sizes in enumerate(_BATCH_SIZES)]
+    padded = samples.longest(members)
+    together = subject.evaluate_all(members)
+    facts = subject.facts(members, padded)
+    for row, (sample, in_batch) in enumerate(zip(members, together, strict=True)):
+        change = changed(subject.evaluate(sample, padded, masked=bool(names)), in_batch)
         if change:
-            why = f"sample {row}: {change} beside the others"
+            why = f"sample {row}: {change} in a batch"
             raise Broken(mistakes.mixes_samples(subject.case, why, facts))
-        if not finite(beside):
+        if not finite(in_batch):
             raise Broken(mistakes.not_finite(subject.case, f"of sample {row}", facts))
     for sizes in _empty(names):
         empty = [subject.sample(sizes, salt) for salt in range(2)]
         for masked in (False, True):
-            if not all(map(finite, subject.several(empty, masked=masked))):
+            if not all(map(finite, subject.evaluate_all(empty, masked=masked))):
                 facts = subject.facts(empty, sizes)
                 raise Broken(mistakes.not_finite(subject.case, "of a batch without positions", facts))
 
 
 def _empty(names: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Lengths of samples without positions: in all inputs, and in one of several."""
+    """Yields lengths without positions: in all inputs, then in each of several."""
     yield dict.fromkeys(names, 0)
     if len(names) > 1:
         for name in names:
@@ -93,15 +92,16 @@ def _require_independence(subject: Subject, kind: str) -> None:
 
 
 def changed(left: Fields, right: Fields) -> str:
-    """The first difference of two results in words; "" where they are the same."""
+    """Returns a description of the first difference of two results; "" if they are equal."""
     for name, field in left.items():
-        other = right[name].value
-        if not difference(field.value, other):
+        value = right[name].value
+        gap = difference(field.value, value)
+        if not gap:
             continue
         if not field.by_position:
-            return mistakes.changed(None, difference(field.value, other), name)
+            return mistakes.changed(None, gap, name)
         for row in range(len(field.value)):
-            gap = difference(field.value[row], other[row])
+            gap = difference(field.value[row], value[row])
             if gap:
                 return mistakes.changed(row, gap, name)
     return ""

@@ -1,4 +1,4 @@
-"""Python files of a user's own, which are run because the user has named them (`--plugin FILE.py`)."""
+"""Imports the Python files that a user names with `--plugin FILE.py`."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ _LIBRARY = "archlang.blocks."
 
 @contextmanager
 def importable(plugins: Sequence[Path]) -> Iterator[None]:
-    """Within it, `python "mine:Shift"` names the class of the plugin mine.py, whether or not Python would find it.
+    """Makes plugins importable by their stems: within the context, `python "mine:Shift"` names a class of mine.py.
 
     Raises:
-        TaskError: a plugin is not there, or does not run."""
+        TaskError: a plugin is missing, or its import raises an error."""
     modules = {plugin.stem: import_plugin(plugin) for plugin in plugins}
     hidden = {name: sys.modules[name] for name in modules if name in sys.modules}
     sys.modules.update(modules)
@@ -31,16 +31,16 @@ def importable(plugins: Sequence[Path]) -> Iterator[None]:
 
 
 def require_trust(declarations: Sequence[Declaration], plugins: Sequence[Path]) -> None:
-    """Refuses blocks whose Python is neither archlang's nor a plugin's.
+    """Checks that the class of each block is archlang's or in a plugin, so that no other Python of a program runs.
 
     Raises:
-        ContractError: there is such a block, a plugin is no file, or two plugins have one name."""
+        ContractError: a class is elsewhere, a plugin is not a file, or two plugins have the same name."""
     names: dict[str, Path] = {}
     for plugin in plugins:
         if not plugin.is_file():
             raise mistakes.no_plugin(plugin)
         if names.setdefault(plugin.stem, plugin) != plugin:
-            raise mistakes.plugins_of_one_name(names[plugin.stem], plugin)
+            raise mistakes.plugins_share_name(names[plugin.stem], plugin)
     trusted = {plugin.stem for plugin in plugins}
     for declaration in declarations:
         item = declaration.item

@@ -1,4 +1,4 @@
-"""Holding blocks to their signatures: every property of every block."""
+"""Tests a block for every property that its signature promises."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from archlang.contracts.tables import tables
 from archlang.contracts.verdict import Broken, Skipped, Verdict
 from archlang.names.resolve import Declaration
 
-# Each raises `Broken` or `Skipped`, or returns. `result` comes first: without it nothing else can be tested.
+# Each returns, or raises `Broken` or `Skipped`. `result` comes first: if it is broken, the others are not tested.
 PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
     "result": result,
     "reads": reads,
@@ -42,29 +42,30 @@ _THOROUGH_LENGTHS = (1, 2, 5, 7)
 
 
 def hold(declaration: Declaration, seed: int = 0, thorough: bool = False) -> list[Verdict]:
-    """Whether a block keeps each property, at every case. Its Python must be importable. What torch's generator is at
-    does not change."""
+    """Returns a verdict for each property of a block, over all its cases. `seed` fixes weights and samples.
+
+    The class of the block must be importable. The state of torch's generator does not change."""
     name = declaration.name
-    found = tables(declaration)
-    if isinstance(found, str):
-        return _untested(name, f"no block of the library can stand for `{found}`")
+    instances = tables(declaration)
+    if isinstance(instances, str):
+        return _untested(name, f"no block of the library is a value for `{instances}`")
     lengths = _THOROUGH_LENGTHS if thorough else _LENGTHS
-    subjects = [Subject(case, seed, lengths) for case in cases(declaration, found, thorough)]
+    subjects = [Subject(case, seed, lengths) for case in cases(declaration, instances, thorough)]
     if not subjects:
-        return _untested(name, "no statics and sizes were found that `where` allows")
+        return _untested(name, "the search found no statics and sizes that `where` allows")
     verdicts: list[Verdict] = []
     with torch.random.fork_rng(devices=[]), _one_thread():
-        for title, keeps in PROPERTIES.items():
-            verdicts.append(_verdict(name, title, keeps, subjects))
+        for title, check in PROPERTIES.items():
+            verdicts.append(_verdict(name, title, check, subjects))
             if title == "result" and verdicts[0].mistake is not None:
-                rest = _untested(name, "the result is wrong already")
+                rest = _untested(name, "the property `result` is broken")
                 return [*verdicts, *rest[1:]]
     return verdicts
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Samples are so small that several threads only wait for each other."""
+    """Limits torch to one thread: for small samples, more threads are slower."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -73,12 +74,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _verdict(block: str, title: str, keeps: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
-    """The verdict over all cases: the first mistake; skipped where no case was tested."""
+def _verdict(block: str, title: str, check: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
+    """Returns the first mistake of all cases; skipped if every case skips the property."""
     reasons = []
     for subject in subjects:
         try:
-            keeps(subject)
+            check(subject)
         except Broken as broken:
             return Verdict(block, title, mistake=broken.diagnostic)
         except Skipped as skipped:

@@ -1,4 +1,4 @@
-"""`pure`: a block has no weights, and training changes nothing."""
+"""`pure`: checks that a block has no weights and computes the same in training and in evaluation."""
 
 from torch import nn
 
@@ -9,16 +9,16 @@ from archlang.contracts.verdict import Broken, Skipped
 
 
 def pure(subject: Subject) -> None:
-    """A pure block saves nothing, and gives the same in training as in evaluation.
+    """Checks that the state dict and the weights of the block are empty, and compares training with evaluation.
 
     Raises:
-        Broken: it does not.
-        Skipped: it is not called pure."""
+        Broken: the block has state or weights, or its result differs in training.
+        Skipped: the signature does not say `pure`."""
     case = subject.case
     if not case.instance.pure:
-        raise Skipped("is not called pure")
+        raise Skipped("is not declared pure")
     block: nn.Module = subject.block
-    saved = next((name for name in block.state_dict()), None)
+    saved = next(iter(block.state_dict()), None)
     if saved is not None:
         raise Broken(mistakes.impure(case, f"saves `{saved}`", subject.facts()))
     weight = next((name for name, _ in block.named_parameters()), None)
@@ -26,10 +26,10 @@ def pure(subject: Subject) -> None:
         raise Broken(mistakes.impure(case, f"has the weight `{weight}`", subject.facts()))
     sample = subject.sample(subject.sizes()[-1])
     facts = subject.facts([sample], sample.sizes)
-    evaluated = subject.one(sample)
+    evaluated = subject.evaluate(sample)
     try:
         subject.root.train()
-        change = changed(evaluated, subject.one(sample))
+        change = changed(evaluated, subject.evaluate(sample))
     finally:
         subject.root.eval()
     if change:

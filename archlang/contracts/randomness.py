@@ -1,4 +1,4 @@
-"""Random numbers: drawn where the signature says so only, and from torch's generator."""
+"""Checks that a block draws random numbers only if its signature declares it, and from torch's generator."""
 
 import random as python_random
 from collections.abc import Iterator
@@ -16,22 +16,22 @@ from archlang.contracts.verdict import Broken
 
 
 def random(subject: Subject) -> None:
-    """The block draws numbers in evaluation if it is `random`, in training if it is `random in training`, else never.
-    With torch's generator at the same place, a second call gives the same, wherever other generators are.
+    """Calls the block three times with the same torch seed, the last time with other seeds of Python and NumPy, in
+    evaluation and in training.
 
     Raises:
-        Broken: it draws others, or a second call differs."""
+        Broken: the block draws numbers without a `random` clause, or the results of the calls differ."""
     batch = [subject.sample(subject.sizes()[-1], salt) for salt in range(2)]
     facts = subject.facts(batch, batch[0].sizes)
     root = subject.construct(subject.seed).double()
     for when, clause in (("evaluation", "random"), ("training", "random in training")):
         root.train(when == "training")
         results: list[list[Fields]] = []
-        for others in (1, 1, 2):
-            with other_generators(others):
+        for seed in (1, 1, 2):
+            with other_generators(seed):
                 results.append(subject.run(root, batch))
         allowed = "random" in subject.caveats or (when == "training" and "training" in subject.caveats)
-        if _is_drawn_from(subject.seed) and not allowed:
+        if _has_drawn(subject.seed) and not allowed:
             raise Broken(mistakes.draws(subject.case, when, clause, facts))
         first, second, third = results
         if change := _change(first, second):
@@ -42,7 +42,7 @@ def random(subject: Subject) -> None:
 
 @contextmanager
 def other_generators(seed: int) -> Iterator[None]:
-    """Within it, the generators of Python and of numpy begin at a seed; behind it they are where they were."""
+    """Seeds the generators of Python and NumPy within the context, and restores their states after it."""
     states = python_random.getstate(), np.random.get_state()
     python_random.seed(seed)
     np.random.seed(seed)
@@ -53,8 +53,8 @@ def other_generators(seed: int) -> Iterator[None]:
         np.random.set_state(states[1])
 
 
-def _is_drawn_from(seed: int) -> bool:
-    """Whether torch's generator has moved since it was seeded."""
+def _has_drawn(seed: int) -> bool:
+    """Whether torch's generator has advanced since it was seeded."""
     state = torch.get_rng_state()
     torch.manual_seed(seed)
     return not torch.equal(state, torch.get_rng_state())
@@ -65,15 +65,14 @@ def _change(left: list[Fields], right: list[Fields]) -> str:
 
 
 def seeds(subject: Subject) -> None:
-    """Two constructions after the same seed of torch's generator have the same weights and give the same, wherever
-    other generators are.
+    """Constructs the block twice with the same torch seed and other seeds of Python and NumPy.
 
     Raises:
-        Broken: they have not, or the constructor seeds torch's generator."""
+        Broken: the weights or the results differ, or the constructor seeds torch's generator."""
     sample = subject.sample(subject.sizes()[0])
     weights, results, ends = [], [], []
-    for others in (1, 2):
-        with other_generators(others):
+    for seed in (1, 2):
+        with other_generators(seed):
             root = subject.construct(subject.seed)
             ends.append(torch.get_rng_state())
             weights.append(root.state_dict())
@@ -83,7 +82,7 @@ def seeds(subject: Subject) -> None:
             reason = f"two constructions with the same torch seed differ in `{name.removeprefix(f'{BLOCK}.')}`"
             raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
     if changed(*results):
-        reason = "two constructions with the same torch seed give different results"
+        reason = "two constructions with the same torch seed return different results"
         raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
     subject.construct(subject.seed + 1)
     if torch.equal(ends[0], torch.get_rng_state()):

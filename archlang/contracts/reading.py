@@ -1,4 +1,4 @@
-"""`reads`: position i of the result changes only with the positions of an input that the manner allows."""
+"""`reads`: checks which positions of an input a position of the result depends on."""
 
 from collections.abc import Callable, Mapping
 
@@ -22,34 +22,34 @@ _ALLOWED: Mapping[str, Callable[[int, int, int], bool]] = {
     "mirrored": lambda i, j, n: j == n - 1 - i,
     "full": lambda i, j, n: True,
 }
-# The manners that say something of a result without positions; the others then mean `full`.
+# The manners that restrict a result without positions; all others then mean `full`.
 _WITHOUT_POSITIONS = ("length", "first")
 _CHANGES = 2
 
 
 def reads(subject: Subject) -> None:
-    """Changes one position of one input at a time, and watches every position of the result.
+    """Changes one position of one input at a time, and compares every position of the result.
 
     Raises:
-        Broken: a position changes that may not.
+        Broken: a position of the result changes although the manner of reading forbids it.
         Skipped: every input is read fully."""
     narrow = [index for index in range(len(subject.case.inputs)) if "full" not in _manners(subject, index)]
     if not narrow:
         raise Skipped("every input is read fully" if subject.case.inputs else "has no input")
     for sizes in subject.sizes():
         sample = subject.sample(sizes)
-        before = subject.one(sample)
+        before = subject.evaluate(sample)
         for index in narrow:
-            _watch(subject, sample, index, before)
+            _test_input(subject, sample, index, before)
 
 
 def _manners(subject: Subject, index: int) -> list[str]:
-    """How the arguments that are this input are read."""
+    """Returns the manners in which the block reads the arguments that receive this input."""
     instance = subject.case.instance
-    return [instance.reads[place] for place, one in enumerate(subject.case.arguments) if one == index]
+    return [instance.reads[place] for place, source in enumerate(subject.case.arguments) if source == index]
 
 
-def _watch(subject: Subject, sample: Sample, index: int, before: Fields) -> None:
+def _test_input(subject: Subject, sample: Sample, index: int, before: Fields) -> None:
     kind, value = subject.case.inputs[index], sample.values[index]
     manners = _manners(subject, index)
     if not kind.lengths:
@@ -59,29 +59,29 @@ def _watch(subject: Subject, sample: Sample, index: int, before: Fields) -> None
     for position in range(len(value)):
         for change in range(_CHANGES):
             generator = subject.generator(50 + change)
-            _compare(subject, sample, index, position, before, _moved(kind, value, position, generator))
+            _compare(subject, sample, index, position, before, _replaced(kind, value, position, generator))
 
 
-def _moved(kind: Type, value: Tensor, position: int, generator: torch.Generator) -> Tensor:
-    """The value with something else at one position."""
-    moved = value.clone()
+def _replaced(kind: Type, value: Tensor, position: int, generator: torch.Generator) -> Tensor:
+    """Returns the value with another entry at one position."""
+    replaced = value.clone()
     match kind.name:
         case "tokens":
             size = kind.feature.constant if kind.feature is not None else None
             step = torch.randint(1, max(2, size or 2), (1,), generator=generator)
-            moved[position] = (value[position] + step[0]) % (size or 1)
+            replaced[position] = (value[position] + step[0]) % (size or 1)
         case "address":
-            moved[position] = 1 - value[position]
+            replaced[position] = 1 - value[position]
         case _:
-            moved[position] = random_value(kind, value.shape, generator)[position]
-    return moved
+            replaced[position] = random_value(kind, value.shape, generator)[position]
+    return replaced
 
 
 def _compare(subject: Subject, sample: Sample, index: int, position: int | None, before: Fields, value: Tensor) -> None:
-    """Holds what the block gives for a changed input against what the manner allows."""
+    """Compares the result for a changed input with `before`, at the rows that the manner forbids to change."""
     manners = _manners(subject, index)
     count = len(sample.values[index]) if position is not None else 0
-    after = subject.one(sample.with_value(index, value))
+    after = subject.evaluate(sample.with_value(index, value))
     for name, field in before.items():
         old, new = field.value, after[name].value
         rows: list[int | None] = list(range(len(old))) if field.by_position else [None]
@@ -104,10 +104,10 @@ def _may_change(manners: list[str], row: int | None, position: int | None, count
     if position is None:
         return False
     if row is None:
-        return any(one not in _WITHOUT_POSITIONS or _ALLOWED[one](0, position, count) for one in manners)
-    return any(_ALLOWED[one](row, position, count) for one in manners)
+        return any(manner not in _WITHOUT_POSITIONS or _ALLOWED[manner](0, position, count) for manner in manners)
+    return any(_ALLOWED[manner](row, position, count) for manner in manners)
 
 
 def _clause(subject: Subject, name: str) -> Span:
     item = subject.case.item
-    return next((one.span for one in item.reads if one.input == name), item.name_span)
+    return next((clause.span for clause in item.reads if clause.input == name), item.name_span)

@@ -1,4 +1,4 @@
-"""The result has the shape, the type and the length that the signature says, at many sizes."""
+"""Checks the shape, type and length of results at many sizes, and that results are finite."""
 
 import torch
 from torch import Tensor
@@ -14,18 +14,18 @@ def result(subject: Subject) -> None:
     """Runs the block at all lengths, in batches of equal and of ragged samples.
 
     Raises:
-        Broken: it raises an error, or its result is another than its signature says."""
+        Broken: the block raises an error, or its result differs from its signature."""
     if subject.case.result.name in ("prob", "probs") and not subject.halts:
         raise Broken(mistakes.no_halting_block(subject.case, subject.facts()))
     for sizes in subject.sizes():
         for count in _BATCHES:
-            subject.several([subject.sample(sizes, salt) for salt in range(count)])
+            subject.evaluate_all([subject.sample(sizes, salt) for salt in range(count)])
     ragged = [subject.sample(sizes, salt) for salt, sizes in enumerate(subject.sizes())]
-    subject.several(ragged)
+    subject.evaluate_all(ragged)
 
 
 def numbers(subject: Subject) -> None:
-    """Runs the block in float32 and under autocast to bfloat16: everything is finite.
+    """Runs the block in float32 and under autocast to bfloat16, and checks that results are finite.
 
     Raises:
         Broken: a result has NaN or infinite numbers."""
@@ -34,8 +34,8 @@ def numbers(subject: Subject) -> None:
     facts = subject.facts(batch, samples.longest(batch))
     for name, is_half in (("float32", False), ("bfloat16", True)):
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=is_half):
-            found = subject.run(root, batch, dtype=torch.float32)
-        if not all(map(finite, found)):
+            results = subject.run(root, batch, dtype=torch.float32)
+        if not all(map(finite, results)):
             raise Broken(mistakes.not_finite(subject.case, f"in {name}", facts))
 
 

@@ -1,4 +1,4 @@
-"""Saving: a fresh block that loads the weights of another, and a copy of it, give the same."""
+"""Checks that a saved and loaded block and a copied block compute the same result."""
 
 import copy
 
@@ -15,7 +15,7 @@ def saving(subject: Subject) -> None:
     """Loads the weights into a block that was constructed with another seed, and copies the block.
 
     Raises:
-        Broken: one of them gives another result, or cannot be made."""
+        Broken: loading or copying raises an error, or the result differs."""
     fresh = subject.construct(subject.seed + 1).double().eval()
     try:
         fresh.load_state_dict(subject.root.state_dict())
@@ -24,7 +24,7 @@ def saving(subject: Subject) -> None:
     _require_same(subject, fresh, "a block that loads the saved weights")
     try:
         copied = copy.deepcopy(subject.root)
-    except Exception as error:  # whatever its parts raise
+    except Exception as error:  # the block may raise any error
         raise _unsaved(subject, "the block", f"cannot be copied: {_first_line(error)}") from error
     _require_same(subject, copied, "a copy")
 
@@ -32,7 +32,7 @@ def saving(subject: Subject) -> None:
 def _require_same(subject: Subject, root: nn.Module, name: str) -> None:
     sample = subject.sample(subject.sizes()[-1])
     with torch.no_grad():
-        change = changed(subject.one(sample), subject.run(root, [sample])[0])
+        change = changed(subject.evaluate(sample), subject.run(root, [sample])[0])
     if change:
         raise _unsaved(subject, name, f"differs: {change}")
 

@@ -1,4 +1,4 @@
-"""A block under test, and what it gives for samples."""
+"""A block under test, and its results for samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,15 @@ from archlang.contracts.tallies import check_tally
 from archlang.contracts.verdict import Broken
 from archlang.graph.graph import Graph, Region
 
-# How far the weights are moved from where they start: what starts at zero would hide what it multiplies.
+# The scale of the noise that is added to initial weights: a weight of zero would hide the values that it multiplies.
 _JITTER = 0.3
-# Steps of the loop that a halting block is watched in.
-STEPS = 3
+# Steps of the loop of a halting block.
+_STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A part of what a block gives for one sample, its real positions only; `by_position` says that its first axis
-    counts positions."""
+    """A part of the result for one sample, without padding. If `by_position`, its first axis indexes positions."""
 
     value: Tensor
     by_position: bool
@@ -38,7 +37,7 @@ Fields = Mapping[str, Field]
 
 
 class Subject:
-    """A block at one case. `seed` fixes its weights and its samples."""
+    """A block at one case. `seed` fixes its weights and samples, `lengths` are the lengths to test."""
 
     def __init__(self, case: Case, seed: int, lengths: Sequence[int]) -> None:
         self.case = case
@@ -50,11 +49,11 @@ class Subject:
         return self.case.instance.caveats
 
     def sizes(self) -> list[dict[str, int]]:
-        """The lengths to test, small ones first: each name has each length once, and once all have the same."""
+        """Returns the lengths to test by name: each name has each length once, then all have the largest."""
         names, count = self.case.lengths, len(self._lengths)
-        found = [{name: self._lengths[(i + k) % count] for k, name in enumerate(names)} for i in range(count)]
-        found.append(dict.fromkeys(names, self._lengths[-1]))
-        return [one for index, one in enumerate(found) if one not in found[:index]]
+        combinations = [{name: self._lengths[(i + k) % count] for k, name in enumerate(names)} for i in range(count)]
+        combinations.append(dict.fromkeys(names, self._lengths[-1]))
+        return [sizes for index, sizes in enumerate(combinations) if sizes not in combinations[:index]]
 
     def generator(self, salt: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(1000 * self.seed + salt)
@@ -65,12 +64,12 @@ class Subject:
     # The module
 
     def construct(self, seed: int) -> nn.Module:
-        """A module that holds the block, at `block`, and its tables.
+        """Returns a module with the block, at the path `block`, and its tables.
 
         Raises:
-            Broken: the constructor raised an error."""
+            Broken: the constructor raises an error."""
         case = self.case
-        instances = {one.path: one for one in (*case.tables, case.instance)}
+        instances = {instance.path: instance for instance in (*case.tables, case.instance)}
         root = nn.Module()
         torch.manual_seed(seed)
         try:
@@ -85,7 +84,7 @@ class Subject:
 
     @cached_property
     def root(self) -> nn.Module:
-        """The module in float64 and in evaluation, with weights that are not those that it starts with."""
+        """Returns the module in float64 and evaluation mode, with noise added to its initial weights."""
         root = self.construct(self.seed).double().eval()
         generator = self.generator(99)
         with torch.no_grad():
@@ -101,14 +100,14 @@ class Subject:
     def halts(self) -> bool:
         return isinstance(self.block, HaltingBlock)
 
-    # What it gives
+    # Results
 
-    def one(self, sample: Sample, padded: Sizes | None = None, masked: bool = False) -> Fields:
-        """What the block gives for a sample alone, without gradients."""
-        return self.several([sample], padded, masked)[0]
+    def evaluate(self, sample: Sample, padded: Sizes | None = None, masked: bool = False) -> Fields:
+        """Returns the result for a sample alone, without gradients."""
+        return self.evaluate_all([sample], padded, masked)[0]
 
-    def several(self, batch: Sequence[Sample], padded: Sizes | None = None, masked: bool = False) -> list[Fields]:
-        """What the block gives for each sample of a batch, without gradients."""
+    def evaluate_all(self, batch: Sequence[Sample], padded: Sizes | None = None, masked: bool = False) -> list[Fields]:
+        """Returns the result for each sample of a batch, without gradients."""
         with torch.no_grad():
             return self.run(self.root, batch, padded, masked)
 
@@ -122,16 +121,17 @@ class Subject:
         dtype: torch.dtype = torch.float64,
         join: bool = False,
     ) -> list[Fields]:
-        """What a module gives for each sample of a batch. `padded` are the lengths that the batch is padded to, if not
-        to its longest sample; without any padding there are no masks, unless `masked`. `values` are the inputs, where
-        they are not those of the samples. `join` hands the block the products of its linear maps.
+        """Returns the result of a module for each sample of a batch.
+
+        `padded` are the padded lengths, by default those of the longest sample. Masks are passed if the batch has
+        padding or if `masked`. `values` replace the inputs of the samples. `join` passes the products of linear maps.
 
         Raises:
-            Broken: the block raised an error, or its result is not what its signature says."""
+            Broken: the block raises an error, or its result differs from its signature."""
         case = self.case
         least = samples.longest(batch)
         padded = {**least, **(padded or {})}
-        masked = masked or any(one.sizes[name] != padded[name] for one in batch for name in padded)
+        masked = masked or any(sample.sizes[name] != padded[name] for sample in batch for name in padded)
         if values is None:
             values = samples.collate(case.inputs, batch, padded)
         values = [value.to(dtype) if value.is_floating_point() else value for value in values]
@@ -144,7 +144,9 @@ class Subject:
             else:
                 arguments = [self._argument(index, values[index], batch, padded, masked) for index in case.arguments]
                 products: dict[str, Any] = {  # Any: as torch calls modules
-                    one.name: getattr(block, one.name)(arguments[one.input]) for one in case.instance.maps if join
+                    linear.name: getattr(block, linear.name)(arguments[linear.input])
+                    for linear in case.instance.maps
+                    if join
                 }
                 result = block(*(arguments or [len(batch)]), **masks, **({"products": products} if join else {}))
         except Broken:
@@ -156,7 +158,7 @@ class Subject:
         return self._fields(result, batch, padded)
 
     def _masks(self, batch: Sequence[Sample], padded: Sizes, masked: bool) -> dict[str, Tensor | None]:
-        """The masks by the names of the arguments."""
+        """Returns the masks by the names of the parameters."""
         instance = self.case.instance
         named = named_lengths(instance, [self.case.inputs[index] for index in self.case.arguments])
         return {
@@ -170,11 +172,11 @@ class Subject:
         return samples.as_argument(kind, value, real)
 
     def facts(self, batch: Sequence[Sample] = (), padded: Sizes | None = None) -> dict[str, str]:
-        """The lengths of a batch and the seed, as messages say them."""
+        """Returns the lengths of a batch and the seed, as messages show them."""
         padded = padded or {}
-        real = {name: ", ".join(str(one.sizes[name]) for one in batch) for name in padded}
-        facts = {_spoken(name): text if len(batch) == 1 else f"[{text}]" for name, text in real.items()}
-        if any(one.sizes[name] != padded[name] for one in batch for name in padded):
+        real = {name: ", ".join(str(sample.sizes[name]) for sample in batch) for name in padded}
+        facts = {_shown(name): text if len(batch) == 1 else f"[{text}]" for name, text in real.items()}
+        if any(sample.sizes[name] != padded[name] for sample in batch for name in padded):
             facts["padded to"] = ", ".join(str(size) for size in padded.values())
         if len(batch) > 1 and not padded:
             facts["batch"] = str(len(batch))
@@ -194,17 +196,17 @@ class Subject:
                 )
         else:
             value = self._tensor(result, grows, batch, padded, facts)
-        found: list[Fields] = []
+        results: list[Fields] = []
         for row, sample in enumerate(batch):
             real = samples.shape(kind, sample.sizes)
             part = value[row, : real[0]] if kind.name == "chunks" else value[row][tuple(map(slice, real))]
-            found.append({"result": Field(part, bool(kind.lengths))})
-        return found
+            results.append({"result": Field(part, bool(kind.lengths))})
+        return results
 
     def _tensor(
         self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
     ) -> Tensor:
-        """The result as one tensor of the shape that the signature says."""
+        """Returns the result as a tensor, after checking its shape, type and mask."""
         kind = self.case.result
         real: object = None
         if grows:
@@ -215,30 +217,30 @@ class Subject:
         if not isinstance(result, Tensor) or tuple(result.shape) != expected:
             raise Broken(mistakes.wrong_shape(self.case, f"a tensor {list(expected)}", _described(result), facts))
         if result.is_floating_point() is (kind.name == "tokens"):
-            wanted = "whole numbers" if kind.name == "tokens" else "floating-point numbers"
-            raise Broken(mistakes.wrong_shape(self.case, wanted, str(result.dtype), facts))
+            expected_kind = "integers" if kind.name == "tokens" else "floating-point numbers"
+            raise Broken(mistakes.wrong_shape(self.case, expected_kind, str(result.dtype), facts))
         if grows:
             self._check_mask(real, batch, padded, facts)
         return result
 
     def _check_mask(self, real: object, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]) -> None:
-        """Holds the mask that comes with a result against the length that its type promises."""
+        """Compares the mask of a result with the length in its type."""
         size = self.case.result.lengths[0]
-        promised = samples.mask(size, batch, padded)
-        if promised is None:
+        expected = samples.mask(size, batch, padded)
+        if expected is None:
             return
         if real is None:
-            real = torch.ones_like(promised)
-        if not isinstance(real, Tensor) or real.dtype is not torch.bool or real.shape != promised.shape:
-            raise Broken(mistakes.wrong_shape(self.case, f"a mask {list(promised.shape)}", _described(real), facts))
-        if not torch.equal(real, promised):
-            row = int((real != promised).any(1).nonzero()[0, 0])
+            real = torch.ones_like(expected)
+        if not isinstance(real, Tensor) or real.dtype is not torch.bool or real.shape != expected.shape:
+            raise Broken(mistakes.wrong_shape(self.case, f"a mask {list(expected.shape)}", _described(real), facts))
+        if not torch.equal(real, expected):
+            row = int((real != expected).any(1).nonzero()[0, 0])
             places = real[row].nonzero()[:, 0].tolist()
-            raise Broken(mistakes.wrong_length(self.case, row, str(size), int(promised[row].sum()), places, facts))
+            raise Broken(mistakes.wrong_length(self.case, row, str(size), int(expected[row].sum()), places, facts))
 
     def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
-        """The parts of `chunks` along the positions, with the number of its part beside each."""
-        if not isinstance(result, list) or not all(isinstance(one, tuple) and len(one) == 2 for one in result):
+        """Concatenates `chunks` along the positions, and appends the index of the part to the features."""
+        if not isinstance(result, list) or not all(isinstance(part, tuple) and len(part) == 2 for part in result):
             raise Broken(mistakes.wrong_shape(self.case, "a list of parts with their masks", _described(result), facts))
         numbered = [
             torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
@@ -248,8 +250,8 @@ class Subject:
 
     # Halting blocks
 
-    def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = STEPS) -> list[Tally]:
-        """The tallies of a loop whose body moves each position by itself."""
+    def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = _STEPS) -> list[Tally]:
+        """Returns the tallies of a loop whose body changes each position independently."""
         tallies = [block.start(state, mask)]
         check_tally(self.case, tallies[0], state, self.facts())
         for _ in range(steps):
@@ -263,10 +265,10 @@ class Subject:
         return torch.tanh(state @ weight.to(state.dtype) + 0.5)
 
     def tallies(self, batch: Sequence[Sample], steps: int) -> list[Tally]:
-        """The tallies of a loop over a padded batch, without gradients.
+        """Returns the tallies of a loop over a padded batch, without gradients.
 
         Raises:
-            Broken: the block raised an error."""
+            Broken: the block raises an error, or a tally has a wrong shape or type."""
         padded = samples.longest(batch)
         values = samples.collate(self.case.inputs, batch, padded)
         mask = next(iter(self._masks(batch, padded, True).values()), None)
@@ -285,14 +287,14 @@ class Subject:
         (size,) = self.case.inputs[0].lengths[:1]
         real = samples.length(size, sample.sizes)
         by_position = tally.live.dim() == 2
-        found = {
+        fields = {
             "mixture": Field(tally.mixture[row, :real], True),
             "state": Field(tally.state[row, :real], True),
             "ponder": Field(tally.ponder[row], False),
         }
         for name, value in (("live", tally.live), ("accepted", tally.accepted), ("steps", tally.steps)):
-            found[name] = Field((value[row, :real] if by_position else value[row]).double(), by_position)
-        return found
+            fields[name] = Field((value[row, :real] if by_position else value[row]).double(), by_position)
+        return fields
 
 
 def _described(value: object) -> str:
@@ -303,5 +305,5 @@ def _described(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _spoken(length: str) -> str:
+def _shown(length: str) -> str:
     return "n" if length == DATA_LENGTH else length

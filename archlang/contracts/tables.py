@@ -1,4 +1,4 @@
-"""Instances for the statics of a block that are blocks, as `unembed[table]` holds the `embed` whose table it reads."""
+"""Instances for the statics of type `block`, such as the `embed` whose table `unembed[table]` shares."""
 
 import importlib
 from collections.abc import Iterator
@@ -17,45 +17,45 @@ from archlang.types.statics import StaticValue, Symbol
 
 
 def tables(declaration: Declaration) -> dict[str, Table] | str:
-    """A table for each static that is a block; where there is none, the name of the static."""
-    found: dict[str, Table] = {}
+    """Returns a table for each static of type `block`; if one has no table, the name of that static."""
+    by_static: dict[str, Table] = {}
     for parameter in declaration.item.signature.statics:
         if parameter_kind(parameter, declaration.file) == "block":
             table = next(_candidates(declaration, parameter), None)
             if table is None:
                 return parameter.name
-            found[parameter.name] = table
-    return found
+            by_static[parameter.name] = table
+    return by_static
 
 
 def _candidates(declaration: Declaration, static: StaticParameter) -> Iterator[Table]:
-    """Instances that have the attributes that the signature names, as `table.vocab`. Those of the class that the
-    constructor asks for come first."""
+    """Yields instances with the attributes that the signature names, such as `table.vocab`; first the instances of the
+    class in the annotation of the constructor."""
     attributes = {
         node.parts[1]
         for node in walk(declaration.item.signature)
         if isinstance(node, Name) and len(node.parts) == 2 and node.parts[0] == static.name
     }
-    wanted = _annotation(declaration, static.name)
-    externs = [one for one in declaration.file.own.values() if isinstance(one.item, Extern)]
+    expected_class = _annotation(declaration, static.name)
+    externs = [own for own in declaration.file.own.values() if isinstance(own.item, Extern)]
     externs += [prelude(item) for item in library.blocks().values() if isinstance(item, Extern)]
-    externs.sort(key=lambda one: getattr(one.item, "python", "").partition(":")[2] != wanted)
-    for other in externs:
-        kinds = {parameter_kind(one, other.file) for one in other.item.signature.statics}
-        if other.name == declaration.name or "block" in kinds:
+    externs.sort(key=lambda extern: getattr(extern.item, "python", "").partition(":")[2] != expected_class)
+    for extern in externs:
+        kinds = {parameter_kind(parameter, extern.file) for parameter in extern.item.signature.statics}
+        if extern.name == declaration.name or "block" in kinds:
             continue
-        case = next(iter(cases(other, {})), None)
+        case = next(iter(cases(extern, {})), None)
         if case is not None and attributes <= {*case.instance.statics, *case.instance.features}:
             yield _table(static.name, case)
 
 
 def _annotation(declaration: Declaration, parameter: str) -> str:
-    """The name of the class that a block's constructor asks for; "" if that is not known."""
+    """Returns the name of the class in the annotation of a constructor's parameter; "" if there is none."""
     module, _, name = getattr(declaration.item, "python", "").partition(":")
     try:
         constructor = getattr(importlib.import_module(module), name).__init__
         return str(getattr(get_type_hints(constructor).get(parameter), "__name__", ""))
-    except Exception:  # the module and its annotations may hold anything
+    except Exception:  # importing the module or evaluating its annotations may raise any error
         return ""
 
 

@@ -17,24 +17,24 @@ def check_tally(case: Case, tally: Tally, state: Tensor, facts: Mapping[str, str
     """Compares the shapes and types of a tally with the signature. `state` is the state of the loop.
 
     Raises:
-        Broken: one of them differs."""
+        Broken: a shape or type differs."""
     deciding = list(state.shape[: 2 if case.result.lengths else 1])
     expected = {
-        "state": (list(state.shape), "numbers"),
-        "mixture": (list(state.shape), "numbers"),
-        "live": (deciding, "truth values"),
-        "accepted": (deciding, "truth values"),
-        "ponder": (list(state.shape[:1]), "numbers"),
-        "steps": (deciding, "whole numbers"),
+        "state": (list(state.shape), "float"),
+        "mixture": (list(state.shape), "float"),
+        "live": (deciding, "bool"),
+        "accepted": (deciding, "bool"),
+        "ponder": (list(state.shape[:1]), "float"),
+        "steps": (deciding, "int"),
     }
     for name, (size, kind) in expected.items():
         value: Tensor = getattr(tally, name)
         if list(value.shape) != size or _kind(value) != kind:
-            found = f"{_kind(value)} {list(value.shape)}"
-            raise Broken(mistakes.wrong_tally(case, name, f"{kind} {size}", found, facts))
+            actual = f"{_kind(value)} {list(value.shape)}"
+            raise Broken(mistakes.wrong_tally(case, name, f"{kind} {size}", actual, facts))
 
 
 def _kind(value: Tensor) -> str:
     if value.dtype is torch.bool:
-        return "truth values"
-    return "numbers" if value.is_floating_point() else "whole numbers"
+        return "bool"
+    return "float" if value.is_floating_point() else "int"

@@ -1,4 +1,4 @@
-"""The blocks that a command line names."""
+"""Selects the blocks to test."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,32 +12,32 @@ from archlang.syntax.tree import Extern
 
 
 def library_blocks(names: Sequence[str] = ()) -> list[Declaration]:
-    """The blocks of the library that are Python, or those of them that are named.
+    """Returns the Python blocks of the library with these names, or all of them without names.
 
     Raises:
-        ContractError: there is no such block."""
-    found = {name: prelude(item) for name, item in library.blocks().items() if isinstance(item, Extern)}
-    return _chosen(found, names, "the library")
+        ContractError: the library has no block of a name."""
+    blocks = {name: prelude(item) for name, item in library.blocks().items() if isinstance(item, Extern)}
+    return _selected(blocks, names, "the library")
 
 
 def program_blocks(path: str | Path, names: Sequence[str] = ()) -> list[Declaration]:
-    """The `extern block`s of a program, or those of them that are named.
+    """Returns the `extern block`s of a program with these names, or all of them without names.
 
     Raises:
-        ProgramError: the program has mistakes.
-        ContractError: it has no such block, or none at all."""
-    errors = [found for found in check(path) if found.is_error]
+        ProgramError: the program has errors.
+        ContractError: the program has no block of a name, or no `extern block`."""
+    errors = [diagnostic for diagnostic in check(path) if diagnostic.is_error]
     if errors:
         raise ProgramError(errors)
     own = Loader().load(path).own
-    found = {name: one for name, one in own.items() if isinstance(one.item, Extern)}
-    if not found:
+    blocks = {name: declaration for name, declaration in own.items() if isinstance(declaration.item, Extern)}
+    if not blocks:
         raise mistakes.no_blocks(path)
-    return _chosen(found, names, f"`{path}`")
+    return _selected(blocks, names, f"`{path}`")
 
 
-def _chosen(found: Mapping[str, Declaration], names: Sequence[str], where: str) -> list[Declaration]:
+def _selected(blocks: Mapping[str, Declaration], names: Sequence[str], where: str) -> list[Declaration]:
     for name in names:
-        if name not in found:
-            raise mistakes.unknown_block(name, where, found)
-    return [found[name] for name in names or found]
+        if name not in blocks:
+            raise mistakes.unknown_block(name, where, blocks)
+    return [blocks[name] for name in names or blocks]

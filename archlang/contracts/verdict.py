@@ -1,4 +1,4 @@
-"""What comes of holding a block to one property."""
+"""The outcome of testing a block for one property."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from archlang.diagnostics import Diagnostic
 
 
 class Broken(Exception):
-    """A block does not keep a property; `diagnostic` says where its signature promises it, and what shows that."""
+    """A block violates a property. `diagnostic` shows the clause of the signature and the failing input."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -23,7 +23,7 @@ class Skipped(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a block keeps a property. `mistake` is there if it does not, `skipped` if nothing was tested."""
+    """Whether a block has a property: `mistake` is set if it violates the property, `skipped` if no case tests it."""
 
     block: str
     property: str

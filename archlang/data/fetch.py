@@ -177,7 +177,7 @@ class _Part:
         try:
             return store.check(self._stored, self._file, anew=True)
         except mistakes.DamagedError as error:
-            raise mistakes.other_content(self._file.url, self._place, error.found, error.expected) from error
+            raise mistakes.other_content(self._file.url, self._place, error.actual, error.expected) from error
 
     # HTTP
 

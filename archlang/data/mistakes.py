@@ -24,39 +24,39 @@ class MissingError(DataError):
 class DamagedError(DataError):
     """A file with another digest than the published one."""
 
-    def __init__(self, message: str, remedy: str, found: Digest, expected: Digest) -> None:
+    def __init__(self, message: str, remedy: str, actual: Digest, expected: Digest) -> None:
         super().__init__(message, remedy)
-        self.found, self.expected = found, expected
+        self.actual, self.expected = actual, expected
 
 
 class BrokenOffError(DataError):
     """An interrupted download that can be resumed."""
 
 
-def unknown_dataset(name: str, known: Iterable[str]) -> DataError:
-    known = tuple(known)
-    return DataError(f"there is no data set `{name}`", suggest(name, known, f"the data sets are {listed(known)}"))
+def unknown_dataset(name: str, possible: Iterable[str]) -> DataError:
+    possible = tuple(possible)
+    return DataError(f"there is no data set `{name}`", suggest(name, possible, f"the data sets are {listed(possible)}"))
 
 
-def unknown_member(dataset: str, name: str, known: Iterable[str]) -> DataError:
-    known = tuple(known)
-    remedy = suggest(name, known, f"`archlang data verify {dataset}` lists them")
+def unknown_member(dataset: str, name: str, possible: Iterable[str]) -> DataError:
+    possible = tuple(possible)
+    remedy = suggest(name, possible, f"`archlang data verify {dataset}` lists them")
     return DataError(f"{dataset} has no file `{name}`", remedy)
 
 
-def missing(dataset: str, member: str, place: Path, known: tuple[str, Digest | None] | None) -> MissingError:
-    """`known` is the published file, or the archive that holds the member, with its digest."""
-    if known is None:
+def missing(dataset: str, member: str, place: Path, published: tuple[str, Digest | None] | None) -> MissingError:
+    """`published` is the published file, or the archive that holds the member, with its digest."""
+    if published is None:
         return MissingError(f"{place} is missing", "put it there, or set ARCHLANG_DATA to the folder that holds it")
-    name, digest = known
+    name, digest = published
     with_digest = f", whose digest is {digest}" if digest is not None else ""
     message = f"{member} of {dataset} is not at hand"
     return MissingError(message, f"run `archlang data get {dataset}`, or put {name} into {place.parent}{with_digest}")
 
 
-def damaged(place: Path, found: Digest, expected: Digest) -> DamagedError:
-    message = f"{place} is not the published file: expected the digest {expected}, found {found}"
-    return DamagedError(message, "remove it, and fetch it again with `archlang data get`", found, expected)
+def damaged(place: Path, actual: Digest, expected: Digest) -> DamagedError:
+    message = f"{place} is not the published file: expected the digest {expected}, found {actual}"
+    return DamagedError(message, "remove it, and fetch it again with `archlang data get`", actual, expected)
 
 
 def not_unpacked(place: Path, reason: object) -> DataError:
@@ -109,8 +109,8 @@ def not_served(url: str, place: Path, status: int, digest: Digest | None) -> Dat
     return DataError(f"the server answers {status} for {url}", _by_hand(url, place, digest))
 
 
-def other_content(url: str, place: Path, found: Digest, expected: Digest) -> DataError:
-    message = f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {found}"
+def other_content(url: str, place: Path, actual: Digest, expected: Digest) -> DataError:
+    message = f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {actual}"
     return DataError(message, f"the download was deleted; {_by_hand(url, place, expected)}")
 
 

@@ -86,8 +86,8 @@ class Dataset:
     @property
     def size(self) -> int | None:
         """The total of the known sizes of its files in bytes; None if no size is known."""
-        known = [file.size for file in self.files if file.size is not None]
-        return sum(known) if known else None
+        sizes = [file.size for file in self.files if file.size is not None]
+        return sum(sizes) if sizes else None
 
 
 def _lines() -> list[tuple[str, str, str, str, str]]:
@@ -111,8 +111,8 @@ _MATHEMATICS = tuple(
 )
 
 DATASETS: Mapping[str, Dataset] = {
-    found.name: found
-    for found in (
+    dataset.name: dataset
+    for dataset in (
         Dataset(
             "babi",
             "bAbI: twenty tasks of questions about short stories (Weston et al. 2015)",

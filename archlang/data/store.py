@@ -161,5 +161,5 @@ def _place(dataset: str, member: str) -> Path:
 
 def _missing(dataset: str, member: str) -> mistakes.MissingError:
     source = official(dataset, member) or _archive(dataset, member)
-    known = None if source is None else (source.stored, source.digest)
-    return mistakes.missing(dataset, member, folder() / dataset / member, known)
+    published = None if source is None else (source.stored, source.digest)
+    return mistakes.missing(dataset, member, folder() / dataset / member, published)

@@ -188,22 +188,22 @@ class Binding:
         block = self.declaration.name
         if isinstance(written, tree.Name) and written.text not in self.parameters and len(written.parts) == 1:
             name = written.text
-            known = self.sizes.get(name)
-            if known is None and name in self.ambient:
-                known = self.ambient[name]
-            if known is None:
+            bound = self.sizes.get(name)
+            if bound is None and name in self.ambient:
+                bound = self.ambient[name]
+            if bound is None:
                 self.bind_size(name, Bound(actual, span), axis)
                 return True
         else:
             name = unparse(written)
             value = self._evaluator_of(axis).value(written, "int")
             static = self.statics.get(name)
-            known = Bound(value, static.span if static else None)
-        if known.value is None or isinstance(known.value, Unknown) or known.value == actual:
-            return known.value is not None
+            bound = Bound(value, static.span if static else None)
+        if bound.value is None or isinstance(bound.value, Unknown) or bound.value == actual:
+            return bound.value is not None
         if name not in self._disagreeing:
             self.report(
-                mistakes.sizes_disagree(span, block, name, show(known.value), str(actual), known.span, written.span)
+                mistakes.sizes_disagree(span, block, name, show(bound.value), str(actual), bound.span, written.span)
             )
         self._disagreeing.add(name)
         return False

@@ -30,10 +30,10 @@ class Calls:
     def target(self, callee: Name, frame: Frame) -> BlockValue | InstanceValue | None:
         """Returns what a callee names: a block, a static that is a block, or an instance bound by `let`. Reports any
         other name, and returns None for it."""
-        known, value = frame.find(callee.text)
+        is_bound, value = frame.find(callee.text)
         if isinstance(value, InstanceValue):
             return value
-        if known:
+        if is_bound:
             if value is not None:
                 self._report(name_mistakes.not_a_block(callee.span, callee.text, f"a value of type `{value.type}`"))
             return None
@@ -145,25 +145,25 @@ class Calls:
     def register(self, instance: Instance, shared: InstanceValue | None) -> bool:
         """Adds an instance to the model. Reports a `shared` instance that is used with other sizes than before, and
         returns False for it."""
-        known = self._context.instances.get(instance.path)
+        first = self._context.instances.get(instance.path)
         if shared is not None:
             shared.features.update(instance.features)
-        if known is None:
+        if first is None:
             self._context.instances[instance.path] = instance
             self._context.size.add_modules(instance.path, instance.span or self._context.calls[-1])
             return True
-        if known == instance:
+        if first == instance:
             return True
         differences = [
-            f"{name} is {known.features.get(name)} in one and {size} in another"
+            f"{name} is {first.features.get(name)} in one and {size} in another"
             for name, size in instance.features.items()
-            if known.features.get(name) != size
+            if first.features.get(name) != size
         ]
         name = shared.name if shared else instance.path
-        where = instance.span or known.span
+        where = instance.span or first.span
         if where is not None:
             reason = "; ".join(differences) or "its statics differ"
-            self._report(mistakes.shared_with_other_sizes(where, name, reason, known.span))
+            self._report(mistakes.shared_with_other_sizes(where, name, reason, first.span))
         return False
 
 

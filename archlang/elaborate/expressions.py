@@ -66,11 +66,11 @@ class Expressions:
         return None
 
     def _name(self, name: Name, frame: Frame) -> Flow | None:
-        known, value = frame.find(name.text)
+        is_bound, value = frame.find(name.text)
         if isinstance(value, InstanceValue):
             self._report(mistakes.not_applied(name.span, name.text))
             return None
-        if known:
+        if is_bound:
             return value
         static = frame.binding.lookup(name.parts[0])
         if static is not None:

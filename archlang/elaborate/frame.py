@@ -87,8 +87,8 @@ class Frame:
 
     def lookup(self, name: str) -> Bound | Data | Length | None:
         """Returns a name as a static expression sees it; None for an unknown name."""
-        known, value = self.find(name)
-        if known:
+        is_bound, value = self.find(name)
+        if is_bound:
             if isinstance(value, InstanceValue):
                 return Bound(value, value.span)
             return Data(self.binding_span(name) or self.binding.call) if value is not None else Bound(None, None)

@@ -209,9 +209,9 @@ class Loops:
         """Makes each carried name an input of the body, and returns the values before the scan."""
         initial: list[Flow] = []
         for name, span in carried.items():
-            known, value = frame.find(name)
+            is_bound, value = frame.find(name)
             inner.names[name] = None
-            if not known:
+            if not is_bound:
                 self._report(name_mistakes.unknown_value(span, name, frame.visible(), False))
             elif name not in updates:
                 self._report(name_mistakes.state_not_updated(span, name, "carried state"))
@@ -248,14 +248,14 @@ class Loops:
         inner = self._loop_frame(frame, word, span, paths)
         initial: dict[str, Flow] = {}
         for name, update in states.items():
-            known, value = frame.find(name)
+            is_bound, value = frame.find(name)
             if isinstance(value, Flow) and not _may_be_state(value, word):
                 self._report(mistakes.no_state(update, name, value.type, word))
             elif isinstance(value, Flow):
                 initial[name] = value
-            elif known and value is not None:
+            elif is_bound and value is not None:
                 self._report(name_mistakes.update_of_unbound(update, name, ()))
-            elif not known:
+            elif not is_bound:
                 self._report(name_mistakes.update_of_unbound(update, name, frame.visible()))
             inner.names[name] = None
         for name, value in initial.items():
@@ -291,10 +291,10 @@ class Loops:
     def _leave(self, frame: Frame, states: Sequence[str], flows: Sequence[Flow] | None) -> None:
         """Gives each state its last value. `flows` is None after a mistake in the body."""
         for index, name in enumerate(states):
-            known, before = frame.find(name)
+            is_bound, before = frame.find(name)
             if flows is not None:
                 frame.names[name] = named(flows[index], name)
-            elif known and isinstance(before, Flow):
+            elif is_bound and isinstance(before, Flow):
                 # The state keeps its type, so that the rest is checked.
                 frame.names[name] = before
 

@@ -22,27 +22,27 @@ def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str
 
 
 def sizes_disagree(
-    span: Span, block: str, name: str, expected: str, found: str, origin: Span | None, declared: Span | None
+    span: Span, block: str, name: str, expected: str, got: str, origin: Span | None, declared: Span | None
 ) -> Diagnostic:
     labels = []
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
     if declared is not None:
         labels.append(Label(declared, f"`{block}` requires it here"))
-    message = f"`{block}` expects {name} = {expected} here, but this has {name} = {found}"
+    message = f"`{block}` expects {name} = {expected} here, but this has {name} = {got}"
     remedy = (
         f"change the size to {expected}, for example with `linear[{expected}]`"
         if name not in ("n", "m", "t")
         else "use sequences of the same length"
     )
-    return Diagnostic("E0401", message, span, f"{name} = {found}", tuple(labels), remedy)
+    return Diagnostic("E0401", message, span, f"{name} = {got}", tuple(labels), remedy)
 
 
-def wrong_type(span: Span, block: str, parameter: str, expected: str, found: Type, declared: Span | None) -> Diagnostic:
+def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
-    message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{found}`"
-    remedy = _TYPE_REMEDY.get((expected.split("[")[0], found.name), "apply a block that returns a value of this type")
-    return Diagnostic("E0402", message, span, f"is `{found}`", labels, remedy)
+    message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
+    remedy = _TYPE_REMEDY.get((expected.split("[")[0], got.name), "apply a block that returns a value of this type")
+    return Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
 
 
 _TYPE_REMEDY = {
@@ -56,17 +56,17 @@ _TYPE_REMEDY = {
 }
 
 
-def wrong_number_of_arguments(span: Span, block: str, expected: str, found: int, declared: Span | None) -> Diagnostic:
+def wrong_number_of_arguments(span: Span, block: str, expected: str, got: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
-    message = f"`{block}` expects {expected}, but this call passes {found}"
+    message = f"`{block}` expects {expected}, but this call passes {got}"
     remedy = "write statics in brackets and values in parentheses"
-    return Diagnostic("E0403", message, span, plural(found, "value"), labels, remedy)
+    return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
 
 
-def wrong_result(span: Span, name: str, expected: str, found: Type, declared: Span) -> Diagnostic:
-    message = f"`{name}` declares the result type `{expected}`, but returns `{found}`"
+def wrong_result(span: Span, name: str, expected: str, got: Type, declared: Span) -> Diagnostic:
+    message = f"`{name}` declares the result type `{expected}`, but returns `{got}`"
     labels = (Label(declared, f"declared as `{expected}` here"),)
-    return Diagnostic("E0404", message, span, f"is `{found}`", labels, "change the declared type or the returned value")
+    return Diagnostic("E0404", message, span, f"is `{got}`", labels, "change the declared type or the returned value")
 
 
 def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None) -> Diagnostic:
@@ -87,19 +87,19 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0407", span, "type", name, possible)
 
 
-def wrong_number_of_sizes(span: Span, name: str, expected: str, found: int) -> Diagnostic:
-    message = f"`{name}` has {expected}, but {found} {'is' if found == 1 else 'are'} written here"
+def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Diagnostic:
+    message = f"`{name}` has {expected}, but {got} {'is' if got == 1 else 'are'} written here"
     remedy = (
         "the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
         "`address[n, bits]`, `pointer[t, n, k]`"
     )
-    return Diagnostic("E0408", message, span, plural(found, "size"), remedy=remedy)
+    return Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
 
 
-def address_is_no_data(span: Span, what: str, found: Type) -> Diagnostic:
-    message = f"{what} would mix `{found}` with data, but addresses stay separate from the data that they point to"
+def address_is_no_data(span: Span, what: str, got: Type) -> Diagnostic:
+    message = f"{what} would mix `{got}` with data, but addresses stay separate from the data that they point to"
     remedy = "update an address with a pointer block, and read its data with `dereference`"
-    return Diagnostic("E0409", message, span, f"is `{found}`", remedy=remedy)
+    return Diagnostic("E0409", message, span, f"is `{got}`", remedy=remedy)
 
 
 def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
@@ -108,14 +108,14 @@ def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
     return Diagnostic("E0410", message, span, "returns data", remedy=remedy)
 
 
-def not_chunks(span: Span, found: Type) -> Diagnostic:
+def not_chunks(span: Span, got: Type) -> Diagnostic:
     remedy = "split the sequence first: `scan c in chunks[10](h) …`"
-    return Diagnostic("E0411", f"`scan` expects chunks, but this is `{found}`", span, f"is `{found}`", remedy=remedy)
+    return Diagnostic("E0411", f"`scan` expects chunks, but this is `{got}`", span, f"is `{got}`", remedy=remedy)
 
 
-def emitted_off_axis(span: Span, found: Type, chunk: Type) -> Diagnostic:
-    message = f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{found}`"
-    return Diagnostic("E0412", message, span, f"is `{found}`", remedy="emit a sequence as long as the chunk")
+def emitted_off_axis(span: Span, got: Type, chunk: Type) -> Diagnostic:
+    message = f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{got}`"
+    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a sequence as long as the chunk")
 
 
 def not_halting(span: Span, block: str) -> Diagnostic:
@@ -185,9 +185,9 @@ def misplaced_family(span: Span, block: str) -> Diagnostic:
     return Diagnostic("E0424", message, span, "`seq` or `vec`", remedy=remedy)
 
 
-def length_and_feature(span: Span, name: str, other: Span) -> Diagnostic:
+def length_and_feature(span: Span, name: str, first: Span) -> Diagnostic:
     message = f"`{name}` is a length here, but a number of features elsewhere"
-    return Diagnostic("E0425", message, span, "a length", (Label(other, "a number of features"),), "rename one of them")
+    return Diagnostic("E0425", message, span, "a length", (Label(first, "a number of features"),), "rename one of them")
 
 
 def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:

@@ -44,8 +44,8 @@ def _noise(x: Tensor, dropped: int) -> Tensor:
     """Returns 0 for each dropped element, else 1."""
     count = x.numel()
     drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    kept = drawn.view(torch.int16)[:count] >= dropped - _PARTS // 2
-    return kept.to(x.dtype).view(x.shape)
+    mask = drawn.view(torch.int16)[:count] >= dropped - _PARTS // 2
+    return mask.to(x.dtype).view(x.shape)
 
 
 def has_slow_draws() -> bool:

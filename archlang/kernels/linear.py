@@ -67,12 +67,12 @@ def has_slow_products() -> bool:
     except (AttributeError, RuntimeError):
         return False
     # The operation is internal to torch and may change.
-    known = "(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor" in schema
+    is_supported = "(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor" in schema
     wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return (
         is_made_by("AuthenticAMD")
         and wide
-        and known
+        and is_supported
         and torch.backends.mkl.is_available()
         and torch.backends.mkldnn.is_available()
     )

@@ -52,8 +52,8 @@ class CellPlanner:
         planner = self.planner(recipe)
         if planner is None:
             return False
-        known = [planner.recipe.has_static(setting.path) for setting in at if not is_group(setting)]
-        return all(known)
+        has_static = [planner.recipe.has_static(setting.path) for setting in at if not is_group(setting)]
+        return all(has_static)
 
     def planner(self, name: str) -> Planner | None:
         """The planner of a recipe; None, and a report, if the file has no recipe of this name."""

@@ -8,9 +8,9 @@ from archlang.graph.causality import Reason
 from archlang.source import Span
 
 
-def model_misfits_task(span: Span, model: str, task: str, problem: str, declared: Span, wanted: Span) -> Diagnostic:
+def model_misfits_task(span: Span, model: str, task: str, problem: str, declared: Span, expected: Span) -> Diagnostic:
     message = f"the model `{model}` does not fit the task `{task}`: {problem}"
-    labels = (Label(declared, f"`{model}` is declared here"), Label(wanted, f"`{task}` is declared here"))
+    labels = (Label(declared, f"`{model}` is declared here"), Label(expected, f"`{task}` is declared here"))
     remedy = "change the model's inputs or result, or choose another task"
     return Diagnostic("E0416", message, span, "does not fit", labels, remedy)
 

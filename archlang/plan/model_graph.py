@@ -69,11 +69,11 @@ def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> No
     Raises:
         ProgramError: a name is unknown, or a size of a task is no integer."""
     signature, start = model.item.signature, model.span
-    known = {*TASK_SIZES, *(parameter.name for parameter in signature.statics)}
+    names = {*TASK_SIZES, *(parameter.name for parameter in signature.statics)}
     types = [*(parameter.type for parameter in signature.inputs), *filter(None, [signature.result])]
-    known |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
-    for unknown in sorted(statics.keys() - known):
-        raise ProgramError([name_mistakes.unknown_static(start, unknown, model.name, known, start)])
+    names |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
+    for unknown in sorted(statics.keys() - names):
+        raise ProgramError([name_mistakes.unknown_static(start, unknown, model.name, names, start)])
     for size in TASK_SIZES:
         if size in statics and (isinstance(statics[size], bool) or not isinstance(statics[size], int)):
             raise ProgramError([name_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])

@@ -42,7 +42,7 @@ def recipe_graph(
     misfit = find_misfit(task, model, inputs, result)
     if misfit is not None:
         name = task.declaration.item.name
-        report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.wanted))
+        report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.expected))
         return None
     leak = _leak(task, graph, model, span)
     if leak is not None:

@@ -19,15 +19,15 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
     if choice is None or declaration is None:
         return {}
     arguments = choice.value.statics if isinstance(choice.value, Call) else ()
-    given = settle(declaration, {}, arguments, recipe.evaluator(), recipe.report)
+    bounds = settle(declaration, {}, arguments, recipe.evaluator(), recipe.report)
     for parameter in declaration.item.signature.statics:
         setting = settings.get(f"{word}.{parameter.name}")
         if setting is not None:
-            given[parameter.name] = Bound(
+            bounds[parameter.name] = Bound(
                 static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report),
                 setting.value.span,
             )
-    return given
+    return bounds
 
 
 def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> Binding | None:
@@ -35,8 +35,8 @@ def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> 
     declaration, choice = recipe.declarations[word], recipe.parts.choices.get(word)
     if declaration is None or choice is None:
         return None
-    given = given_statics(recipe, word, settings)
-    binding = Binding(declaration, choice.value.span, given, recipe.report, lambda call, target: None)
+    bounds = given_statics(recipe, word, settings)
+    binding = Binding(declaration, choice.value.span, bounds, recipe.report, lambda call, target: None)
     binding.finish()
     return binding
 
@@ -67,14 +67,14 @@ def sizes_of_task(task: Binding | None) -> dict[str, int]:
 def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
     """The sizes of a task as its models read them; an unknown one is a symbol. `words` is the vocabulary of a source,
     which equals `vocab` unless the task has two vocabularies."""
-    known = {"words": sizes["vocab"], **sizes} if "vocab" in sizes else sizes
-    return {name: Bound(Dim.of(known.get(name, name)), None) for name in TASK_SIZES}
+    by_name = {"words": sizes["vocab"], **sizes} if "vocab" in sizes else sizes
+    return {name: Bound(Dim.of(by_name.get(name, name)), None) for name in TASK_SIZES}
 
 
-def model_statics(model: Declaration, given: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
+def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
     """Every static of a model by name, defaults filled in; a block is its name."""
     binding = Binding(
-        model, model.span, dict(given), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
+        model, model.span, dict(bounds), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
     )
     statics: dict[str, StaticValue] = {}
     for parameter in model.item.signature.statics:

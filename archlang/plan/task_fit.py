@@ -18,7 +18,7 @@ class Misfit:
 
     problem: str
     declared: Span
-    wanted: Span
+    expected: Span
 
 
 def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], result: Type) -> Misfit | None:

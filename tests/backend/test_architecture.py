@@ -131,7 +131,7 @@ def test_weights_are_named_by_their_place_in_the_program(compiled: Compiled) -> 
     assert {name.rpartition(".")[0] for name in module.state_dict()} == wanted
 
 
-def test_a_shared_instance_stands_in_the_state_once(compiled: Compiled) -> None:
+def test_a_shared_instance_is_in_the_state_dict_once(compiled: Compiled) -> None:
     module = compiled(TRANSLATOR)
     assert sorted(name for name in module.state_dict() if "attention" not in name) == ["e.weight", "unembed.bias"]
     assert "e.weight" in dict(module.named_parameters())
@@ -146,7 +146,7 @@ def test_weights_survive_safetensors(compiled: Compiled, tmp_path: Path) -> None
     torch.testing.assert_close(first(x, lengths=lengths), second(x, lengths=lengths), rtol=0, atol=0)
 
 
-def test_a_copy_has_weights_of_its_own_in_every_loop(compiled: Compiled) -> None:
+def test_a_copy_has_separate_weights_in_every_loop(compiled: Compiled) -> None:
     module = compiled(EVERYTHING)
     x, lengths = batch()
     before = module(x, lengths=lengths)

@@ -131,7 +131,7 @@ def test_a_sample_without_positions_is_finite(module: Architecture, lengths: lis
 @pytest.mark.parametrize(
     "module", list(programs()), indirect=True, ids=list(itertools.chain.from_iterable(BODIES.values()))
 )
-def test_a_batch_without_positions_has_the_results_of_such_samples_beside_longer_ones(module: Architecture) -> None:
+def test_empty_samples_have_the_same_results_alone_and_beside_longer_samples(module: Architecture) -> None:
     for weight in module.parameters():
         nn.init.normal_(weight)
     module.eval()

@@ -10,7 +10,7 @@ from archlang.blocks.norm import Norm
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
-def test_each_column_is_normalised_by_itself(shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+def test_each_column_is_normalised_separately(shape: tuple[int, ...], agree: Callable[..., None]) -> None:
     block = Norm(epsilon=1e-3, d=4)
     nn.init.normal_(block.weight)
     nn.init.normal_(block.bias)

@@ -12,5 +12,5 @@ def test_a_token_is_one_at_its_own_number_only() -> None:
     assert OneHot(vocab=3).double()(x).equal(expected.double())
 
 
-def test_there_is_nothing_to_save() -> None:
+def test_the_block_has_no_state() -> None:
     assert OneHot(vocab=3).state_dict() == {}

@@ -77,7 +77,7 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
-def test_in_a_memory_that_grows_pointers_walk_over_what_is_there(
+def test_pointers_walk_over_the_written_slots_of_a_growing_memory(
     form: str, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
     block = unit(pointers=3, form=form, causal=True)
@@ -101,7 +101,7 @@ def test_a_pointer_points_with_weights_that_sum_to_one(form: str) -> None:
     assert w[1, ..., 3:].eq(0).all()
 
 
-def test_pointers_do_not_see_what_they_are_asked_with() -> None:
+def test_pointers_do_not_depend_on_the_input_features() -> None:
     block, a = unit(), torch.rand(3, 5, 4).double()
     assert block(a, torch.randn(3, 4, 3).double()).equal(block(a, torch.randn(3, 4, 3).double()))
 

@@ -48,29 +48,29 @@ recipe tiny {
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command has printed, and how it ended."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
 
-Command = Callable[..., Said]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def archlang(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`archlang("check", "good.arch")` is that command line; `given` is its standard input."""
+    """Returns a function that runs a command line; `stdin` is its standard input."""
 
-    def run(*arguments: str, given: bytes = b"") -> Said:
+    def run(*arguments: str, stdin: bytes = b"") -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["archlang", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as end:
             main()
         code = end.value.code
         assert isinstance(code, int)
-        return Said(code, *capsys.readouterr())
+        return CommandResult(code, *capsys.readouterr())
 
     return run
 

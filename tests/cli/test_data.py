@@ -81,8 +81,8 @@ def test_list_shows_local_files_and_their_folder(archlang: Command, place: Path)
     assert str(place.parent) in result.out
     content = json.loads(archlang("data", "list", "--json").out)
     assert content["folder"] == str(place.parent)
-    (one,) = content["datasets"]
-    assert (one["name"], one["files"], one["at_hand"], one["licence"]) == ("scan", 2, 1, "BSD")
+    (dataset,) = content["datasets"]
+    assert (dataset["name"], dataset["files"], dataset["at_hand"], dataset["licence"]) == ("scan", 2, 1, "BSD")
 
 
 def test_get_fetches_the_named_files_and_prints_their_paths(archlang: Command, net: list[str], place: Path) -> None:
@@ -91,8 +91,8 @@ def test_get_fetches_the_named_files_and_prints_their_paths(archlang: Command, n
     assert str(place / "tasks_test_simple.txt") in result.out
     assert "licence: BSD" in result.out
     content = json.loads(archlang("data", "get", "scan", "--json").out)
-    assert [one["member"] for one in content] == list(FILES)
-    assert all(one["digest"].startswith("sha256:") for one in content)
+    assert [file["member"] for file in content] == list(FILES)
+    assert all(file["digest"].startswith("sha256:") for file in content)
 
 
 def test_get_of_an_unknown_set_suggests_a_similar_one(archlang: Command, net: list[str]) -> None:
@@ -110,7 +110,7 @@ def test_verify_refuses_a_damaged_file_by_name_and_digest(archlang: Command, pla
     assert "damaged    scan/tasks_train_simple.txt" in result.out
     assert hashlib.sha256(CONTENT).hexdigest() in result.err
     assert hashlib.sha256(CONTENT[:-1]).hexdigest() in result.err
-    states = [one["state"] for one in json.loads(archlang("data", "verify", "scan", "--json").out)]
+    states = [file["state"] for file in json.loads(archlang("data", "verify", "scan", "--json").out)]
     assert states == ["damaged", "right"]
 
 
@@ -199,7 +199,7 @@ def test_on_a_terminal_train_asks_for_confirmation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(downloads, "_may_ask", lambda: True)
-    result = archlang("train", program, "--device", "cpu", "--out", "run", given=answer.encode())
+    result = archlang("train", program, "--device", "cpu", "--out", "run", stdin=answer.encode())
     assert (result.code, net) == (code, fetched)
     assert "http://nowhere/tasks_train_simple.txt, licence: BSD" not in result.err
     assert "http://nowhere/tasks_train_simple.txt" in result.out

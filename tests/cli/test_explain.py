@@ -5,9 +5,9 @@ from tests.cli.conftest import Command
 
 
 def test_a_code_prints_its_page(archlang: Command) -> None:
-    said = archlang("explain", "E0401")
-    assert (said.code, said.out) == (0, codes.explain("E0401"))
-    assert archlang("explain", "e0401").out == said.out
+    result = archlang("explain", "E0401")
+    assert (result.code, result.out) == (0, codes.explain("E0401"))
+    assert archlang("explain", "e0401").out == result.out
 
 
 def test_without_a_code_all_are_listed(archlang: Command) -> None:
@@ -17,7 +17,7 @@ def test_without_a_code_all_are_listed(archlang: Command) -> None:
 
 
 def test_an_unknown_code_is_guessed(archlang: Command) -> None:
-    said = archlang("explain", "E401")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == "error: there is no code E401\n  help: did you mean E0401?\n"
+    result = archlang("explain", "E401")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: there is no code E401\n  help: did you mean E0401?\n"
     assert "`archlang explain` lists all codes" in archlang("explain", "sizes").err

@@ -25,18 +25,18 @@ def test_files_stay_in_the_order_in_which_they_are_named() -> None:
     assert arch_files(named) == named
 
 
-def test_a_folder_gives_the_programs_below_it_in_the_order_of_their_names() -> None:
+def test_the_programs_of_a_folder_are_sorted_by_path() -> None:
     write("b.arch", "a/c.arch", "a/b/d.arch", "a/notes.md")
     assert arch_files([Path(".")]) == [Path("a/b/d.arch"), Path("a/c.arch"), Path("b.arch")]
 
 
-def test_what_lies_in_hidden_folders_is_left_alone_unless_it_is_named() -> None:
+def test_hidden_folders_are_skipped_unless_they_are_named() -> None:
     write("a.arch", ".venv/lib/b.arch", "deep/.git/c.arch")
     assert arch_files([Path(".")]) == [Path("a.arch")]
     assert arch_files([Path(".venv")]) == [Path(".venv/lib/b.arch")]
 
 
-def test_a_folder_that_is_called_like_a_program_is_a_folder() -> None:
+def test_a_folder_may_have_the_name_of_a_program() -> None:
     write("odd.arch/a.arch")
     assert arch_files([Path(".")]) == [Path("odd.arch/a.arch")]
 

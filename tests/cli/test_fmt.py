@@ -1,4 +1,4 @@
-"""`archlang fmt`: what it writes, and what it leaves alone."""
+"""`archlang fmt`: formatted files, output and exit code."""
 
 from pathlib import Path
 
@@ -10,32 +10,32 @@ PRETTY = "block layer(h: seq[n, d]) -> seq[n, d] {\n    # why\n    return norm(h
 
 
 def test_a_program_is_formatted_in_place_and_once_is_enough(archlang: Command, folder: Path) -> None:
-    said = archlang("fmt", "ugly.arch", "good.arch")
-    assert (said.code, said.out) == (0, "formatted ugly.arch\n1 changed, 1 unchanged\n")
+    result = archlang("fmt", "ugly.arch", "good.arch")
+    assert (result.code, result.out) == (0, "formatted ugly.arch\n1 changed, 1 unchanged\n")
     assert (folder / "ugly.arch").read_text() == PRETTY
     assert archlang("fmt", "--check", "ugly.arch").code == 0
 
 
 def test_check_says_which_would_change_and_writes_nothing(archlang: Command, folder: Path) -> None:
-    said = archlang("fmt", "--check", "good.arch", "ugly.arch")
-    assert (said.code, said.out) == (1, "would format ugly.arch\n1 would change, 1 unchanged\n")
+    result = archlang("fmt", "--check", "good.arch", "ugly.arch")
+    assert (result.code, result.out) == (1, "would format ugly.arch\n1 would change, 1 unchanged\n")
     assert (folder / "ugly.arch").read_text() == UGLY
 
 
 def test_diff_prints_what_would_change_and_writes_nothing(archlang: Command, folder: Path) -> None:
-    said = archlang("fmt", "--diff", "ugly.arch", "good.arch")
-    assert said.code == 0
-    assert said.out.startswith("--- ugly.arch\n+++ ugly.arch (formatted)\n")
-    assert "+block layer(h: seq[n, d])" in said.out
-    assert "\\ No newline at end of file\n" in said.out
-    assert "good.arch" not in said.out
+    result = archlang("fmt", "--diff", "ugly.arch", "good.arch")
+    assert result.code == 0
+    assert result.out.startswith("--- ugly.arch\n+++ ugly.arch (formatted)\n")
+    assert "+block layer(h: seq[n, d])" in result.out
+    assert "\\ No newline at end of file\n" in result.out
+    assert "good.arch" not in result.out
     assert (folder / "ugly.arch").read_text() == UGLY
 
 
-def test_a_file_that_cannot_be_parsed_is_left_and_the_others_are_not(archlang: Command, folder: Path) -> None:
-    said = archlang("fmt", "broken.arch", "ugly.arch")
-    assert (said.code, said.out) == (1, "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n")
-    assert "E0101" in said.err
+def test_a_file_with_syntax_errors_is_unchanged_and_the_others_are_formatted(archlang: Command, folder: Path) -> None:
+    result = archlang("fmt", "broken.arch", "ugly.arch")
+    assert (result.code, result.out) == (1, "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n")
+    assert "E0101" in result.err
     assert (folder / "broken.arch").read_text() == BROKEN
 
 
@@ -43,40 +43,40 @@ def test_a_program_with_another_mistake_is_formatted(archlang: Command, folder: 
     assert archlang("fmt", "--check", "bad.arch").code == 0
 
 
-def test_line_ends_of_another_system_become_those_of_every_program(archlang: Command, folder: Path) -> None:
+def test_line_endings_become_line_feeds(archlang: Command, folder: Path) -> None:
     (folder / "good.arch").write_bytes(GOOD.replace("\n", "\r\n").encode())
     assert archlang("fmt", "good.arch").code == 0
     assert (folder / "good.arch").read_bytes() == GOOD.encode()
 
 
 def test_the_standard_input_is_formatted_to_the_standard_output(archlang: Command) -> None:
-    said = archlang("fmt", "-", given=UGLY.encode())
-    assert (said.code, said.out, said.err) == (0, PRETTY, "")
+    result = archlang("fmt", "-", stdin=UGLY.encode())
+    assert (result.code, result.out, result.err) == (0, PRETTY, "")
 
 
 def test_the_standard_input_can_be_checked_and_compared(archlang: Command) -> None:
-    said = archlang("fmt", "-", "--check", given=UGLY.encode())
-    assert (said.code, said.out) == (1, "would format <stdin>\n")
-    assert archlang("fmt", "-", "--check", given=GOOD.encode()).code == 0
-    assert archlang("fmt", "-", "--diff", given=UGLY.encode()).out.startswith("--- <stdin>\n")
+    result = archlang("fmt", "-", "--check", stdin=UGLY.encode())
+    assert (result.code, result.out) == (1, "would format <stdin>\n")
+    assert archlang("fmt", "-", "--check", stdin=GOOD.encode()).code == 0
+    assert archlang("fmt", "-", "--diff", stdin=UGLY.encode()).out.startswith("--- <stdin>\n")
 
 
 @pytest.mark.parametrize(
-    ("given", "code"), [(b"\xff", "E0109"), (BROKEN.encode(), "E0101"), (b" " * 2_000_000, "E0110")]
+    ("stdin", "code"), [(b"\xff", "E0109"), (BROKEN.encode(), "E0101"), (b" " * 2_000_000, "E0110")]
 )
-def test_a_broken_standard_input_is_a_diagnostic_and_no_output(archlang: Command, given: bytes, code: str) -> None:
-    said = archlang("fmt", "-", given=given)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"error[{code}]")
+def test_a_broken_standard_input_is_a_diagnostic_and_no_output(archlang: Command, stdin: bytes, code: str) -> None:
+    result = archlang("fmt", "-", stdin=stdin)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error[{code}]")
 
 
-def test_the_standard_input_stands_alone(archlang: Command, folder: Path) -> None:
-    said = archlang("fmt", "-", "ugly.arch", given=UGLY.encode())
-    assert (said.code, said.out) == (2, "")
+def test_stdin_is_not_combined_with_files(archlang: Command, folder: Path) -> None:
+    result = archlang("fmt", "-", "ugly.arch", stdin=UGLY.encode())
+    assert (result.code, result.out) == (2, "")
     assert (folder / "ugly.arch").read_text() == UGLY
 
 
-def test_a_link_goes_on_being_one(archlang: Command, folder: Path) -> None:
+def test_a_link_remains_a_link(archlang: Command, folder: Path) -> None:
     (folder / "link.arch").symlink_to("ugly.arch")
     assert archlang("fmt", "link.arch").code == 0
     assert (folder / "link.arch").is_symlink()
@@ -97,10 +97,11 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 
     monkeypatch.setattr(Path, "replace", full)
     before = set(folder.iterdir())
-    said = archlang("fmt", "ugly.arch")
-    assert said.code == 1
+    result = archlang("fmt", "ugly.arch")
+    assert result.code == 1
     assert (
-        said.err == "error: `ugly.arch` cannot be written: No space left on device\n  help: the file was not changed\n"
+        result.err
+        == "error: `ugly.arch` cannot be written: No space left on device\n  help: the file was not changed\n"
     )
     assert (folder / "ugly.arch").read_text() == UGLY
     assert set(folder.iterdir()) == before

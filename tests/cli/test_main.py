@@ -1,4 +1,4 @@
-"""The command as a whole: help, versions, and how each way to fail ends."""
+"""The command as a whole: help, versions, and the exit code of each kind of failure."""
 
 import os
 import subprocess
@@ -17,17 +17,17 @@ COMMANDS = [info.name for info in app.registered_commands if info.name]
 
 
 def test_help_lists_every_command(archlang: Command) -> None:
-    said = archlang("--help")
-    assert said.code == 0
-    assert [name for name in COMMANDS if name not in said.out] == []
+    result = archlang("--help")
+    assert result.code == 0
+    assert [name for name in COMMANDS if name not in result.out] == []
     assert {"check", "fmt", "show", "explain", "blocks", "tasks", "train", "eval"} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(archlang: Command, command: str) -> None:
-    said = archlang(command, "--help")
-    assert said.code == 0
-    assert f"Example: archlang {command}" in said.out
+    result = archlang(command, "--help")
+    assert result.code == 0
+    assert f"Example: archlang {command}" in result.out
 
 
 def test_the_version_is_that_of_the_package(archlang: Command) -> None:
@@ -45,7 +45,7 @@ def test_a_misspelt_command_is_guessed(archlang: Command) -> None:
     assert "check" in archlang("chekc").err
 
 
-def test_a_mistake_of_the_user_is_said_in_words_with_a_remedy(
+def test_an_error_of_the_user_is_a_message_with_a_remedy(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Wrong(ArchlangError):
@@ -56,9 +56,9 @@ def test_a_mistake_of_the_user_is_said_in_words_with_a_remedy(
         raise Wrong
 
     monkeypatch.setattr(check_module, "check", fail)
-    said = archlang("check", "good.arch")
-    assert (said.code, said.out) == (1, "")
-    assert said.err == "error: no [bold]such\\[thing\\\n  help: try [/] another\ufffd[2J\n"
+    result = archlang("check", "good.arch")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "error: no [bold]such\\[thing\\\n  help: try [/] another\ufffd[2J\n"
 
 
 def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
@@ -69,10 +69,10 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
 
     monkeypatch.setattr(check_module, "check", fail)
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
-    said = archlang("check", "good.arch")
-    assert said.code == 70
-    assert said.err.startswith("error: internal error: RuntimeError: [boom]\n")
-    assert "ARCHLANG_DEBUG=1" in said.err
+    result = archlang("check", "good.arch")
+    assert result.code == 70
+    assert result.err.startswith("error: internal error: RuntimeError: [boom]\n")
+    assert "ARCHLANG_DEBUG=1" in result.err
     monkeypatch.setenv("ARCHLANG_DEBUG", "1")
     with pytest.raises(RuntimeError):
         archlang("check", "good.arch")
@@ -97,13 +97,13 @@ def test_python_m_archlang_is_the_same_command() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_what_goes_into_a_pipe_is_utf_8_whatever_the_locale(encoding: str) -> None:
+def test_piped_output_is_utf_8_in_every_locale(encoding: str) -> None:
     done = python_m("blocks", "geometric_attention", PYTHONIOENCODING=encoding, PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert "σ" in done.stdout.decode("utf-8")
 
 
-def test_a_reader_who_leaves_gets_no_traceback() -> None:
+def test_a_closed_pipe_has_no_traceback() -> None:
     command = [sys.executable, "-m", "archlang", "blocks", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -29,8 +29,8 @@ recipe r {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.arch").write_text(PROGRAM)
-    said = 'from pathlib import Path\nPath("ran").touch()\n'
-    (tmp_path / "mine.py").write_text(said + PLUGIN.replace('return ("train",)', 'return ("train", "test")'))
+    side_effect = 'from pathlib import Path\nPath("ran").touch()\n'
+    (tmp_path / "mine.py").write_text(side_effect + PLUGIN.replace('return ("train",)', 'return ("train", "test")'))
     return tmp_path
 
 
@@ -41,58 +41,58 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_the_flag_no_python_of_a_program_runs(
     archlang: Command, folder: Path, command: tuple[str, ...]
 ) -> None:
-    said = archlang(*command)
+    result = archlang(*command)
     assert not (folder / "ran").exists()
     if command[0] != "check":
-        assert said.code == 1
-        assert "add `--plugin mine.py`" in said.err
+        assert result.code == 1
+        assert "add `--plugin mine.py`" in result.err
 
 
-def test_a_run_is_trained_gone_on_with_and_measured(archlang: Command, folder: Path) -> None:
+def test_a_run_is_trained_resumed_and_evaluated(archlang: Command, folder: Path) -> None:
     run = ("--device", "cpu", "--plugin", "mine.py")
     assert archlang("train", "r.arch", "--out", "run", *run).code == 0
     assert "add `--plugin mine.py`" in archlang("eval", "run", "--device", "cpu").err
-    told = json.loads(archlang("eval", "run", "--json", *run).out)
-    assert told["splits"]["test"]["items"] == 8
+    results = json.loads(archlang("eval", "run", "--json", *run).out)
+    assert results["splits"]["test"]["items"] == 8
     assert archlang("train", "--resume", "run", *run).code == 0
     # The run has a copy of the class.
     assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/mine.py").code == 0
 
 
 def test_the_points_of_a_table_are_trained_in_other_processes(archlang: Command, folder: Path) -> None:
-    said = archlang("table", "r.arch", "--out", "runs", "--seeds", "2", "--device", "cpu", "--plugin", "mine.py")
-    assert said.code == 0, said.out + said.err
+    result = archlang("table", "r.arch", "--out", "runs", "--seeds", "2", "--device", "cpu", "--plugin", "mine.py")
+    assert result.code == 0, result.out + result.err
     assert len(list((folder / "runs").glob("*/results.json"))) == 2
 
 
 def test_check_holds_the_class_against_its_signature(archlang: Command, folder: Path) -> None:
     assert archlang("check", "r.arch", "--plugin", "mine.py").code == 0
     (folder / "r.arch").write_text(PROGRAM.replace("vocab = 2", "vocab = 5"))
-    said = archlang("check", "r.arch", "--plugin", "mine.py")
-    assert said.code == 1
-    assert "gives vocab = 5, and its class has 2 tokens" in said.err
+    result = archlang("check", "r.arch", "--plugin", "mine.py")
+    assert result.code == 1
+    assert "gives vocab = 5, and its class has 2 tokens" in result.err
 
 
-def test_a_signature_of_ones_own_is_checked_like_any(archlang: Command, folder: Path) -> None:
+def test_a_signature_in_the_program_is_checked(archlang: Command, folder: Path) -> None:
     (folder / "r.arch").write_text(PROGRAM.replace("size: int = 3", "size: integer = 3"))
-    said = archlang("check", "r.arch")
-    assert said.code == 1
-    assert "integer" in said.err
+    result = archlang("check", "r.arch")
+    assert result.code == 1
+    assert "integer" in result.err
 
 
 def test_data_show_prints_it(archlang: Command) -> None:
-    said = archlang("data", "show", "even", "--program", "r.arch", "--plugin", "mine.py")
-    assert said.code == 0
-    assert "one zero" in said.out
+    result = archlang("data", "show", "even", "--program", "r.arch", "--plugin", "mine.py")
+    assert result.code == 0
+    assert "one zero" in result.out
 
 
-def test_a_search_tries_places_of_a_task_of_ones_own(archlang: Command, folder: Path) -> None:
+def test_a_search_runs_with_a_plugin_task(archlang: Command, folder: Path) -> None:
     pytest.importorskip("optuna", reason="the extra `tune` is not installed")
     (folder / "r.arch").write_text(PROGRAM.replace("steps = 1, ", "steps = 1, lr = 1e-3, ").replace(
         "select = test.accuracy]\n", "select = test.accuracy]\n    search train.lr in 1e-4..1e-2 log\n"
     ))  # fmt: skip
     asked = ("tune", "r.arch", "--trials", "2", "--out", "study", "--device", "cpu")
     assert "add `--plugin mine.py`" in archlang(*asked).err
-    said = archlang(*asked, "--plugin", "mine.py", "--json")
-    assert said.code == 0, said.err
-    assert len(json.loads(said.out)["trials"]) == 2
+    result = archlang(*asked, "--plugin", "mine.py", "--json")
+    assert result.code == 0, result.err
+    assert len(json.loads(result.out)["trials"]) == 2

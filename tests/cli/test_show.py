@@ -10,27 +10,27 @@ from tests.cli.conftest import Command
 
 
 def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
-    said = archlang("show", "bad.arch", "--tree")
-    assert said.code == 0
-    assert said.out.startswith("Program(")
-    assert "Return(" in said.out
-    assert "Name(parts=('nrom',))" in said.out
+    result = archlang("show", "bad.arch", "--tree")
+    assert result.code == 0
+    assert result.out.startswith("Program(")
+    assert "Return(" in result.out
+    assert "Name(parts=('nrom',))" in result.out
 
 
 def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
     for option in ("--graph", "--no-passes", "--without=common"):
-        said = archlang("show", "model.arch", option)
-        assert said.code == 0
-        assert "call @embed" in said.out
-        assert parse_graph(said.out)
+        result = archlang("show", "model.arch", option)
+        assert result.code == 0
+        assert "call @embed" in result.out
+        assert parse_graph(result.out)
 
 
 def test_the_torch_program_names_its_lines(archlang: Command, folder: Path) -> None:
-    said = archlang("show", "model.arch", "--torch")
-    assert said.code == 0
-    assert "def forward(self, x" in said.out
-    assert "# model.arch:2" in said.out
-    compile(said.out, "shown", "exec")
+    result = archlang("show", "model.arch", "--torch")
+    assert result.code == 0
+    assert "def forward(self, x" in result.out
+    assert "# model.arch:2" in result.out
+    compile(result.out, "shown", "exec")
 
 
 def test_the_first_recipe_gives_the_statics_unless_another_is_named(archlang: Command, folder: Path) -> None:
@@ -40,9 +40,9 @@ def test_the_first_recipe_gives_the_statics_unless_another_is_named(archlang: Co
 
 
 def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path) -> None:
-    given = archlang("show", "model.arch", "--model", "m", "--set", "classes=3", "--set", "vocab=5")
-    assert given.code == 0
-    assert "linear[out = 3" in given.out
+    result = archlang("show", "model.arch", "--model", "m", "--set", "classes=3", "--set", "vocab=5")
+    assert result.code == 0
+    assert "linear[out = 3" in result.out
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_shown_is_said(
+def test_impossible_requests_are_errors(
     archlang: Command, folder: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    said = archlang("show", *arguments)
-    assert (said.code, said.out) == (code, "")
-    assert words in said.err
+    result = archlang("show", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
 
 
-def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Command, folder: Path) -> None:
-    said = archlang("show", "model.arch", "--passes", "--without", "dead")
-    lines = said.out.splitlines()
+def test_passes_are_listed_with_their_effects_and_can_be_skipped(archlang: Command, folder: Path) -> None:
+    result = archlang("show", "model.arch", "--passes", "--without", "dead")
+    lines = result.out.splitlines()
     names = [line.split()[0] for line in lines]
     assert names == [step.name for step in PASSES]
     assert "3 nodes to 3" in lines[0]
@@ -78,11 +78,11 @@ def test_passes_are_listed_with_what_they_do_and_can_be_left_out(archlang: Comma
     assert lines[names.index("batch_chunks")].endswith("see `--torch`")
 
 
-def test_a_pass_that_is_needed_or_unknown_is_not_left_out(archlang: Command, folder: Path) -> None:
+def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder: Path) -> None:
     for name in ("inline", "speed"):
-        said = archlang("show", "model.arch", "--without", name)
-        assert said.code == 2
-        assert f"unknown optional pass `{name}`" in said.err
+        result = archlang("show", "model.arch", "--without", name)
+        assert result.code == 2
+        assert f"unknown optional pass `{name}`" in result.err
 
 
 @pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch"])
@@ -90,6 +90,6 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
     archlang: Command, folder: Path, stage: str
 ) -> None:
     (folder / "model.arch").rename(folder / "a\x1b[31mb.arch")
-    said = archlang("show", "a\x1b[31mb.arch", stage)
-    assert said.code == 0
-    assert "\x1b" not in said.out
+    result = archlang("show", "a\x1b[31mb.arch", stage)
+    assert result.code == 0
+    assert "\x1b" not in result.out

@@ -1,4 +1,4 @@
-"""`archlang blocks` and `archlang tasks`: what the library holds."""
+"""`archlang blocks` and `archlang tasks`: the contents of the library."""
 
 import json
 from pathlib import Path
@@ -16,9 +16,9 @@ ITEMS = {**library.blocks(), **library.tasks(), **library.optimizers()}
 
 
 def test_blocks_lists_every_block_on_a_line_with_its_first_sentence(archlang: Command) -> None:
-    said = archlang("blocks")
-    assert said.code == 0
-    shown = " ".join(said.out.split())
+    result = archlang("blocks")
+    assert result.code == 0
+    shown = " ".join(result.out.split())
     for item in library.blocks().values():
         assert f"{item.name} {item.documentation[0]}" in shown
 
@@ -28,46 +28,46 @@ def test_a_block_of_a_library_module_is_found_by_its_own_name(archlang: Command)
 
 
 def test_tasks_lists_every_task(archlang: Command) -> None:
-    said = archlang("tasks")
-    assert said.code == 0
-    assert {"ctl", "listops", "flipflop"} <= {line.split(" ")[0] for line in said.out.splitlines()}
+    result = archlang("tasks")
+    assert result.code == 0
+    assert {"ctl", "listops", "flipflop"} <= {line.split(" ")[0] for line in result.out.splitlines()}
 
 
 def test_one_block_is_shown_with_signature_documentation_and_source(archlang: Command) -> None:
-    said = archlang("blocks", "geometric_attention")
-    assert said.code == 0
-    assert said.out.startswith("block geometric_attention[\n    heads: int,\n")
-    assert "Attention to the nearest match" in said.out
-    assert "Python: archlang.blocks.geometric_attention:GeometricAttention" in said.out
-    (source,) = [line for line in said.out.splitlines() if line.startswith("File: ")]
+    result = archlang("blocks", "geometric_attention")
+    assert result.code == 0
+    assert result.out.startswith("block geometric_attention[\n    heads: int,\n")
+    assert "Attention to the nearest match" in result.out
+    assert "Python: archlang.blocks.geometric_attention:GeometricAttention" in result.out
+    (source,) = [line for line in result.out.splitlines() if line.startswith("File: ")]
     file, _, line = source.removeprefix("File: ").rpartition(":")
     assert "block geometric_attention" in Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
 
 
 def test_one_task_is_shown_with_its_statics(archlang: Command) -> None:
-    said = archlang("tasks", "ctl")
-    assert said.code == 0
-    assert "order: symbol = backward" in said.out
-    assert "Kind: classification\nSplits: train, iid, valid, test\nIn distribution: train, iid\n" in said.out
-    assert "Broken down by: length\nMetrics: accuracy\n" in said.out
+    result = archlang("tasks", "ctl")
+    assert result.code == 0
+    assert "order: symbol = backward" in result.out
+    assert "Kind: classification\nSplits: train, iid, valid, test\nIn distribution: train, iid\n" in result.out
+    assert "Broken down by: length\nMetrics: accuracy\n" in result.out
 
 
 @pytest.mark.parametrize("command", ["blocks", "tasks"])
 def test_json_gives_names_signatures_defaults_and_places(archlang: Command, command: str) -> None:
-    found = json.loads(archlang(command, "--json").out)
+    items = json.loads(archlang(command, "--json").out)
     names = library.blocks() if command == "blocks" else library.tasks()
-    assert [item["name"] for item in found] == list(names)
-    for item in found:
+    assert [item["name"] for item in items] == list(names)
+    for item in items:
         own = set() if command == "blocks" else {"kind", "splits", "in_distribution", "broken_down_by", "metrics"}
         assert set(item) - own == {"name", "signature", "documentation", "statics", "file", "line"}
         assert Path(item["file"]).is_file()
-    (one,) = json.loads(archlang(command, found[0]["name"], "--json").out)
-    assert one == found[0]
+    (entry,) = json.loads(archlang(command, items[0]["name"], "--json").out)
+    assert entry == items[0]
 
 
 def test_json_gives_each_static_with_kind_and_default(archlang: Command) -> None:
-    (found,) = json.loads(archlang("blocks", "geometric_attention", "--json").out)
-    assert found["statics"][:2] == [
+    (entry,) = json.loads(archlang("blocks", "geometric_attention", "--json").out)
+    assert entry["statics"][:2] == [
         {"name": "heads", "kind": "int", "default": None},
         {"name": "normalised", "kind": "bool", "default": "false"},
     ]
@@ -75,22 +75,22 @@ def test_json_gives_each_static_with_kind_and_default(archlang: Command) -> None
 
 @pytest.mark.parametrize(("command", "name", "near"), [("blocks", "copygate", "copy_gate"), ("tasks", "ctll", "ctl")])
 def test_an_unknown_name_is_guessed(archlang: Command, command: str, name: str, near: str) -> None:
-    said = archlang(command, name)
-    assert (said.code, said.out) == (2, "")
-    assert f"did you mean `{near}`?" in said.err
+    result = archlang(command, name)
+    assert (result.code, result.out) == (2, "")
+    assert f"did you mean `{near}`?" in result.err
     assert f"`archlang {command}` lists all {command}" in archlang(command, "zzzzz").err
 
 
 @pytest.mark.parametrize("item", [pytest.param(item, id=name) for name, item in ITEMS.items()])
 def test_a_shown_signature_is_the_one_in_the_file(item: Item) -> None:
     text = signature(item)
-    whole = f'extern {text} python "a:B"' if isinstance(item, Extern) else f"{text} {{ return 0 }}"
-    (shown,) = parse(Source("shown", whole)).items
+    program = f'extern {text} python "a:B"' if isinstance(item, Extern) else f"{text} {{ return 0 }}"
+    (shown,) = parse(Source("shown", program)).items
     # Spans differ and are no part of what a signature says.
     assert signature(shown) == text  # type: ignore[arg-type]  # what was parsed is an item of the same kind
 
 
-def test_a_shown_block_says_what_it_reads_and_what_it_does_not_promise(archlang: Command) -> None:
+def test_a_shown_block_has_its_reads_and_its_caveats(archlang: Command) -> None:
     shown = archlang("blocks", "attention").out
     assert "reads q pointwise, kv causal when causal and causal_rule == always else full" in shown
     assert "random in training when dropout > 0 or output_dropout > 0" in shown

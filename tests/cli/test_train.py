@@ -47,10 +47,10 @@ def test_settings_of_the_command_line_go_into_the_run(archlang: Command, folder:
 
 def test_json_is_the_only_output(archlang: Command, folder: Path) -> None:
     result = archlang("train", "tiny.arch", "--json", "--device", "cpu")
-    found = json.loads(result.out)
-    assert (result.code, result.err, found["stopped"], found["step"]) == (0, "", False, 4)
-    kept = json.loads((folder / found["folder"] / "results.json").read_text())
-    assert found["splits"] == kept["splits"]
+    printed = json.loads(result.out)
+    assert (result.code, result.err, printed["stopped"], printed["step"]) == (0, "", False, 4)
+    stored = json.loads((folder / printed["folder"] / "results.json").read_text())
+    assert printed["splits"] == stored["splits"]
 
 
 def test_rerunning_the_command_resumes(archlang: Command, folder: Path) -> None:

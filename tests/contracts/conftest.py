@@ -1,4 +1,4 @@
-"""Toys held to signatures that a test writes."""
+"""Tests toy blocks against the signatures in a program."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,19 +7,19 @@ import pytest
 
 from archlang.contracts import Verdict, hold, importable, program_blocks
 
-Held = Callable[[str], dict[str, Verdict]]
+Judge = Callable[[str], dict[str, Verdict]]
 TOYS = Path(__file__).with_name("toys.py")
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Held:
-    """The verdicts of the first block of a program, by property; its Python is in toys.py."""
+def judge(tmp_path: Path) -> Judge:
+    """Returns the verdicts of the only block of a program, by property; its class is in toys.py."""
 
-    def held(text: str) -> dict[str, Verdict]:
+    def judge(text: str) -> dict[str, Verdict]:
         file = tmp_path / "toy.arch"
         file.write_text(text, encoding="utf-8")
         (block,) = program_blocks(file)
         with importable([TOYS]):
             return {verdict.property: verdict for verdict in hold(block)}
 
-    return held
+    return judge

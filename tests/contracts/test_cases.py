@@ -1,4 +1,4 @@
-"""Which statics and sizes a block is tested at."""
+"""The statics and sizes at which a block is tested."""
 
 from pathlib import Path
 
@@ -11,39 +11,39 @@ from archlang.contracts.tables import tables
 
 def cases_of(name: str) -> list[Case]:
     (block,) = library_blocks([name])
-    held = tables(block)
-    assert isinstance(held, dict)
-    return cases(block, held)
+    instances = tables(block)
+    assert isinstance(instances, dict)
+    return cases(block, instances)
 
 
-def test_every_word_and_truth_value_is_tried_beside_the_defaults() -> None:
+def test_cases_cover_every_word_and_boolean() -> None:
     statics = [case.instance.statics for case in cases_of("attention")]
-    assert {str(one["position"]) for one in statics} == {"none", "absolute", "rotary", "xpos"}
-    assert {str(one["init"]) for one in statics} == {"xavier", "scaled", "fused", "torch"}
-    assert {one["causal"] for one in statics} == {True, False}
-    assert {one["heads"] for one in statics} >= {1, 2}
+    assert {str(values["position"]) for values in statics} == {"none", "absolute", "rotary", "xpos"}
+    assert {str(values["init"]) for values in statics} == {"xavier", "scaled", "fused", "torch"}
+    assert {values["causal"] for values in statics} == {True, False}
+    assert {values["heads"] for values in statics} >= {1, 2}
 
 
-def test_an_input_with_a_default_is_given_and_left_out() -> None:
+def test_cases_pass_and_omit_an_input_with_a_default() -> None:
     assert {case.arguments for case in cases_of("attention")} == {(0, 0), (0, 1)}
 
 
-def test_data_is_a_sequence_and_a_vector() -> None:
+def test_data_is_tested_as_seq_and_as_vec() -> None:
     assert {case.result.name for case in cases_of("norm")} == {"seq", "vec"}
 
 
-def test_statics_that_where_ties_together_move_together() -> None:
-    found = [case.instance for case in cases_of("chunks")]
-    assert any(one.statics["count"] and not one.statics["size"] for one in found)
-    assert any(one.statics["balanced"] for one in found)
-    assert all(one.features["s"].constant == one.statics["hidden"] for one in (c.instance for c in cases_of("gru")))
+def test_statics_related_by_where_change_together() -> None:
+    statics = [case.instance.statics for case in cases_of("chunks")]
+    assert any(values["count"] and not values["size"] for values in statics)
+    assert any(values["balanced"] for values in statics)
+    assert all(case.sizes["s"] == case.instance.statics["hidden"] for case in cases_of("gru"))
 
 
-def test_a_large_default_is_tried_once() -> None:
+def test_a_large_default_has_one_case() -> None:
     assert [case.instance.statics["hidden"] for case in cases_of("pointer_unit")].count(256) == 1
 
 
-def test_a_static_that_is_a_block_gets_an_instance_of_the_library() -> None:
+def test_a_block_static_gets_an_instance_from_the_library() -> None:
     for case in cases_of("unembed"):
         (table,) = case.tables
         assert table.block == "embed"
@@ -53,11 +53,11 @@ def test_a_static_that_is_a_block_gets_an_instance_of_the_library() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("f[by: int](x: seq[n, d]) -> seq[n, d] where by > 100", "no statics and sizes were found"),
-        ("f[of: block](x: seq[n, d]) -> seq[n, of.nothing]", "no block of the library can stand for `of`"),
+        ("f[by: int](x: seq[n, d]) -> seq[n, d] where by > 100", "the search found no statics and sizes"),
+        ("f[of: block](x: seq[n, d]) -> seq[n, of.nothing]", "no block of the library is a value for `of`"),
     ],
 )
-def test_a_block_that_cannot_be_tested_says_why(text: str, reason: str, tmp_path: Path) -> None:
+def test_a_block_without_cases_is_skipped_with_a_reason(text: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "f.arch"
     file.write_text(f'extern block {text} python "archlang.blocks.norm:Norm"\n')
     (block,) = program_blocks(file)

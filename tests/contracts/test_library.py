@@ -1,4 +1,4 @@
-"""The library keeps its word: every block of it is as its signature says."""
+"""Every block of the library satisfies its signature."""
 
 import pytest
 
@@ -10,6 +10,6 @@ BLOCKS = library_blocks()
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[block.name for block in BLOCKS])
-def test_a_block_of_the_library_is_as_its_signature_says(block: Declaration) -> None:
+def test_a_library_block_satisfies_its_signature(block: Declaration) -> None:
     mistakes = [verdict.mistake for verdict in hold(block) if verdict.mistake is not None]
     assert not mistakes, plain(mistakes)

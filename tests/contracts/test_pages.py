@@ -1,4 +1,4 @@
-"""The page of each code of contracts has a block with that mistake and no other, and a corrected one."""
+"""The page of each contract code shows a block with only that mistake, and a corrected block."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from archlang.contracts import Verdict, hold, importable, program_blocks
 from archlang.diagnostics.render import plain
 
 PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("E07*.md"))
-WORDS = Path(__file__).parent.parent / "corpus" / "bad"
+EXPECTED = Path(__file__).parent.parent / "corpus" / "bad"
 
 
 def fences(page: Path, language: str) -> list[str]:
@@ -18,7 +18,7 @@ def fences(page: Path, language: str) -> list[str]:
 
 
 def verdicts(page: Path, which: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Verdict]:
-    """Those of the first block of a page, or of its last: what a correction leaves alone is as it was."""
+    """Returns the verdicts of the first (0) or the corrected (-1) block of a page; a correction may omit a fence."""
     monkeypatch.chdir(tmp_path)
     program = Path(f"{page.stem}.arch")
     program.write_text(fences(page, "arch")[which], encoding="utf-8")
@@ -30,21 +30,19 @@ def verdicts(page: Path, which: int, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_failing_block_of_a_page_has_exactly_that_mistake(
+def test_the_failing_block_has_only_the_mistake_of_its_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [one.mistake for one in verdicts(page, 0, monkeypatch, tmp_path) if one.mistake is not None]
-    assert {mistake.code for mistake in found} == {page.stem}, plain(found)
-    words = WORDS / f"{page.stem}.txt"
-    if not words.exists():
-        words.write_text(plain(found), encoding="utf-8")
-        pytest.fail(f"{words} was not there; read it, and keep it if the words are right")
-    assert plain(found) == words.read_text(encoding="utf-8")
+    mistakes = [verdict.mistake for verdict in verdicts(page, 0, monkeypatch, tmp_path) if verdict.mistake is not None]
+    assert {mistake.code for mistake in mistakes} == {page.stem}, plain(mistakes)
+    expected = EXPECTED / f"{page.stem}.txt"
+    if not expected.exists():
+        expected.write_text(plain(mistakes), encoding="utf-8")
+        pytest.fail(f"{expected} was missing; review the new file")
+    assert plain(mistakes) == expected.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_corrected_block_of_a_page_has_no_mistake(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = [one.mistake for one in verdicts(page, -1, monkeypatch, tmp_path) if one.mistake is not None]
-    assert not found, plain(found)
+def test_the_corrected_block_has_no_mistake(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mistakes = [verdict.mistake for verdict in verdicts(page, -1, monkeypatch, tmp_path) if verdict.mistake is not None]
+    assert not mistakes, plain(mistakes)

@@ -1,4 +1,4 @@
-"""Small blocks, each of which breaks one property, beside those that keep all."""
+"""Small blocks: some satisfy every property, the others violate one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def real(x: Tensor, mask: Mask) -> Tensor:
     return x if mask is None else x.masked_fill(~mask[..., None], 0.0)
 
 
-# Ways to read
+# Manners of reading
 
 
 class Nothing(Toy):
@@ -95,13 +95,13 @@ class Narrow(Toy):
         return x[..., 1:]
 
 
-class Whole(Toy):
+class Integers(Toy):
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         return x.long()
 
 
 class Grows(Toy):
-    """One more position; `more` is what its mask says."""
+    """Returns one more position; its mask has `more` more positions."""
 
     more = 1
 
@@ -119,11 +119,11 @@ class GrowsTooLittle(Grows):
 
 
 class GrowsWithoutMask(Grows):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Any:  # Any: what no such block gives
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Any:  # Any: not the type of the base class
         return super().forward(x, mask_n)[0]
 
 
-# Padding and mates
+# Padding and batches
 
 
 class ReadsPadding(Toy):
@@ -147,7 +147,7 @@ class Mixes(Toy):
 
 
 class Divides(Toy):
-    """NaN for a sample without positions."""
+    """Returns NaN for a sample without positions."""
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         count = x.shape[1] if mask_n is None else mask_n.sum(1, keepdim=True)
@@ -179,7 +179,7 @@ class Detaches(Toy):
 
 
 class RootOfNothing(Toy):
-    """Gradients are NaN for a sample without positions, though its result is finite."""
+    """A sample without positions has a finite result, but its gradients are NaN."""
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         x = x if mask_n is None else x * mask_n[..., None]
@@ -199,14 +199,14 @@ class DetachesWeight(nn.Module):
 
 
 class Buffered(Toy):
-    one: Tensor
+    scale: Tensor
 
     def __init__(self, *, d: int) -> None:
         super().__init__(d=d)
-        self.register_buffer("one", torch.ones(d))
+        self.register_buffer("scale", torch.ones(d))
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x * self.one
+        return x * self.scale
 
 
 class TrainsOtherwise(Toy):
@@ -220,7 +220,7 @@ class DrawsInTraining(Toy):
 
 
 class DrawsAlways(Toy):
-    """Draws a number and does not use it."""
+    """Draws a number and discards it."""
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         torch.rand(1)
@@ -250,7 +250,7 @@ class StartsByNumpy(nn.Module):
 
 
 class StartsByPython(nn.Module):
-    """What it draws is not saved, and counts for nothing after a weight is loaded."""
+    """Loading a state dict replaces the drawn weight, so only the seeds test detects it."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -274,7 +274,7 @@ class SeedsItself(nn.Module):
 
 
 class Hides(Toy):
-    """A number that the result depends on is not saved."""
+    """The state dict omits a number that the result depends on."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__(d=d)
@@ -286,7 +286,7 @@ class Hides(Toy):
 
 class RefusesCopies(Toy):
     def __deepcopy__(self, memo: object) -> RefusesCopies:
-        raise TypeError("not this one")
+        raise TypeError("no copies")
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         return x
@@ -301,7 +301,7 @@ class Overflows(Toy):
 
 
 class TwoSteps(HaltingBlock):
-    """Every position takes two steps; the mixture is the last state."""
+    """Halts every position after two steps; the mixture is the last state."""
 
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class TwoSteps(HaltingBlock):
 
 
 def changed(change: Callable[[Tally, Tally], Tally]) -> type[HaltingBlock]:
-    """TwoSteps whose tally after a step is changed, given the one before it."""
+    """Returns TwoSteps with `change(before, after)` applied to the tallies of each step."""
 
     class Changed(TwoSteps):
         def advance(self, tally: Tally, state: Tensor, mask: Mask) -> Tally:

@@ -24,9 +24,9 @@ def entry(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target
 
 
 def archive(place: Path, entries: Mapping[tarfile.TarInfo, bytes], mode: str = "w:gz") -> tuple[Path, Digest]:
-    with tarfile.open(place, mode=mode) as whole:  # type: ignore[call-overload] # a mode of tarfile's
-        for one, content in entries.items():
-            whole.addfile(one, io.BytesIO(content))
+    with tarfile.open(place, mode=mode) as tar:  # type: ignore[call-overload] # a mode of tarfile's
+        for info, content in entries.items():
+            tar.addfile(info, io.BytesIO(content))
     return place, Digest.parse(f"sha256:{hashlib.sha256(place.read_bytes()).hexdigest()}")
 
 
@@ -57,12 +57,12 @@ def test_an_archive_may_have_any_compression_of_tar(tmp_path: Path, mode: str) -
         assert stream.read() == b"content"
 
 
-@pytest.mark.parametrize("kept", [0, 10, 400, -200])
-def test_a_truncated_archive_is_an_error_and_leaves_nothing(tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("end", [0, 10, 400, -200])
+def test_a_truncated_archive_is_an_error_and_leaves_nothing(tmp_path: Path, end: int) -> None:
     # Of what hardly packs, the end is cut, and not what only fills the archive.
     content = random.Random(0).randbytes(10_000)
     place, digest = archive(tmp_path / "cut.tar.gz", {entry("text", content): content})
-    place.write_bytes(place.read_bytes()[:kept])
+    place.write_bytes(place.read_bytes()[:end])
     with pytest.raises(DataError, match=r"cut\.tar\.gz (cannot be decompressed|has no file)"):
         archives.member(place, digest, ALL, "text")
     unpacked = tmp_path / "cache" / "unpacked"
@@ -72,8 +72,8 @@ def test_a_truncated_archive_is_an_error_and_leaves_nothing(tmp_path: Path, kept
 def test_a_changed_unpacked_file_is_unpacked_again(tmp_path: Path) -> None:
     place, digest = archive(tmp_path / "good.tar.gz", {entry("text", b"content"): b"content"})
     archives.member(place, digest, ALL, "text").close()
-    (kept,) = (tmp_path / "cache" / "unpacked").rglob("text")
-    kept.write_bytes(b"changed")
+    (unpacked,) = (tmp_path / "cache" / "unpacked").rglob("text")
+    unpacked.write_bytes(b"changed")
     with archives.member(place, digest, ALL, "text") as stream:
         assert stream.read() == b"content"
 

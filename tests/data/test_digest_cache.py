@@ -18,14 +18,14 @@ LARGE = b"x" * (1 << 20)
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
     """Records every computed digest."""
-    found: list[DigestRule] = []
+    rules: list[DigestRule] = []
 
     def counted(rule: DigestRule, *rest: object) -> Digest:
-        found.append(rule)
+        rules.append(rule)
         return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
 
     monkeypatch.setattr(digest_cache, "take", counted)
-    return found
+    return rules
 
 
 def test_a_large_file_is_read_once_per_kind_of_digest(tmp_path: Path, taken: list[DigestRule]) -> None:

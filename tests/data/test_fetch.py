@@ -207,7 +207,7 @@ def test_without_a_digest_resuming_requires_an_etag(server: Served, folder: Path
     assert left(folder) == ["text", "text.sha256"]
 
 
-def test_a_full_disk_leaves_nothing_behind(server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_file(server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.files["text"] = CONTENT
     opened: Callable[..., Any] = Path.open  # Any: as `Path.open`
 

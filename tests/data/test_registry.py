@@ -60,19 +60,19 @@ def test_a_compressed_file_is_stored_under_the_name_of_its_content() -> None:
     ],
 )
 def test_members_of_archives_have_their_archive(dataset: str, member: str, archive: str) -> None:
-    found = DATASETS[dataset].archive_of(member)
-    assert found is not None
-    assert found.member == archive
+    holder = DATASETS[dataset].archive_of(member)
+    assert holder is not None
+    assert holder.member == archive
 
 
 def test_the_files_at_hand_have_the_digests_of_the_table() -> None:
     """Covers the published files that are available to the tests."""
-    given = Path(__file__).parents[3] / "shared" / "data" / "CONTENT_SHA256.tsv"
-    if not given.exists():
-        pytest.skip(f"{given} is not at hand")
+    table = Path(__file__).parents[3] / "shared" / "data" / "CONTENT_SHA256.tsv"
+    if not table.exists():
+        pytest.skip(f"{table} is not at hand")
     known = {
         tuple(row[0].split("/", 1)): row[3:]
-        for row in (line.split("\t") for line in given.read_text(encoding="utf-8").splitlines())
+        for row in (line.split("\t") for line in table.read_text(encoding="utf-8").splitlines())
     }
     compared = 0
     for file in FILES:

@@ -1,4 +1,4 @@
-"""A published file is registry by itself, compressed, or in its archive; a damaged one is never read."""
+"""A published file is read plain, compressed or from its archive; a damaged file is never read."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The codes are those of the pages."""
+"""Every diagnostic code has a page."""
 
 import re
 

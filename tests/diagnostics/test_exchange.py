@@ -66,13 +66,13 @@ def run(*mistakes: Diagnostic) -> dict[str, Any]:  # Any: JSON
 
 
 def test_sarif_has_the_required_fields() -> None:
-    found = run(MISTAKE, WARNING, MISTAKE)
-    rules = found["tool"]["driver"]["rules"]
+    sarif_run = run(MISTAKE, WARNING, MISTAKE)
+    rules = sarif_run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["E0103", "W0201"]
     assert rules[0]["shortDescription"]["text"] == "unclosed bracket"
     assert rules[0]["help"]["text"].startswith("# E0103")
-    assert found["columnKind"] == "unicodeCodePoints"
-    first, second, _ = found["results"]
+    assert sarif_run["columnKind"] == "unicodeCodePoints"
+    first, second, _ = sarif_run["results"]
     assert (first["ruleId"], first["ruleIndex"], first["level"]) == ("E0103", 0, "error")
     assert (second["ruleId"], second["ruleIndex"], second["level"]) == ("W0201", 1, "warning")
     assert first["message"]["text"] == "it is wrong. mend it"
@@ -88,9 +88,9 @@ def test_sarif_has_the_required_fields() -> None:
 def test_paths_become_uris() -> None:
     def uri(path: str) -> str:
         result = run(Diagnostic("E0101", "m", Span(Source(path, "a"), 0, 1)))["results"][0]
-        found = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        assert isinstance(found, str)
-        return found
+        location = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert isinstance(location, str)
+        return location
 
     assert uri("a folder/x#1.arch") == "a%20folder/x%231.arch"
     absolute = uri(str(Path("/tmp/ä.arch").absolute()))

@@ -65,10 +65,10 @@ def test_lines_between_spans_are_omitted() -> None:
 
 
 def test_line_numbers_are_aligned() -> None:
-    found = shown("x\n" * 12, (20, 21, "here"), (0, 1, "there"))
-    assert found[0] == "  --> x.arch:11:1"
-    assert found[1:3] == [" 1 | x", "   | - there"]
-    assert found[4:] == ["11 | x", "   | ^ here"]
+    lines = shown("x\n" * 12, (20, 21, "here"), (0, 1, "there"))
+    assert lines[0] == "  --> x.arch:11:1"
+    assert lines[1:3] == [" 1 | x", "   | - there"]
+    assert lines[4:] == ["11 | x", "   | ^ here"]
 
 
 def test_spans_in_other_files_follow() -> None:
@@ -119,14 +119,14 @@ def test_tabs_and_wide_characters_keep_the_columns() -> None:
 
 
 def test_long_lines_are_cut_around_the_span() -> None:
-    found = shown("a" * 500 + "BC" + "d" * 500, (500, 502, "here"))
-    assert found[0] == " --> x.arch:1:501"
-    assert len(found[1]) < 140
-    assert found[1].startswith("1 | …a")
-    assert found[1].endswith("d…")
-    assert found[1].index("BC") == found[2].index("^^ here")
-    found = shown("a" * 500, (0, 500, "all"))
-    assert len(found[2]) < 140
+    lines = shown("a" * 500 + "BC" + "d" * 500, (500, 502, "here"))
+    assert lines[0] == " --> x.arch:1:501"
+    assert len(lines[1]) < 140
+    assert lines[1].startswith("1 | …a")
+    assert lines[1].endswith("d…")
+    assert lines[1].index("BC") == lines[2].index("^^ here")
+    lines = shown("a" * 500, (0, 500, "all"))
+    assert len(lines[2]) < 140
 
 
 def test_control_characters_are_replaced() -> None:

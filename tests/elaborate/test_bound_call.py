@@ -38,4 +38,4 @@ def test_an_instance_has_the_caveats_whose_conditions_hold(
 
 def test_an_unknown_name_in_the_condition_of_a_caveat_is_reported() -> None:
     text = 'extern block mix(x: seq[n, d]) -> seq[n, d] random when rate > 0 python "mine:Mix"\n'
-    assert [found.code for found in check_text(text)] == ["E0313"]
+    assert [diagnostic.code for diagnostic in check_text(text)] == ["E0313"]

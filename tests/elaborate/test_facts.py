@@ -124,7 +124,7 @@ def calls(graph: Graph) -> list[str]:
     return [node.operation.instance for node in loop.regions[0].nodes if isinstance(node.operation, Call)]
 
 
-def test_a_block_of_the_users_own_is_joined_and_leaves_loops(blurred: Architecture) -> None:
+def test_a_user_block_is_joined_and_moved_out_of_loops(blurred: Architecture) -> None:
     graph = blurred.program.graph
     (join,) = (node.operation for node in graph.region.nodes if isinstance(node.operation, Join))
     assert {("blur", "key"), ("blur", "value")} <= {(path.instance, path.name) for path in join.maps}
@@ -132,7 +132,7 @@ def test_a_block_of_the_users_own_is_joined_and_leaves_loops(blurred: Architectu
     assert "blur_2" not in calls(graph), "what does not change in the loop is computed before it"
 
 
-def test_a_block_of_the_users_own_computes_the_same_when_it_is_joined(compiled: Compiled) -> None:
+def test_a_joined_user_block_has_the_same_results(compiled: Compiled) -> None:
     text = (EXAMPLES / "blur.arch").read_text() + MODEL
     results = []
     with importable([EXAMPLES / "blur.py"]):
@@ -142,7 +142,7 @@ def test_a_block_of_the_users_own_computes_the_same_when_it_is_joined(compiled: 
     torch.testing.assert_close(*results)
 
 
-def test_a_block_of_the_users_own_is_costed(blurred: Architecture, tmp_path: Path) -> None:
+def test_a_user_block_has_costs(blurred: Architecture, tmp_path: Path) -> None:
     graph = compile_graph(tmp_path / "program.arch", "m", statics={"vocab": 11, "classes": 5})
     summary = summarize(graph, 8)
     assert not summary.unknown
@@ -155,11 +155,11 @@ def test_a_block_of_the_users_own_is_costed(blurred: Architecture, tmp_path: Pat
     assert summary.flops - twice == counter.get_total_flops()
 
 
-def test_a_block_of_the_users_own_is_recorded(blurred: Architecture) -> None:
-    with torch.no_grad(), recording(blurred) as found:
+def test_a_user_block_is_recorded(blurred: Architecture) -> None:
+    with torch.no_grad(), recording(blurred) as recorder:
         blurred(X)
-    attention = [one for one in found.moments if one.kind == "attention" and one.path == "blur"]
-    assert [one.turns[0].index for one in attention] == [0, 1, 2]
-    for one in attention:
-        assert one.values.shape == (1, 1, 8, 8)
-        torch.testing.assert_close(one.values.sum(-1), torch.ones(1, 1, 8))
+    attention = [moment for moment in recorder.moments if moment.kind == "attention" and moment.path == "blur"]
+    assert [moment.turns[0].index for moment in attention] == [0, 1, 2]
+    for moment in attention:
+        assert moment.values.shape == (1, 1, 8, 8)
+        torch.testing.assert_close(moment.values.sum(-1), torch.ones(1, 1, 8))

@@ -1,4 +1,4 @@
-"""Addresses, pointers and data do not mix: what the principle of data isolation forbids, and where it says so."""
+"""Addresses, pointers and data do not mix: the errors of the principle of data isolation, and their places."""
 
 import pytest
 

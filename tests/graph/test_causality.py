@@ -1,4 +1,4 @@
-"""The checker composes what blocks read into what a model's result depends on."""
+"""The checker composes the reads of the blocks into the inputs on which a model's result depends."""
 
 import pytest
 

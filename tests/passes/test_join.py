@@ -49,7 +49,7 @@ def load(folder: Path, text: str, without: tuple[str, ...] = ()) -> Architecture
 
 
 def answers(module: Architecture, fields: list[Tensor], lengths: Tensor | None) -> list[Tensor]:
-    """Logits, what halting adds to the loss, and the gradients; what is drawn is the same each time."""
+    """Returns the logits, the ponder cost and the gradients, with the same random numbers each time."""
     torch.manual_seed(1)
     module.zero_grad()
     named = None if lengths is None else dict.fromkeys(module.program.fields, lengths)

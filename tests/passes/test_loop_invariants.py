@@ -94,7 +94,7 @@ def test_random_blocks_stay_in_the_loop(instance: str) -> None:
     assert hoist_invariants(graph) == graph
 
 
-def test_a_stack_keeps_the_values_of_its_steps(tmp_path: Path) -> None:
+def test_a_stack_has_separate_weights_for_each_step(tmp_path: Path) -> None:
     text = "k = linear[d](h)\n stack 2 { h <- norm(h + attention[heads = 2](h, norm(k))) }"
     module = load(tmp_path, text)
     assert {name for name, _ in module.named_parameters() if "norm" in name} == {

@@ -1,4 +1,4 @@
-"""A program names only files beside it or below; what the user types may be anywhere."""
+"""A program names only files in its folder; paths on the command line may be anywhere."""
 
 from pathlib import Path
 
@@ -29,8 +29,8 @@ def program(folder: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("path", ["words.tsv", "./words.tsv", "data/words.tsv", "data/../words.tsv"])
 def test_a_file_is_seen_from_the_folder_of_the_program(tmp_path: Path, path: str) -> None:
-    found = plan_recipe(program(tmp_path / "a", path)).settings["task.path"]
-    assert found == str((tmp_path / "a" / path).resolve())
+    resolved = plan_recipe(program(tmp_path / "a", path)).settings["task.path"]
+    assert resolved == str((tmp_path / "a" / path).resolve())
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_the_command_line_may_name_any_file(tmp_path: Path, monkeypatch: pytest.
 def test_a_path_is_a_text_in_quotes(tmp_path: Path) -> None:
     place = program(tmp_path / "a", "x")
     place.write_text(place.read_text().replace('"x"', "words"))
-    (found,) = check(place)
-    assert found.code == "E0303"
-    assert "in quotes" in found.remedy
+    (diagnostic,) = check(place)
+    assert diagnostic.code == "E0303"
+    assert "in quotes" in diagnostic.remedy
 
 
 def test_a_task_without_its_file_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A model fits a task if it takes its fields and returns what it scores; a misfit points at both signatures."""
+"""A model fits a task if it takes the task's fields and returns the type that the task scores."""
 
 from pathlib import Path
 

@@ -110,9 +110,9 @@ def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: 
     begin(tmp_path / "run", point).close()
     with pytest.raises(RunError, match="its precision is `32`, not `bf16`"):
         begin(tmp_path / "run", point, "bf16")
-    other = DataRecord.model_validate({"train": {**DATA_JSON["train"], "items": 4}})
+    changed_data = DataRecord.model_validate({"train": {**DATA_JSON["train"], "items": 4}})
     with pytest.raises(RunError, match="its train split held other items"):
-        Record(tmp_path / "run").begin(point, "32", other, CPU)
+        Record(tmp_path / "run").begin(point, "32", changed_data, CPU)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])

@@ -57,19 +57,19 @@ def results(value: float) -> schemas.Results:
 @pytest.mark.parametrize("value", [0.25, math.nan, math.inf])
 def test_results_are_read_as_they_were_written(value: float, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(schemas.json_text(results(value)))
-    found = read_results(tmp_path)
-    assert found == results(value)
-    assert found.splits["test"].loss == (value if math.isfinite(value) else None)
+    restored = read_results(tmp_path)
+    assert restored == results(value)
+    assert restored.splits["test"].loss == (value if math.isfinite(value) else None)
 
 
 def test_results_without_optional_parts_are_readable() -> None:
     split: dict[str, object] = {"items": 1, "loss": None, "metrics": {}, "groups": {}}
-    found = schemas.Results.model_validate({"best_step": 1, "breakdown": "length", "splits": {"test": split}})
-    assert found.splits["test"].depth is None
-    assert {"written", "depth"}.isdisjoint(schemas.json_value(found)["splits"]["test"])
+    restored = schemas.Results.model_validate({"best_step": 1, "breakdown": "length", "splits": {"test": split}})
+    assert restored.splits["test"].depth is None
+    assert {"written", "depth"}.isdisjoint(schemas.json_value(restored)["splits"]["test"])
 
 
-def test_lines_hold_what_was_measured_and_read_back(tmp_path: Path) -> None:
+def test_log_lines_are_restored_as_they_were_written(tmp_path: Path) -> None:
     step = schemas.StepMetrics(step=1, loss=0.5, lr=0.1, gradient_norm=None, mean_depth=2.0)
     evaluation = schemas.EvaluationMetrics.of(1, "valid", math.nan, {"accuracy": 0.25})
     text = schemas.json_line(step) + schemas.json_line(evaluation)

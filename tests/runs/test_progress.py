@@ -95,7 +95,7 @@ def test_a_terminal_shows_the_number_of_generated_answers_and_clears_it() -> Non
     assert "60/60" not in output(terminal)
 
 
-def test_a_log_gets_nothing_about_evaluation() -> None:
+def test_a_log_has_no_lines_about_evaluation() -> None:
     log = console(terminal=False)
     with showing_evaluation(log) as watcher:
         assert watcher is None

@@ -47,8 +47,8 @@ def test_a_column_reads_a_metric_a_group_or_a_joint_group(column: TableColumn, v
 def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     plan = plan_recipe(program)
     assert folder_name(plan, "32") == folder_name(plan_recipe(program), "32")
-    others = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
-    names = {folder_name(plan, "32"), folder_name(plan, "bf16"), *(folder_name(other, "32") for other in others)}
+    changed_plans = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
+    names = {folder_name(plan, "bf16"), *(folder_name(each, "32") for each in (plan, *changed_plans))}
     assert len(names) == 4
 
 

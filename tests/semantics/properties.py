@@ -1,4 +1,4 @@
-"""Properties of every program that `check` accepts: it computes what docs/semantics.md defines."""
+"""Properties of every program that `check` accepts: its results are those that docs/semantics.md defines."""
 
 import copy
 import random

@@ -53,10 +53,10 @@ def offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Offer:
 
     def put(offered: Mapping[str, bytes | str]) -> None:
         def opened(dataset: str, member: str) -> BinaryIO:
-            found = offered.get(f"{dataset}/{member}")
-            if found is None:
+            content = offered.get(f"{dataset}/{member}")
+            if content is None:
                 raise DataError(f"{member} of {dataset} is not at hand", "offer it")
-            return io.BytesIO(found.encode() if isinstance(found, str) else found)
+            return io.BytesIO(content.encode() if isinstance(content, str) else content)
 
         def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
             place = tmp_path / archive

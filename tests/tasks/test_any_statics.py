@@ -35,7 +35,7 @@ TRUTH = st.booleans()
 
 
 def statics(**own: st.SearchStrategy[object]) -> st.SearchStrategy[Statics]:
-    return st.fixed_dictionaries({}, optional={**SIZES, **own}).map(lambda found: {**SMALL, **found})
+    return st.fixed_dictionaries({}, optional={**SIZES, **own}).map(lambda drawn: {**SMALL, **drawn})
 
 
 SMALL: Statics = {"train_size": 5, "valid_size": 5, "test_size": 5}

@@ -42,9 +42,9 @@ def generated(split: str) -> Split:
 
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_values_and_depths_agree_with_a_slow_parser(split: str) -> None:
-    found = [read(text) for text in texts(SMALL, generated(split))]
-    assert [value for value, _ in found] == np.asarray(generated(split).targets).tolist()
-    assert [depth for _, depth in found] == generated(split).groups["depth"].tolist()
+    parsed = [read(text) for text in texts(SMALL, generated(split))]
+    assert [value for value, _ in parsed] == np.asarray(generated(split).targets).tolist()
+    assert [depth for _, depth in parsed] == generated(split).groups["depth"].tolist()
 
 
 def test_the_published_counts() -> None:
@@ -74,9 +74,9 @@ def test_train_has_every_operation_on_two_digits() -> None:
 
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_items_are_distinct_and_short_enough(split: str) -> None:
-    found = texts(SMALL, generated(split))
-    assert len(set(found)) == len(found)
-    assert max(map(len, found)) <= 50
+    items = texts(SMALL, generated(split))
+    assert len(set(items)) == len(items)
+    assert max(map(len, items)) <= 50
 
 
 def test_digits_and_operations_are_uniform() -> None:
@@ -108,10 +108,10 @@ def test_lengths_have_the_distribution_of_one_by_one_sampling(
     theirs = [(len(text), read(text)[1]) for text in (drawn(rng, probability, low, high) for _ in range(6_000))]
     ours = generated(split)
     depth = high
-    wanted = np.array([length for length, found in theirs if found == depth and length <= 50])
-    found = ours.inputs["x"].lengths[ours.groups["depth"] == depth]
-    assert abs(found.mean() - wanted.mean()) < 4 * np.hypot(
-        found.std() / len(found) ** 0.5, wanted.std() / len(wanted) ** 0.5
+    expected = np.array([length for length, reached in theirs if reached == depth and length <= 50])
+    lengths = ours.inputs["x"].lengths[ours.groups["depth"] == depth]
+    assert abs(lengths.mean() - expected.mean()) < 4 * np.hypot(
+        lengths.std() / len(lengths) ** 0.5, expected.std() / len(expected) ** 0.5
     )
 
 

@@ -78,9 +78,9 @@ def test_other_tables_are_fixed_permutations() -> None:
 
 
 def test_the_published_train_set_has_the_published_counts() -> None:
-    made = Ctl().generate("train", seed=0)
-    lengths = np.bincount(made.groups["length"])
-    assert len(made) == 53_704
+    items = Ctl().generate("train", seed=0)
+    lengths = np.bincount(items.groups["length"])
+    assert len(items) == 53_704
     assert len(set(texts(Ctl(), "train"))) == 53_224
     assert lengths[:2].tolist() == [0, 568]
     # Published: about 420, 3,770, 20,900 and 28,000.
@@ -135,17 +135,17 @@ def test_only_the_train_set_repeats_items() -> None:
 
 
 def test_balanced_lengths_are_as_even_as_the_items_permit() -> None:
-    made = Ctl(balanced=True).generate("train", seed=0)
-    lengths = np.bincount(made.groups["length"])
-    assert len(made) == 53_704
+    items = Ctl(balanced=True).generate("train", seed=0)
+    lengths = np.bincount(items.groups["length"])
+    assert len(items) == 53_704
     assert lengths[4] == lengths[5] == 24_444
     assert lengths[1] == 568
 
 
 def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    other = replace(SMALL, train_size=500, valid_size=7)
-    assert digest(SMALL.generate("test", 3)) == digest(other.generate("test", 3))
-    assert digest(SMALL.generate("iid", 3)) == digest(other.generate("iid", 3))
+    resized = replace(SMALL, train_size=500, valid_size=7)
+    assert digest(SMALL.generate("test", 3)) == digest(resized.generate("test", 3))
+    assert digest(SMALL.generate("iid", 3)) == digest(resized.generate("iid", 3))
 
 
 def test_lengths_are_uniform() -> None:

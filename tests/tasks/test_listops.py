@@ -171,8 +171,8 @@ def test_trees_of_long_range_arena_are_long_and_wide() -> None:
     for split in LONG.split_names():
         lengths = generated(LONG, split).inputs["x"].lengths
         assert 500 < lengths.min() <= lengths.max() < 2_000
-    found = [read(list(words)) for words in texts(LONG, "valid")]
-    assert max(most for _, _, most in found) == 10
+    trees = [read(list(words)) for words in texts(LONG, "valid")]
+    assert max(most for _, _, most in trees) == 10
 
 
 @pytest.mark.parametrize("task", [DEPTH, ORIGINAL, LONG])

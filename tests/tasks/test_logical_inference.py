@@ -109,8 +109,8 @@ def test_published_relations_agree_with_ours(published: Callable[[str], list[str
 
 def test_the_numbers_of_pairs_per_operator_count_are_the_published_ones(published: Callable[[str], list[str]]) -> None:
     all_counts = LogicalInference(train=Interval(0, 12), test=Interval(0, 12), draws=100_000)
-    found = [generated(all_counts, split).groups["operators"] for split in ("train", "valid", "test")]
-    ours = np.bincount(np.concatenate(found), minlength=13)
+    counts = [generated(all_counts, split).groups["operators"] for split in ("train", "valid", "test")]
+    ours = np.bincount(np.concatenate(counts), minlength=13)
     theirs = np.array(
         [sum(len(published(f"logical_inference/{part}{count}")) for part in ("train", "test")) for count in range(13)]
     )
@@ -140,8 +140,10 @@ def test_begin_and_end_enclose_both_sides() -> None:
 
 
 def true_in(formulas: Ragged) -> np.ndarray:
-    """For each formula the worlds, as bits, in which it is true: all formulas walked through in step, token by token,
-    with a stack of truths and one of brackets for each."""
+    """Returns the worlds in which each formula is true, as bits.
+
+    It reads all formulas at the same time, token by token, with a stack of truths and a stack of brackets for each.
+    """
     masks = [sum(1 << index for index, world in enumerate(WORLDS) if world[name]) for name in "abcdef"]
     names = {text: token for token, text in enumerate(SMALL.vocabulary)}
     count, rows = len(formulas), np.arange(len(formulas))
@@ -167,8 +169,8 @@ def true_in(formulas: Ragged) -> np.ndarray:
             both = at[closed == names[operator]]
             height[both] -= 1
             truths[both, height[both] - 1] = apply(truths[both, height[both] - 1], truths[both, height[both]])
-        one = at[closed == names["not"]]
-        truths[one, height[one] - 1] = ~truths[one, height[one] - 1]
+        negated = at[closed == names["not"]]
+        truths[negated, height[negated] - 1] = ~truths[negated, height[negated] - 1]
     assert (height == 1).all()
     assert (depth == 0).all()
     return np.asarray(truths[:, 0])
@@ -185,12 +187,12 @@ def test_every_published_relation_is_reproduced(published_bytes: Callable[[str],
         seen += len(items)
         here, there = true_in(items.inputs["left"]), true_in(items.inputs["right"])
         both, left, right, neither = (here & there, here & ~there, ~here & there, ~(here | there))
-        found = np.select(
+        relations = np.select(
             [(left | right) == 0, left == 0, right == 0, (both | neither) == 0, both == 0, neither == 0],
             [RELATIONS.index(relation) for relation in "=<>^|v"],
             RELATIONS.index("#"),
         )
-        assert (found == items.targets).all()
+        assert (relations == items.targets).all()
         most = np.max(
             [np.add.reduceat(side.values >= 8, side.offsets[:-1], dtype=np.int64) for side in items.inputs.values()],
             axis=0,

@@ -27,20 +27,20 @@ def random_batch(count: int) -> tuple[np.ndarray, list[int]]:
 
 def test_a_batch_is_read() -> None:
     pictures, shown = random_batch(3)
-    found = batch(packed(pictures, shown))
-    assert found[0].tolist() == pictures.tolist()
-    assert found[1].tolist() == shown
+    parsed = batch(packed(pictures, shown))
+    assert parsed[0].tolist() == pictures.tolist()
+    assert parsed[1].tolist() == shown
 
 
 def test_shades_are_weighted_and_rounded_down() -> None:
     pictures, _ = random_batch(5)
     red, green, blue = pictures.reshape(5, 3, 1_024).transpose(1, 0, 2).astype(float)
     exact = (0.2989 * red + 0.587 * green + 0.114 * blue) / 255 * 255.5
-    found = shades(pictures)
-    assert found.dtype == np.uint8
+    rounded = shades(pictures)
+    assert rounded.dtype == np.uint8
     # Single precision may fall on the other side of a whole number.
-    assert np.abs(found - np.floor(exact)).max() <= 1
-    assert (found == np.floor(exact)).mean() > 0.999
+    assert np.abs(rounded - np.floor(exact)).max() <= 1
+    assert (rounded == np.floor(exact)).mean() > 0.999
     assert shades(np.full((1, 3_072), 255, dtype=np.uint8)).max() == 255
 
 
@@ -75,7 +75,7 @@ def test_other_pickles_are_refused(data: bytes, reason: str, capfd: pytest.Captu
 
 def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = {f"data_batch_{number}": random_batch(4) for number in range(1, 6)} | {"test_batch": random_batch(4)}
-    content = {f"cifar-10-batches-py/{name}": packed(*one) for name, one in batches.items()}
+    content = {f"cifar-10-batches-py/{name}": packed(*arrays) for name, arrays in batches.items()}
     # The order in the archive does not matter.
     files = {"cifar-10-batches-py/readme.html": b"<html>", **dict(reversed(content.items()))}
     offer({"cifar10/cifar-10-python.tar.gz": archive(files)})
@@ -84,7 +84,7 @@ def test_splits_are_cut_from_the_batches(offer: Offer, monkeypatch: pytest.Monke
     task = LraImage()
     splits = {name: task.generate(name, 0) for name in task.split_names()}
     assert {name: len(split) for name, split in splits.items()} == {"train": 18, "valid": 2, "test": 4}
-    pictures, shown = (np.concatenate([one[part] for one in batches.values()]) for part in (0, 1))
+    pictures, shown = (np.concatenate([arrays[part] for arrays in batches.values()]) for part in (0, 1))
     rows = np.concatenate([split.inputs["x"].values.reshape(-1, 1_024) for split in splits.values()])
     assert rows.tolist() == shades(pictures).tolist()
     assert [int(answer) for split in splits.values() for answer in np.asarray(split.targets)] == shown.tolist()

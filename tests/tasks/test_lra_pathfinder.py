@@ -22,7 +22,7 @@ def generated(split: str, seed: int = 0) -> Split:
 def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
     """The pixels that hang together, where a gap of fewer than `reach` pixels does not count."""
     left = {(int(row), int(column)) for row, column in np.argwhere(light)}
-    found = []
+    complete = []
     while left:
         piece, waiting = set(), [left.pop()]
         while waiting:
@@ -31,8 +31,8 @@ def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
             near = {(r, c) for r, c in left if abs(r - row) <= reach and abs(c - column) <= reach}
             left -= near
             waiting += near
-        found.append(piece)
-    return found
+        complete.append(piece)
+    return complete
 
 
 def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_published_pictures_are_read_from_their_lists() -> None:
     assert names == [("imgs/0/sample_0.png", 1), ("imgs/0/sample_1.png", 0), ("imgs/0/sample_172.png", 1)]
     shades = np.random.RandomState(0).randint(0, 256, (2, 32, 32))
     # One of the published pictures is an empty file.
-    content = {name: png(one, [4] * 32) for (name, _), one in zip(names, shades, strict=False)}
+    content = {name: png(picture, [4] * 32) for (name, _), picture in zip(names, shades, strict=False)}
     pixels, joined = pictures(names, lambda name: content.get(name, b""))
     assert pixels.tolist() == shades.reshape(2, 1_024).tolist()
     assert joined.tolist() == [1, 0]

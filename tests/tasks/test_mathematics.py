@@ -60,9 +60,9 @@ def written(name: str, module: str) -> str:
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("split", ["train", "iid", "interpolate", "extrapolate"])
 def test_answers_are_correct(module: str, split: str) -> None:
-    for text, found in asked(module, split):
-        assert Fraction(found) == answer(text), text
-        assert not re.search(r"^-0$|\.0*$|\.\d*0$|^0\d", found), found
+    for text, written_answer in asked(module, split):
+        assert Fraction(written_answer) == answer(text), text
+        assert not re.search(r"^-0$|\.0*$|\.\d*0$|^0\d", written_answer), written_answer
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -72,7 +72,7 @@ def test_questions_have_the_statistics_of_the_published_generator(
 ) -> None:
     theirs = [pair for name in FILES[split] for pair in read(name, published(written(name, module)))]
     assert len(theirs) == (2_001 if split == "train" else 1_000)
-    assert all(Fraction(found) == answer(text) for text, found in theirs)
+    assert all(Fraction(written_answer) == answer(text) for text, written_answer in theirs)
     ours = asked(module, split)
 
     def shapes(pairs: list[tuple[str, str]]) -> set[str]:
@@ -130,7 +130,7 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
     # Repeated questions are dropped.
     assert len(set(flat)) == len(flat)
     assert 3_900 < len(flat) <= 2_001 + 2_000
-    assert all(Fraction(found) == answer(text) for pairs in texts.values() for text, found in pairs)
+    assert all(Fraction(written_answer) == answer(text) for pairs in texts.values() for text, written_answer in pairs)
     # Of the sample, which is smaller than what the paper holds out, a half.
     assert abs(len(texts["iid"]) - len(texts["train"])) <= 3
     assert np.unique(splits["iid"].groups["difficulty"]).tolist() == [0, 1, 2]
@@ -138,7 +138,9 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
 
 
 def test_the_vocabulary_has_every_character() -> None:
-    assert set("".join(text + found for module in MODULES for text, found in asked(module, "train"))) <= set(CHARACTERS)
+    assert set(
+        "".join(text + written_answer for module in MODULES for text, written_answer in asked(module, "train"))
+    ) <= set(CHARACTERS)
 
 
 def test_impossible_statics_are_refused() -> None:

@@ -64,7 +64,7 @@ def test_the_most_frequent_words_come_first(published: Callable[[str], list[str]
     task = Multi30k(split="published", target_words=50)
     counts = Counter(word for line in published("multi30k/train.de") for word in words(line))
     assert list(task.vocabulary[:50]) == [
-        word for word, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:50]
+        word for word, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:50]
     ]
     assert task.vocabulary[50:] == ("<unk>", "[E]", "[B]")
     assert (task.vocabulary[task.end], task.vocabulary[task.begin]) == ("[E]", "[B]")

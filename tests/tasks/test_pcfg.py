@@ -103,10 +103,12 @@ def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
 
 @pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
 def test_splits_are_disjoint_and_have_distinct_items(kind: str) -> None:
-    found = [
-        " ".join(one) for seed, split in enumerate(SMALL) for one in expressions(generated(kind, split[:-5], seed))
+    items = [
+        " ".join(expression)
+        for seed, split in enumerate(SMALL)
+        for expression in expressions(generated(kind, split[:-5], seed))
     ]
-    assert len(set(found)) == len(found) == 4_000
+    assert len(set(items)) == len(items) == 4_000
 
 
 def test_numbers_of_functions_have_the_published_distribution(published: Callable[[str], list[str]]) -> None:

@@ -130,7 +130,7 @@ def vector_units() -> str:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         {"PYTHONHASHSEED": "1"},
         {"PYTHONHASHSEED": "random", "OMP_NUM_THREADS": "4"},
@@ -138,10 +138,10 @@ def vector_units() -> str:
     ],
     ids=["hashes", "threads", "processor"],
 )
-def test_another_process_on_another_machine_gives_the_same_items(other: dict[str, str]) -> None:
+def test_another_process_on_another_machine_gives_the_same_items(changes: dict[str, str]) -> None:
     here: dict[str, object] = {}
     exec(PROGRAM, here)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **other}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **changes}
     answer = subprocess.run(
         [sys.executable, "-c", f"{PROGRAM}\nprint(answer)"],
         capture_output=True, text=True, env=environment, check=True,

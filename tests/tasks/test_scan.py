@@ -57,14 +57,14 @@ def test_length_splits_have_the_published_sizes(cutoff: int, sizes: tuple[int, .
 
 @pytest.mark.parametrize("task", [Scan(), Scan(split="length")])
 def test_splits_have_every_command_once(task: Scan) -> None:
-    found = []
+    items = []
     for name in task.split_names():
         split = task.generate(name, 0)
         for index in range(len(split)):
             source = spell(task, split.inputs["source"][index])
             assert isinstance(split.targets, Ragged)
-            found.append((source, spell(task, split.targets[index])))
-    assert sorted(found) == sorted((f"[B] {' '.join(x)} [E]", f"{' '.join(y)} [E]") for x, y in commands())
+            items.append((source, spell(task, split.targets[index])))
+    assert sorted(items) == sorted((f"[B] {' '.join(x)} [E]", f"{' '.join(y)} [E]") for x, y in commands())
 
 
 def test_simple_holds_out_a_fifth() -> None:
@@ -116,19 +116,19 @@ def test_the_decoder_sees_the_actions_before() -> None:
         assert asked[-1] == 19
 
 
-def test_words_and_actions_may_have_vocabularies_of_their_own() -> None:
+def test_words_and_actions_may_have_separate_vocabularies() -> None:
     joint, apart = Scan(), Scan(joint=False)
-    one, other = joint.generate("test", 0), apart.generate("test", 0)
-    assert isinstance(one.targets, Ragged)
-    assert isinstance(other.targets, Ragged)
+    joint_items, apart_items = joint.generate("test", 0), apart.generate("test", 0)
+    assert isinstance(joint_items.targets, Ragged)
+    assert isinstance(apart_items.targets, Ragged)
     for index in range(50):
-        words = [apart.words[token] for token in other.inputs["source"][index]]
-        assert words == [joint.vocabulary[token] for token in one.inputs["source"][index]]
-        *actions, end = (apart.vocabulary[token] for token in other.targets[index])
-        assert [*actions, "[E]"] == [joint.vocabulary[token] for token in one.targets[index]]
+        words = [apart.words[token] for token in apart_items.inputs["source"][index]]
+        assert words == [joint.vocabulary[token] for token in joint_items.inputs["source"][index]]
+        *actions, end = (apart.vocabulary[token] for token in apart_items.targets[index])
+        assert [*actions, "[E]"] == [joint.vocabulary[token] for token in joint_items.targets[index]]
         # One sign begins and ends.
         assert end == "[B]"
-        assert [apart.vocabulary[token] for token in other.inputs["target"][index]] == ["[B]", *actions]
+        assert [apart.vocabulary[token] for token in apart_items.inputs["target"][index]] == ["[B]", *actions]
     assert (len(apart.words), len(apart.vocabulary)) == (15, 7)
 
 
@@ -142,9 +142,9 @@ def test_a_separate_source_vocabulary_is_checked(joint: str, source: str, fits: 
         "    return linear[vocab](embed[d](target) + attention[1](embed[d](target), embed[d](source)))\n}\n"
         f"recipe r {{ task scan[joint = {joint}] model m train adamw[lr = 0.1, steps = 9, select = test.accuracy] }}\n"
     )
-    found = check_text(text)
-    assert [diagnostic.code for diagnostic in found] == ([] if fits else ["E0416"])
-    assert fits or "a vocabulary of 15, and the model takes one of 7" in found[0].message
+    diagnostics = check_text(text)
+    assert [diagnostic.code for diagnostic in diagnostics] == ([] if fits else ["E0416"])
+    assert fits or "a vocabulary of 15, and the model takes one of 7" in diagnostics[0].message
 
 
 def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer: Offer) -> None:

@@ -38,7 +38,7 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
     if begin_end is not None and "begin_end" not in statics:
         return
     chosen = {} if begin_end is None else {"begin_end": begin_end}
-    gives = {given.name: value(given.value, {**statics, **chosen}) for given in signature(name).gives}
+    gives = {clause.name: value(clause.value, {**statics, **chosen}) for clause in signature(name).gives}
     assert gives["vocab"] == len(vocabulary_of(build(name, **chosen)))
 
 
@@ -46,7 +46,7 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
 def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
     task = build(name, **SMALL.get(name, {}))
     declared = signature(name)
-    gives = {str(given.name): value(given.value, {**vars_of(task)}) for given in declared.gives}
+    gives = {str(clause.name): value(clause.value, {**vars_of(task)}) for clause in declared.gives}
     for split in [name for name in task.split_names() if name != "test"][:2]:
         items = items_of(task, split)
         assert list(items.inputs) == [parameter.name for parameter in declared.signature.inputs]

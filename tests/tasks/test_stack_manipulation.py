@@ -46,8 +46,8 @@ def test_the_published_examples() -> None:
         ("0 1 1 0 push1 pop pop", "1 1 0 [E] 0 0 0 0"),
         ("1 1 0 pop pop pop pop", "[E] 0 0 0 0 0 0 0"),
     ):
-        found, marks = _results(Ragged.of([[WORDS.index(word) for word in inputs.split()]]))
-        assert " ".join(WORDS[token] for token in found[0]) == answer
+        results, marks = _results(Ragged.of([[WORDS.index(word) for word in inputs.split()]]))
+        assert " ".join(WORDS[token] for token in results[0]) == answer
         assert marks.values.sum() == answer.split().index("[E]") + 1
 
 

@@ -162,7 +162,7 @@ def test_batches_of_tokens_are_never_larger_and_hold_every_item_once() -> None:
     assert any(len(items) > 1 for items in batches)
 
 
-def test_an_item_with_more_tokens_than_a_batch_is_a_batch_of_its_own() -> None:
+def test_an_item_with_more_tokens_than_a_batch_is_a_separate_batch() -> None:
     sampler = Sampler(np.array([3, 50, 3]), batch=10, seed=0, tokens=True)
     assert [1] in [list(sampler.next()) for _ in range(len(sampler))]
 

@@ -66,7 +66,7 @@ def test_every_declared_optimizer_can_be_made(name: str, program: Path) -> None:
     make_optimizer(bound(f"{name}[steps = 1]", program), nn.Linear(2, 2))
 
 
-def test_weights_that_do_not_learn_are_left_alone(program: Path) -> None:
+def test_frozen_weights_are_not_in_the_optimizer(program: Path) -> None:
     layer = nn.Linear(2, 2)
     layer.bias.requires_grad_(False)
     optimizer = make_optimizer(bound("adam[steps = 1]", program), layer)
@@ -79,7 +79,7 @@ def test_a_model_without_weights_is_not_trained(program: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lion", "adam"])
-def test_an_optimizer_of_someone_else_is_refused(name: str) -> None:
+def test_an_unknown_optimizer_is_refused(name: str) -> None:
     with pytest.raises(RunError, match=f"archlang has no optimizer `{name}`"):
         make_optimizer(BoundExtern(name, "os:system", {"lr": 0.1}), nn.Linear(2, 2))
 

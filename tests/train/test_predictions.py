@@ -1,4 +1,4 @@
-"""Predictions are those of a slow search."""
+"""Predictions equal those of a slow search."""
 
 import numpy as np
 import torch

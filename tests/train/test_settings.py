@@ -1,4 +1,4 @@
-"""Training settings are those that `optimizers.arch` declares, and its signatures refuse wrong ones."""
+"""`optimizers.arch` declares the training settings, and its signatures refuse wrong values."""
 
 import re
 from dataclasses import fields, replace

@@ -80,10 +80,10 @@ class Patience:
         self._least, self._window = max(wanted // 300, 1), window
         self._batches = self._found = 0
 
-    def is_over(self, found: int) -> bool:
+    def is_over(self, count: int) -> bool:
         """Returns whether to give up. Call it after each batch with the number of new items in the batch."""
         self._batches += 1
-        self._found += found
+        self._found += count
         if self._batches < self._window:
             return False
         over = self._found < self._least

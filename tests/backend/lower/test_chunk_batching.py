@@ -190,7 +190,7 @@ def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
         torch.testing.assert_close(batched.values, plain.values)
 
 
-def test_the_python_has_a_head_and_the_rest(compiled: Compiled) -> None:
+def test_printed_python_has_a_batched_part_and_a_loop(compiled: Compiled) -> None:
     shown = print_torch(compiled(program(MODELS["a stack's first step"])))
     assert "# the head of the body of `self.scan`, called once for many chunks: scan" in shown
     assert "run_stack_head_results = self.run_stack.first_head(c, mask_c_length)" in shown

@@ -158,7 +158,7 @@ def test_a_chunk_and_an_outer_value_whose_names_differ_in_case_are_two_values(co
     assert torch.equal(logits, compiled(without_clash)(x))
 
 
-def test_a_second_call_and_an_instance_of_its_name_have_weights_of_their_own(compiled: Compiled) -> None:
+def test_a_second_call_and_an_instance_of_its_name_have_separate_weights(compiled: Compiled) -> None:
     module = compiled(
         """
         model m[d = 4](x: tokens[n]) -> logits[n, d] {
@@ -174,7 +174,7 @@ def test_a_second_call_and_an_instance_of_its_name_have_weights_of_their_own(com
     assert names == ["embed", "linear", "linear_2", "linear_3", "half__", "half_", "linear_2_2"]
 
 
-def test_the_length_of_a_chunk_and_a_length_of_its_name_have_masks_of_their_own(compiled: Compiled) -> None:
+def test_the_length_of_a_chunk_and_a_length_of_its_name_have_separate_masks(compiled: Compiled) -> None:
     text = """
     model m[d = 8](x: tokens[k]) -> logits[k, vocab] {
         h = embed[d](x)

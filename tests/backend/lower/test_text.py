@@ -38,7 +38,7 @@ def repeat(self, h, h_2, key, value, mask_n):
 """
 
 
-def test_every_line_of_python_stands_beside_its_line_of_the_program(compiled: Compiled) -> None:
+def test_every_line_of_python_names_its_line_of_the_program(compiled: Compiled) -> None:
     module = compiled(PROGRAM)
     span = module.program.graph.region.nodes[0].span
     assert span is not None

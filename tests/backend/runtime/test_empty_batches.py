@@ -38,7 +38,7 @@ def program(body: str, extra: int | None) -> str:
 
 @pytest.mark.parametrize("with_lengths", [True, False])
 @pytest.mark.parametrize(("body", "extra"), BODIES.items())
-def test_a_batch_without_positions_has_the_result_of_such_a_sample_beside_a_longer_one(
+def test_an_empty_sample_has_the_same_result_alone_and_beside_a_longer_sample(
     compiled: Compiled, body: str, extra: int | None, with_lengths: bool
 ) -> None:
     module = compiled(program(body, extra)).eval()
@@ -52,7 +52,7 @@ def test_a_batch_without_positions_has_the_result_of_such_a_sample_beside_a_long
 
 
 @pytest.mark.parametrize(("body", "extra"), BODIES.items())
-def test_a_sample_without_positions_spoils_no_gradient(compiled: Compiled, body: str, extra: int | None) -> None:
+def test_padding_of_empty_samples_changes_no_gradient(compiled: Compiled, body: str, extra: int | None) -> None:
     module = compiled(program(body, extra))
     gradients: list[list[Tensor]] = []
     for width in (0, 3):

@@ -1,4 +1,4 @@
-"""Claims about wrong tensors: the error says what is wrong, and what the model expects."""
+"""Errors for wrong tensors say what was found and what the model expects."""
 
 from typing import Any
 

@@ -74,7 +74,7 @@ def test_a_replaced_map_or_one_with_hooks_is_called_itself(change: str) -> None:
         assert len(heard) == 2
 
 
-def test_on_a_cpu_large_products_are_left_to_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_cpu_the_blocks_compute_large_products(monkeypatch: pytest.MonkeyPatch) -> None:
     owner, join = pair()
     x = torch.randn(2, 4)
     monkeypatch.setattr(joining, "_MOST_MULTIPLICATIONS", 2 * 4 * 8 - 1)

@@ -112,7 +112,7 @@ def test_repeat_is_a_loop_over_one_set_of_weights(compiled: Compiled) -> None:
     torch.testing.assert_close(module(x, lengths=lengths), wanted)
 
 
-def test_stack_has_its_own_weights_in_each_step_and_sees_what_is_around_it(compiled: Compiled) -> None:
+def test_stack_has_its_own_weights_in_each_step_and_reads_outer_values(compiled: Compiled) -> None:
     module = compiled(
         """
         model m[d = 8](x: tokens[n]) -> logits[classes] {
@@ -200,7 +200,7 @@ X, LENGTHS = torch.tensor([[2, 9, 3, 1], [1, 0, 2, 5], [7, 1, 1, 1]]), torch.ten
 
 
 @pytest.mark.parametrize("per_position", [False, True])
-def test_halting_stops_each_sample_or_position_by_itself(compiled: Compiled, per_position: bool) -> None:
+def test_halting_stops_each_sample_or_position_separately(compiled: Compiled, per_position: bool) -> None:
     module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
     states = module(X, lengths=LENGTHS)
     steps = halts_by(X, LENGTHS, per_position)
@@ -234,7 +234,7 @@ def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_posit
     assert not module.mean_depth.requires_grad
 
 
-def test_no_body_is_computed_when_nothing_goes_on(compiled: Compiled) -> None:
+def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:
     module = compiled(HALTING, plugins=True, model="states", per_position=False)
     tallies: list[Tally] = []
     (loop,) = halting_loops(module)

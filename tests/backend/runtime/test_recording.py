@@ -118,7 +118,7 @@ def test_a_closed_gate_is_recorded_as_no_change(compiled: Compiled) -> None:
     assert all(float(moment.values.max()) == 0 for moment in of_kind(moments, "change"))
 
 
-def test_chunks_say_where_they_begin_and_each_has_its_own_steps(compiled: Compiled) -> None:
+def test_chunks_record_their_first_position_and_their_own_steps(compiled: Compiled) -> None:
     moments, _ = record(compiled(CHUNKED).eval())
     memory = of_kind(moments, "memory")
     assert [moment.turns[0].first for moment in memory] == [0, 3, 6]

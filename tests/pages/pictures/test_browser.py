@@ -155,12 +155,12 @@ def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page
     view = open_page(page)
     picture = view.locator("svg.picture")
     view.locator("#whole").click()
-    whole = picture.get_attribute("viewBox")
+    full_view = picture.get_attribute("viewBox")
     view.locator("#view").focus()
     view.keyboard.press("+")
-    assert picture.get_attribute("viewBox") != whole
+    assert picture.get_attribute("viewBox") != full_view
     view.locator("#whole").click()
-    assert picture.get_attribute("viewBox") == whole
+    assert picture.get_attribute("viewBox") == full_view
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)

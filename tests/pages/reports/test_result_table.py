@@ -36,7 +36,7 @@ def table() -> ResultTable:
     return ResultTable.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
 
 
-def test_the_terminal_shows_results_claims_and_what_is_missing(table: ResultTable) -> None:
+def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) -> None:
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
     console.print(terminal_table(table))
     assert isinstance(console.file, io.StringIO)

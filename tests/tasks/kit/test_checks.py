@@ -34,7 +34,7 @@ def test_valid_statics_pass() -> None:
     check_ranges("t", {"train": Interval(1, 4), "test": Interval(5, 9)}, 1, 9)
 
 
-def test_the_errors_name_what_is_allowed() -> None:
+def test_the_errors_name_the_allowed_values() -> None:
     with pytest.raises(TaskError, match="t has no split `valid`: its splits are train, test"):
         check_split("t", "valid", ("train", "test"))
     with pytest.raises(TaskError, match="by = lines is not a valid value for t: write one of words, characters"):

@@ -78,8 +78,8 @@ class Endless(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         while len(self._left) < size and (part := next(self._parts, b"")):
             self._left += part
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+        chunk, self._left = self._left[:size], self._left[size:]
+        return chunk
 
 
 def test_memory_does_not_grow_with_the_file() -> None:

@@ -32,13 +32,13 @@ def test_they_have_the_distribution_of_rejection_sampling() -> None:
         depths.append(evaluate(forest)[1])
         arguments.append(forest.levels[0].arguments)
     sized = grow_to(RandomStream("sized"), TABLE, TABLE.lengths(RandomStream("sizes"), 16, 24, 20_000))
-    for grown, made in (
+    for grown, by_length in (
         (lengths, sized.sizes),
         (heights, sized.heights),
         (depths, evaluate(sized)[1]),
         (arguments, sized.levels[0].arguments),
     ):
-        assert np.abs(shares(np.concatenate(grown)) - shares(made)).max() < 0.012
+        assert np.abs(shares(np.concatenate(grown)) - shares(by_length)).max() < 0.012
 
 
 def test_the_probabilities_of_the_table_sum_to_one() -> None:

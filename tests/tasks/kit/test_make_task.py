@@ -87,10 +87,10 @@ def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Pat
         return spell(task, cache.load("even", {}, task, "train", 0).inputs["x"][0])
 
     assert loaded(plugin) == "one zero"
-    other = tmp_path / "other" / "mine.py"
-    other.parent.mkdir()
-    other.write_text(PLUGIN.replace("[1, 0]", "[0, 0]"))
-    assert loaded(other) == "zero zero"
+    changed = tmp_path / "other" / "mine.py"
+    changed.parent.mkdir()
+    changed.write_text(PLUGIN.replace("[1, 0]", "[0, 0]"))
+    assert loaded(changed) == "zero zero"
 
 
 @pytest.mark.parametrize(

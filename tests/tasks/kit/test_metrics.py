@@ -42,8 +42,8 @@ def test_last_accuracy_counts_the_last_scored_position() -> None:
 
 
 def test_without_marks_every_position_is_scored() -> None:
-    whole = Split({"x": TARGETS}, TARGETS)
-    assert tally("accuracy", Unit.POSITION, whole, PREDICTIONS).counts.tolist() == [3, 2, 1]
+    split = Split({"x": TARGETS}, TARGETS)
+    assert tally("accuracy", Unit.POSITION, split, PREDICTIONS).counts.tolist() == [3, 2, 1]
 
 
 def test_the_metric_of_no_answers_is_nan() -> None:

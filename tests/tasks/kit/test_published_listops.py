@@ -43,7 +43,7 @@ def test_every_published_label_is_reproduced(published: Callable[[str], list[str
 
 
 @pytest.mark.parametrize(
-    ("written", "found"),
+    ("written", "expected"),
     [
         ("7", (7, 0, 0)),
         ("( ( ( [MAX 2 ) 9 ) ] )", (9, 1, 2)),
@@ -51,9 +51,9 @@ def test_every_published_label_is_reproduced(published: Callable[[str], list[str
         ("[SM 8 [MIN 4 5 6 ] 9 ]", (1, 2, 3)),
     ],
 )
-def test_literal_lists(written: str, found: tuple[int, int, int]) -> None:
+def test_literal_lists(written: str, expected: tuple[int, int, int]) -> None:
     item = parse(written)
-    assert (item.value, item.depth, item.arguments) == found
+    assert (item.value, item.depth, item.arguments) == expected
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def test_every_part_of_the_key_matters() -> None:
 
 
 def test_a_stream_does_not_depend_on_the_sizes_of_requests() -> None:
-    whole, cut = RandomStream("x"), RandomStream("x")
-    assert whole.words(10).tolist() == [*cut.words(3), *cut.words((7,))]
+    at_once, in_parts = RandomStream("x"), RandomStream("x")
+    assert at_once.words(10).tolist() == [*in_parts.words(3), *in_parts.words((7,))]
 
 
 def test_integers_are_uniform() -> None:

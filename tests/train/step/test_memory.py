@@ -1,4 +1,4 @@
-"""The gradients of micro-batches add up to those of the batch, and a lack of memory halves micro-batches."""
+"""The gradients of micro-batches add up to the gradients of the batch; running out of memory halves micro-batches."""
 
 import json
 from pathlib import Path
