@@ -237,6 +237,6 @@ def test_a_new_evaluation_writes_the_same_answers(run: Path) -> None:
 
 def test_a_metric_of_written_answers_cannot_select(point: Plan, tmp_path: Path) -> None:
     plan = plan_recipe(point.source.path, sets={"train.select": "valid.exact_match"})
-    with pytest.raises(RunError, match="is measured when a run ends") as caught:
+    with pytest.raises(RunError, match="is measured only at the end of a run") as caught:
         training.train(plan, tmp_path / "run", device="cpu")
     assert "select by one of accuracy, sequence_accuracy" in str(caught.value)
