@@ -57,9 +57,11 @@ def inspect(
         place = f"{answer.place}: " if answer.place else ""
         console.out.print(f"{place}{answer.predicted} ({answer.probability:.1%}){correctness}", markup=False)
     if len(inspection.answers) > _MOST_ANSWERS:
-        known = any(answer.right is not None for answer in inspection.answers)
+        has_targets = any(answer.right is not None for answer in inspection.answers)
         right = sum(answer.right is True for answer in inspection.answers)
-        console.out.print(f"… {len(inspection.answers)} in all{f', {right} right' if known else ''}", markup=False)
+        console.out.print(
+            f"… {len(inspection.answers)} in all{f', {right} right' if has_targets else ''}", markup=False
+        )
     if png is not None:
         from archlang.pages.inspection.panel_images import save_panels
 

@@ -28,7 +28,7 @@ from archlang.cli import (
     tune,
     viz,
 )
-from archlang.diagnostics import ArchlangError, ProgramError
+from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
 
 app = typer.Typer(
     name="archlang",
@@ -82,8 +82,11 @@ def main() -> None:
     except ProgramError as error:
         console.show(error.diagnostics)
         sys.exit(1)
+    except ErrorWithRemedy as error:
+        console.say(error.message, error.remedy)
+        sys.exit(1)
     except ArchlangError as error:
-        console.say(getattr(error, "message", str(error)), getattr(error, "remedy", ""))
+        console.say(str(error))
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

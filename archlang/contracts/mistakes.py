@@ -4,20 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from archlang.contracts.cases import Case
-from archlang.diagnostics import ArchlangError, Diagnostic, Label
+from archlang.diagnostics import Diagnostic, ErrorWithRemedy, Label
 from archlang.diagnostics.names import listed, suggest
 from archlang.source import Span
 
 Facts = Mapping[str, str]
 
 
-class ContractError(ArchlangError):
-    """A block cannot be tested; `message` is the reason."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"{message}: {remedy}")
+class ContractError(ErrorWithRemedy):
+    """A block cannot be tested."""
 
 
 # Blocks that cannot be tested

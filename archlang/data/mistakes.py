@@ -4,17 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.data.digests import Digest
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.diagnostics.names import listed, suggest
 
 
-class DataError(ArchlangError):
-    """A data set that cannot be fetched or read: `message` says what is wrong, `remedy` how to correct it."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"{message}: {remedy}")
+class DataError(ErrorWithRemedy):
+    """A data set that cannot be fetched or read."""
 
 
 class MissingError(DataError):

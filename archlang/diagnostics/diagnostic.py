@@ -41,6 +41,17 @@ class ArchlangError(Exception):
     """The base class of all exceptions that archlang raises for a mistake of the user."""
 
 
+class ErrorWithRemedy(ArchlangError):
+    """An error outside of a program: `message` says what is wrong, `remedy` how to correct it."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        self.message, self.remedy = message, remedy
+        super().__init__(message, remedy)  # the arguments as they are, so that other processes can return the error
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.remedy}"
+
+
 class ProgramError(ArchlangError):
     """A program has mistakes, which `diagnostics` lists."""
 

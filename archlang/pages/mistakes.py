@@ -3,16 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ErrorWithRemedy
 
 
-class PageError(ArchlangError):
+class PageError(ErrorWithRemedy):
     """A page, picture or table that cannot be drawn or written."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"{message}\n  {remedy}")
 
 
 def unknown_picture_format(path: Path, suffixes: Iterable[str]) -> PageError:

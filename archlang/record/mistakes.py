@@ -3,17 +3,12 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.diagnostics.names import listed
 
 
-class RunError(ArchlangError):
+class RunError(ErrorWithRemedy):
     """A run cannot begin, resume or be read."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"{message}\n  {remedy}")
 
 
 # The folder
@@ -66,9 +61,9 @@ def extra_missing(name: str) -> RunError:
     return RunError(f"the packages of the extra `{name}` are not installed", f"run `pip install 'archlang[{name}]'`")
 
 
-def unknown_tracker(name: str, known: Iterable[str]) -> RunError:
+def unknown_tracker(name: str, possible: Iterable[str]) -> RunError:
     message = f"there is no tracker `{name}`"
-    return RunError(message, f"the trackers are {listed(known)}; TensorBoard curves are always written")
+    return RunError(message, f"the trackers are {listed(possible)}; TensorBoard curves are always written")
 
 
 def tracker_fails(name: str, reason: str) -> RunError:

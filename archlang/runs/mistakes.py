@@ -15,23 +15,23 @@ def seed_out_of_bounds(seed: int, highest: int) -> RunError:
     return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
 
 
-def no_such_split(task: str, split: str, known: Iterable[str]) -> RunError:
-    return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(known)}")
+def no_such_split(task: str, split: str, possible: Iterable[str]) -> RunError:
+    return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
-def no_such_metric(task: str, metric: str, known: Iterable[str]) -> RunError:
+def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:
     if metric in ("exact_match", "oracle_match"):
         message = f"`{metric}` is measured only at the end of a run, because generating answers is slow"
-        return RunError(message, f"select by one of {', '.join(known)}")
-    return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(known)}")
+        return RunError(message, f"select by one of {', '.join(possible)}")
+    return RunError(f"the task `{task}` has no metric `{metric}`", f"its metrics are {', '.join(possible)}")
 
 
 def empty_split(task: str, split: str) -> RunError:
     return RunError(f"the split `{split}` of `{task}` has no items", "set a larger size of this split")
 
 
-def unknown_engine(name: str, known: Iterable[str]) -> RunError:
-    return RunError(f"there is no engine `{name}`", f"the engines are {listed(known)}")
+def unknown_engine(name: str, possible: Iterable[str]) -> RunError:
+    return RunError(f"there is no engine `{name}`", f"the engines are {listed(possible)}")
 
 
 def engine_option(name: str, option: str) -> RunError:

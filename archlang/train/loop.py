@@ -82,8 +82,8 @@ class Loop:
         fabric = self._runs[0].fabric
         if fabric.world_size == 1:
             return stop.asked
-        asked = torch.tensor(float(stop.asked), device=fabric.device)
-        total = fabric.all_reduce(asked, reduce_op="sum")
+        stop_count = torch.tensor(float(stop.asked), device=fabric.device)
+        total = fabric.all_reduce(stop_count, reduce_op="sum")
         assert isinstance(total, Tensor)
         return bool(total > 0)
 

@@ -9,7 +9,7 @@ import pytest
 
 import archlang as package
 from archlang.cli.main import app
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan import check as check_module
 from tests.cli.conftest import Command
 
@@ -48,12 +48,8 @@ def test_a_misspelt_command_is_guessed(archlang: Command) -> None:
 def test_an_error_of_the_user_is_a_message_with_a_remedy(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Wrong(ArchlangError):
-        message = "no [bold]such\\[thing\\"
-        remedy = "try [/] another\x1b[2J"
-
     def fail(path: Path) -> None:
-        raise Wrong
+        raise ErrorWithRemedy("no [bold]such\\[thing\\", "try [/] another\x1b[2J")
 
     monkeypatch.setattr(check_module, "check", fail)
     result = archlang("check", "good.arch")

@@ -12,6 +12,8 @@ from archlang.syntax.comments import Comments
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lark import Token
 
 # The deepest tree that the later stages, which are recursive, accept.
@@ -118,3 +120,8 @@ class Section:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    def _commented(self, kind: Callable[..., N], parts: Parts, **fields: object) -> N:
+        """Builds a node of a kind from its fields, with the span of the parts and the comments there."""
+        span = self._context.span(parts)
+        return kind(**fields, span=span, **self._context.comments_of(span))

@@ -1,42 +1,31 @@
 """Builds recipes and tables."""
 
+from collections.abc import Callable
+
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
-from archlang.syntax.builders.parts import Parts, nodes_of, start_of
+from archlang.syntax.builders.parts import N, Parts, nodes_of, start_of
 
 
 class Recipes(Section):
     """Recipes, tables and their parts."""
 
     def recipe(self, parts: Parts) -> tree.Recipe:
-        _, name, opener, *rest = parts
-        span = self._context.span(parts)
-        closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
-        documentation, comment = self._context.item_comments(span)
-        return tree.Recipe(
-            name=str(name),
-            name_span=self._context.token_span(name),
-            parts=tuple(
-                part
-                for part in rest
-                if isinstance(part, tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim)
-            ),
-            closing=closing,
-            span=span,
-            **documentation,
-            **comment,
-        )
+        return self._item(tree.Recipe, parts, (tree.Choice, tree.AtTest, tree.Vary, tree.Search, tree.Claim))
 
     def table(self, parts: Parts) -> tree.Table:
+        return self._item(tree.Table, parts, (tree.Row, tree.Column))
+
+    def _item(self, kind: Callable[..., N], parts: Parts, part_kinds: tuple[type[tree.Node], ...]) -> N:
         _, name, opener, *rest = parts
         span = self._context.span(parts)
         closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
         documentation, comment = self._context.item_comments(span)
-        return tree.Table(
+        return kind(
             name=str(name),
             name_span=self._context.token_span(name),
-            parts=tuple(part for part in rest if isinstance(part, tree.Row | tree.Column)),
+            parts=tuple(part for part in rest if isinstance(part, part_kinds)),
             closing=closing,
             span=span,
             **documentation,
@@ -71,8 +60,7 @@ class Recipes(Section):
 
     def choice(self, parts: Parts) -> tree.Choice:
         word, value = parts
-        span = self._context.span(parts)
-        return tree.Choice(word=str(word), value=value, span=span, **self._context.comments_of(span))
+        return self._commented(tree.Choice, parts, word=str(word), value=value)
 
     def at_test(self, parts: Parts) -> tree.AtTest:
         _, settings = parts
@@ -80,18 +68,16 @@ class Recipes(Section):
         return tree.AtTest(settings=settings, span=span, **self._context.comments_of(span))
 
     def vary(self, parts: Parts) -> tree.Vary:
-        span = self._context.span(parts)
         variations = tuple(part for part in parts if isinstance(part, tree.Variation))
-        return tree.Vary(variations=variations, span=span, **self._context.comments_of(span))
+        return self._commented(tree.Vary, parts, variations=variations)
 
     def variation(self, parts: Parts) -> tree.Variation:
         path, _, values = parts
         return tree.Variation(path=path, values=values, span=self._context.span(parts))
 
     def search(self, parts: Parts) -> tree.Search:
-        span = self._context.span(parts)
         sought = tuple(part for part in parts if isinstance(part, tree.Sought))
-        return tree.Search(sought=sought, span=span, **self._context.comments_of(span))
+        return self._commented(tree.Search, parts, sought=sought)
 
     def sought(self, parts: Parts) -> tree.Sought:
         path, _, values, log = parts
@@ -99,17 +85,8 @@ class Recipes(Section):
 
     def claim(self, parts: Parts) -> tree.Claim:
         _, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
-        span = self._context.span(parts)
-        return tree.Claim(
-            metric=metric,
-            index=index,
-            value=value,
-            deviation=deviation,
-            at=at or (),
-            origin=origin[1:-1],
-            span=span,
-            **self._context.comments_of(span),
-        )
+        fields = {"metric": metric, "index": index, "value": value, "deviation": deviation, "at": at or ()}
+        return self._commented(tree.Claim, parts, **fields, origin=origin[1:-1])
 
     def settings(self, parts: Parts) -> tuple[tree.Node, ...]:
         first, *others = parts

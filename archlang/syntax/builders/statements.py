@@ -1,8 +1,17 @@
 """Builds bodies and their statements."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
-from archlang.syntax.builders.parts import Parts, nodes_of
+from archlang.syntax.builders.parts import N, Parts, nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lark import Token
 
 
 class Statements(Section):
@@ -19,50 +28,27 @@ class Statements(Section):
         return self._context.nested(body, *statements)
 
     def let(self, parts: Parts) -> tree.Let:
-        _, name, _, value = parts
-        span = self._context.span(parts)
-        return tree.Let(
-            name=str(name),
-            name_span=self._context.token_span(name),
-            value=value,
-            span=span,
-            **self._context.comments_of(span),
-        )
+        return self._binding(tree.Let, parts, parts[1])
 
     def assign(self, parts: Parts) -> tree.Assign:
-        name, _, value = parts
-        span = self._context.span(parts)
-        return tree.Assign(
-            name=str(name),
-            name_span=self._context.token_span(name),
-            value=value,
-            span=span,
-            **self._context.comments_of(span),
-        )
+        return self._binding(tree.Assign, parts, parts[0])
 
     def update(self, parts: Parts) -> tree.Update:
-        name, _, value = parts
-        span = self._context.span(parts)
-        return tree.Update(
-            name=str(name),
-            name_span=self._context.token_span(name),
-            value=value,
-            span=span,
-            **self._context.comments_of(span),
-        )
+        return self._binding(tree.Update, parts, parts[0])
+
+    def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
+        name_span = self._context.token_span(name)
+        return self._commented(kind, parts, name=str(name), name_span=name_span, value=parts[-1])
 
     def return_(self, parts: Parts) -> tree.Return:
-        span = self._context.span(parts)
-        return tree.Return(value=parts[1], span=span, **self._context.comments_of(span))
+        return self._commented(tree.Return, parts, value=parts[1])
 
     def emit(self, parts: Parts) -> tree.Emit:
-        span = self._context.span(parts)
-        return tree.Emit(value=parts[1], span=span, **self._context.comments_of(span))
+        return self._commented(tree.Emit, parts, value=parts[1])
 
     def if_(self, parts: Parts) -> tree.If:
         _, test, then, _, otherwise = parts
-        span = self._context.span(parts)
-        node = tree.If(test=test, then=then, otherwise=otherwise, span=span, **self._context.comments_of(span))
+        node = self._commented(tree.If, parts, test=test, then=then, otherwise=otherwise)
         return self._context.nested(node, then, otherwise)
 
     def else_if(self, parts: Parts) -> tree.Body:
@@ -74,22 +60,17 @@ class Statements(Section):
 
     def repeat(self, parts: Parts) -> tree.Repeat:
         _, count, body = parts
-        span = self._context.span(parts)
-        return self._context.nested(
-            tree.Repeat(count=count, body=body, span=span, **self._context.comments_of(span)), body
-        )
+        return self._context.nested(self._commented(tree.Repeat, parts, count=count, body=body), body)
 
     def stack(self, parts: Parts) -> tree.Stack:
         _, count, body = parts
-        span = self._context.span(parts)
-        return self._context.nested(
-            tree.Stack(count=count, body=body, span=span, **self._context.comments_of(span)), body
-        )
+        return self._context.nested(self._commented(tree.Stack, parts, count=count, body=body), body)
 
     def halting(self, parts: Parts) -> tree.Halting:
         _, count, _, state, _, mixture, _, by, body = parts
-        span = self._context.span(parts)
-        node = tree.Halting(
+        node = self._commented(
+            tree.Halting,
+            parts,
             count=count,
             state=str(state),
             state_span=self._context.token_span(state),
@@ -97,15 +78,14 @@ class Statements(Section):
             mixture_span=None if mixture is None else self._context.token_span(mixture),
             by=by,
             body=body,
-            span=span,
-            **self._context.comments_of(span),
         )
         return self._context.nested(node, body)
 
     def scan(self, parts: Parts) -> tree.Scan:
         target, _, _, variable, _, over, carry, body = parts
-        span = self._context.span(parts)
-        node = tree.Scan(
+        node = self._commented(
+            tree.Scan,
+            parts,
             target=None if target is None else str(target),
             target_span=None if target is None else self._context.token_span(target),
             variable=str(variable),
@@ -113,8 +93,6 @@ class Statements(Section):
             over=over,
             carry=carry or (),
             body=body,
-            span=span,
-            **self._context.comments_of(span),
         )
         return self._context.nested(node, body)
 

@@ -8,16 +8,16 @@ from archlang.tasks.kit import mistakes
 from archlang.types.statics import Interval
 
 
-def check_split(task: str, split: str, known: Collection[str]) -> None:
+def check_split(task: str, split: str, possible: Collection[str]) -> None:
     """Raises TaskError if the task has no split of this name."""
-    if split not in known:
-        raise mistakes.unknown_split(task, split, tuple(known))
+    if split not in possible:
+        raise mistakes.unknown_split(task, split, tuple(possible))
 
 
-def check_choice(task: str, static: str, value: str, known: Collection[str]) -> None:
-    """Raises TaskError if the static is none of the known words."""
-    if value not in known:
-        raise mistakes.unknown_choice(task, static, value, tuple(known))
+def check_choice(task: str, static: str, value: str, possible: Collection[str]) -> None:
+    """Raises TaskError if the static is none of the possible words."""
+    if value not in possible:
+        raise mistakes.unknown_choice(task, static, value, tuple(possible))
 
 
 def check_bounds(task: str, static: str, value: float, low: float, high: float | None = None) -> None:

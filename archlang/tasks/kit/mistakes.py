@@ -2,29 +2,24 @@
 
 from collections.abc import Sequence
 
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.types.statics import Interval
 
 
-class TaskError(ArchlangError):
-    """A task that cannot be generated: `message` says what is wrong, `remedy` how to correct it."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"{message}: {remedy}")
+class TaskError(ErrorWithRemedy):
+    """A task that cannot be generated."""
 
 
 class CacheWarning(UserWarning):
     """The cache of generated splits failed; the returned split is correct."""
 
 
-def unknown_split(task: str, split: str, known: Sequence[str]) -> TaskError:
-    return TaskError(f"{task} has no split `{split}`", f"its splits are {', '.join(known)}")
+def unknown_split(task: str, split: str, possible: Sequence[str]) -> TaskError:
+    return TaskError(f"{task} has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
-def unknown_choice(task: str, static: str, value: str, known: Sequence[str]) -> TaskError:
-    return TaskError(f"{static} = {value} is not a valid value for {task}", f"write one of {', '.join(known)}")
+def unknown_choice(task: str, static: str, value: str, possible: Sequence[str]) -> TaskError:
+    return TaskError(f"{static} = {value} is not a valid value for {task}", f"write one of {', '.join(possible)}")
 
 
 def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:

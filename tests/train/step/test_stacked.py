@@ -217,6 +217,11 @@ def test_on_a_gpu_each_seed_has_the_losses_of_its_solo_run(
         assert losses(stacked) == pytest.approx(losses(solo), rel=1e-4)
 
 
+def assert_equal_curves(place: Path) -> None:
+    for stacked, solo in zip(folders(place / "stacked"), folders(place / "solo"), strict=True):
+        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
+
+
 def test_translations_train_together(program: Program, tmp_path: Path) -> None:
     pairs = ["a\tx y", "a b\tx", "b a b\ty y x", "c\tz"]
     (tmp_path / "pairs.tsv").write_text("source\ttarget\n" + "\n".join(pairs * 5) + "\n")
@@ -332,8 +337,7 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
     train_solo(plans, tmp_path / "solo")
     with pytest.warns(StackingWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
         train_stacked(plans, tmp_path / "stacked")
-    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
-        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
+    assert_equal_curves(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -388,8 +392,7 @@ def test_plans_that_cannot_train_together_lose_no_step(program: Program, tmp_pat
     assert [outcome.step for outcome in outcomes] == [12, 10]
     with pytest.warns(StackingWarning):
         train_stacked(plans, tmp_path / "stacked")
-    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
-        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
+    assert_equal_curves(tmp_path)
 
 
 def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
@@ -409,8 +412,7 @@ def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
     monkeypatch.setattr(AdamW, "step", short)
     with pytest.warns(StackingWarning, match="not enough memory for the optimizer state"):
         train_stacked(plans, tmp_path / "stacked")
-    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
-        assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
+    assert_equal_curves(tmp_path)
 
 
 def test_a_seed_that_fails_does_not_change_the_others(
