@@ -31,7 +31,23 @@ recipe small {
 }
 """
 ARCHLANG = [sys.executable, "-m", "archlang"]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "archlang"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "main.py"]
+# `archlang`, with a check that no module still holds the process group when it is destroyed, which could deadlock.
+MAIN = """
+import gc
+import torch
+from archlang.cli.main import main
+from torch.nn.parallel import DistributedDataParallel
+
+destroy = torch.distributed.destroy_process_group
+
+def checked():
+    assert not any(isinstance(value, DistributedDataParallel) for value in gc.get_objects())
+    destroy()
+
+torch.distributed.destroy_process_group = checked
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +93,7 @@ def assert_same_curve(left: Path, right: Path) -> None:
 @pytest.mark.parametrize("command", [ARCHLANG, TORCHRUN], ids=["archlang", "torchrun"])
 def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, command: list[str]) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
+    (tmp_path / "main.py").write_text(MAIN)
     devices = ["--devices", "2"] if command is ARCHLANG else []
     process = run([*command, "train", "small.arch", "--out", "run", "--device", "cpu", *devices], tmp_path)
     assert_same_curve(tmp_path / "run", alone / "run")
