@@ -6,7 +6,7 @@ passes, and builds its torch module."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ def load(
     *,
     plugins: bool = False,
     without_passes: Collection[str] = (),
+    allow: Iterable[str | Path] = (),
     **statics: object,
 ) -> Architecture:
     """Compiles a model of a file: the one that `recipe` trains; else the one called `model`; else the one that the
@@ -39,7 +40,8 @@ def load(
 
     `statics` are the model's own (`d=128`, `attend="attention"`), and without a recipe the sizes that a task would give
     (`vocab=21, classes=10`). `plugins` allows the file to name Python outside of archlang's blocks, which is then run.
-    `without_passes` leaves out passes by the names that `archlang show --passes` prints.
+    `without_passes` leaves out passes by the names that `archlang show --passes` prints. The file may use files of its
+    own folder and below, of the library, and of the folders of `allow`.
 
         module = load("gut.arch", "gut", vocab=21, classes=10, depth=6)
         logits = module(tokens, lengths=lengths)
@@ -49,7 +51,7 @@ def load(
         BuildError: a size is unknown, or a block's Python is missing or not allowed."""
     values = {name: static_from_python(value) for name, value in statics.items()}
     sets = {f"model.{name}": static_text(value) for name, value in values.items()}
-    resolved = load_file(path)
+    resolved = load_file(path, allow)
     graph = elaborate(resolved, model, recipe, sets, values)
     return build(graph, plugins=plugins, without=without_passes)
 
@@ -65,12 +67,15 @@ def compile_graph(
     return model_graph(load_file(path), model, statics or {})
 
 
-def compile_named(path: str | Path, model: str | None, recipe: str | None, sets: Mapping[str, str]) -> Graph:
-    """Compiles what a command line names to its graph. `sets` are settings such as `{"model.d": "128"}`.
+def compile_named(
+    path: str | Path, model: str | None, recipe: str | None, sets: Mapping[str, str], allow: Iterable[str | Path] = ()
+) -> Graph:
+    """Compiles what a command line names to its graph. `sets` are settings such as `{"model.d": "128"}`; `allow` as of
+    `load`.
 
     Raises:
         ProgramError: the file has mistakes, or no such model, recipe or static."""
-    return elaborate(load_file(path), model, recipe, sets, model_statics_of(sets))
+    return elaborate(load_file(path, allow), model, recipe, sets, model_statics_of(sets))
 
 
 def elaborate(

@@ -1,7 +1,8 @@
 """`archlang check`: checks programs without running them."""
 
 import gc
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.files import arch_files
+from archlang.cli.settings import Allow
 from archlang.diagnostics.names import plural
 
 
@@ -20,6 +22,7 @@ def check(
         Path | None,
         typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
     ] = None,
+    allow: Allow = None,
     as_sarif: Annotated[bool, typer.Option("--sarif", help="Print errors and warnings as SARIF 2.1.0.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:
@@ -35,9 +38,11 @@ def check(
     if as_json and as_sarif:
         console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
     paths = arch_files(files)
+    # The programs of a named folder may use each other.
+    allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
     with _rare_collections():
         # Files that are used by several of the paths report their errors once.
-        unique = {(str(d.span), d.code, d.message): d for path in paths for d in check(path)}
+        unique = {(str(d.span), d.code, d.message): d for path in paths for d in check(path, allowed)}
     diagnostics = list(unique.values())
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     if as_json or as_sarif:
@@ -51,7 +56,7 @@ def check(
     if errors:
         raise typer.Exit(1)
     if plugin is not None:
-        _construct_tasks(paths, str(plugin))
+        _construct_tasks(paths, str(plugin), allowed)
 
 
 @contextmanager
@@ -66,7 +71,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _construct_tasks(paths: list[Path], plugin: str) -> None:
+def _construct_tasks(paths: list[Path], plugin: str, allow: Iterable[Path]) -> None:
     """Constructs the tasks that a plugin defines.
 
     Raises:
@@ -76,7 +81,7 @@ def _construct_tasks(paths: list[Path], plugin: str) -> None:
 
     for path in paths:
         for name in recipe_names(path):
-            plan = plan_recipe(path, name)
+            plan = plan_recipe(path, name, allow=allow)
             if not is_own(plan.task.python):
                 task = make_task(plan.task.name, plan.task.python, plan.task.statics, plugin)
                 check_vocabulary(task, plan.task.name, plan.gives)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.settings import Allow
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,6 +35,7 @@ def hold_blocks(
         list[Path] | None,
         typer.Option("--plugin", help="A Python file with blocks of your own. archlang runs it: read it first."),
     ] = None,
+    allow: Allow = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="The seed of weights and samples.")] = 0,
     thorough: Annotated[bool, typer.Option("--thorough", help="Also test longer samples.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
@@ -51,7 +53,7 @@ def hold_blocks(
 
     names, plugins = list(dict.fromkeys(targets or ())), plugin or []
     is_program = bool(names) and (names[0].endswith(".arch") or Path(names[0]).is_file())
-    blocks = program_blocks(names[0], names[1:]) if is_program else library_blocks(names)
+    blocks = program_blocks(names[0], names[1:], allow or ()) if is_program else library_blocks(names)
     require_trust(blocks, plugins)
     verdicts: list[Verdict] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

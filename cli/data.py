@@ -10,7 +10,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import fetch_all, size
-from archlang.cli.settings import parse_sets
+from archlang.cli.settings import Allow, parse_sets
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -187,6 +187,7 @@ def show(
         Path | None,
         typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
     ] = None,
+    allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     r"""Show the splits of a task: sizes, histograms of lengths, groups, and the first items.
@@ -202,7 +203,7 @@ def show(
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
 
-    bound = bind_task(task, parse_sets(sets), program)
+    bound = bind_task(task, parse_sets(sets), program, allow or ())
     instance = make_task(bound.name, bound.python, bound.statics, "" if plugin is None else str(plugin))
     for name in split or ():
         if name not in instance.split_names():

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from archlang.cli.settings import Allow, parse_sets
+
 
 def diff(
     before: Annotated[Path, typer.Argument(help="A program.", show_default=False)],
@@ -13,6 +15,7 @@ def diff(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the second program, such as `model.d=128`.")
     ] = None,
+    allow: Allow = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A picture of both: .html, .svg, .png, .dot or .mmd.")
     ] = None,
@@ -23,11 +26,11 @@ def diff(
 
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
-    from archlang.cli.settings import parse_sets
     from archlang.compile import compile_named
     from archlang.pages.pictures.changes import describe_changes
 
-    old, new = compile_named(before, None, None, {}), compile_named(after, None, recipe, parse_sets(sets))
+    old = compile_named(before, None, None, {}, allow or ())
+    new = compile_named(after, None, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
     print("\n".join(changes))
     if out is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import parse_sets
+from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.table import Seeds, chosen_seeds
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def report(
         typer.Option("--set", help="A setting of the table's runs, such as `train.steps=100`; may be repeated."),
     ] = None,
     seeds: Seeds = None,
+    allow: Allow = None,
     no_page: Annotated[bool, typer.Option("--no-page", help="Print only, and write no page.")] = False,
 ) -> None:
     """Show the curves, accuracy by length or depth, claims and settings of a run or a table.
@@ -43,7 +44,7 @@ def report(
         from archlang.pages.reports.table_report import TableReport
         from archlang.plan.from_file import plan_table
 
-        plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds))
+        plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or ())
         folder = runs or Path("runs") / "tables" / plan.name
         results = TableReport.read(plan, folder, parse_sets(sets))
     else:

@@ -1,8 +1,20 @@
-"""Parses `--set path=value` options."""
+"""The options that commands share: `--set path=value` and `--allow FOLDER`."""
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from archlang.cli import console
+
+Allow = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow", help="A folder outside of the program's whose files it may read; may be repeated.",
+        exists=True, file_okay=False,
+    ),
+]  # fmt: skip
 
 
 def parse_sets(sets: Iterable[str] | None) -> dict[str, str]:

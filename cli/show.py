@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.settings import Allow, parse_sets
 
 
 def show(
@@ -21,6 +22,7 @@ def show(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    allow: Allow = None,
 ) -> None:
     """Print a program as a syntax tree, a typed graph, or generated torch code.
 
@@ -28,7 +30,6 @@ def show(
 
     Example: archlang show recipes/gutlb.arch --torch
     """
-    from archlang.cli.settings import parse_sets
     from archlang.compile import compile_named
     from archlang.passes.pipeline import NAMES, PASSES, optimize
 
@@ -45,7 +46,7 @@ def show(
 
         print(console.printable(pretty_repr(parse(read(file)), max_width=120)))
         return
-    shown = compile_named(file, model, recipe, parse_sets(sets))
+    shown = compile_named(file, model, recipe, parse_sets(sets), allow or ())
     if torch:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.settings import Allow, parse_sets
 
 _FLOAT_BYTES = 4
 _DEFAULT_LENGTH = 64  # positions
@@ -23,6 +24,7 @@ def summary(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Count the parameters of an architecture, and the FLOPs and activations of a batch.
@@ -32,11 +34,10 @@ def summary(
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
-    from archlang.cli.settings import parse_sets
     from archlang.compile import compile_named
     from archlang.graph.summary import summarize
 
-    graph = compile_named(file, model, recipe, parse_sets(sets))
+    graph = compile_named(file, model, recipe, parse_sets(sets), allow or ())
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths

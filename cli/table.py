@@ -13,7 +13,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import parse_sets
+from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def table(
     precision: Precision = "32",
     yes: Yes = False,
     plugin: Plugin = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
 ) -> None:
     """Run the unfinished points of a table, and print it beside the claims of the paper.
@@ -114,7 +115,7 @@ def table(
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_SUFFIX:
         console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
-    plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds)), only)
+    plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or ()), only)
     plan = _with_plugin(plan, plugin)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name

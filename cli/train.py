@@ -6,7 +6,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +17,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import parse_sets
+from archlang.cli.settings import Allow, parse_sets
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
@@ -84,6 +84,7 @@ def train(
     ] = None,
     yes: Yes = False,
     plugin: Plugin = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
 ) -> None:
     """Train a recipe on its task, and evaluate every split.
@@ -105,7 +106,7 @@ def train(
         folder = resume
     else:
         assert file is not None
-        plan = _plan(file, recipe, sets, steps, seed)
+        plan = _plan(file, recipe, sets, steps, seed, allow or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
     plan = with_plugin(plan, plugin)
@@ -150,7 +151,9 @@ def _torchrun_count(name: str) -> int:
     return int(text) if text.isdecimal() and "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
-def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None) -> Plan:
+def _plan(
+    file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None, allow: Sequence[Path]
+) -> Plan:
     """Returns the plan that the command line names."""
     from archlang.plan.from_file import plan_recipe
 
@@ -159,7 +162,7 @@ def _plan(file: Path, recipe: str | None, sets: list[str] | None, steps: int | N
         settings["train.steps"] = str(steps)
     if seed is not None:
         settings["seed"] = str(seed)
-    return plan_recipe(file, recipe, settings)
+    return plan_recipe(file, recipe, settings, allow)
 
 
 def _new_folder(parent: Path) -> Path:

@@ -9,7 +9,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import parse_sets
+from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.table import Budget, budget_seconds
 from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 
@@ -38,6 +38,7 @@ def tune(
     precision: Precision = "32",
     yes: Yes = False,
     plugin: Plugin = None,
+    allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, and nothing else.")] = False,
 ) -> None:
     """Search for the statics that a recipe names after `search`, and print the best as a recipe.
@@ -50,7 +51,7 @@ def tune(
     """
     from archlang.plan.from_file import plan_search
 
-    search = plan_search(file, recipe, parse_sets(sets))
+    search = plan_search(file, recipe, parse_sets(sets), allow or ())
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
+from archlang.cli.settings import Allow, parse_sets
 
 
 def viz(
@@ -16,6 +17,7 @@ def viz(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    allow: Allow = None,
 ) -> None:
     """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
 
@@ -23,7 +25,6 @@ def viz(
 
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
-    from archlang.cli.settings import parse_sets
     from archlang.compile import compile_named
     from archlang.pages.pictures.formats import FORMATS, write_picture
     from archlang.pages.pictures.picture import draw
@@ -31,7 +32,7 @@ def viz(
 
     if out is not None and out.suffix not in FORMATS:
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
-    picture = draw(compile_named(file, model, recipe, parse_sets(sets)))
+    picture = draw(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
     if out is None:
         print(print_tree(picture), end="")
         return

@@ -1,6 +1,6 @@
 """Selects the blocks to test."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.contracts import mistakes
@@ -20,16 +20,17 @@ def library_blocks(names: Sequence[str] = ()) -> list[Declaration]:
     return _selected(blocks, names, "the library")
 
 
-def program_blocks(path: str | Path, names: Sequence[str] = ()) -> list[Declaration]:
-    """Returns the `extern block`s of a program with these names, or all of them without names.
+def program_blocks(path: str | Path, names: Sequence[str] = (), allow: Iterable[str | Path] = ()) -> list[Declaration]:
+    """Returns the `extern block`s of a program with these names, or all of them without names. The program may also use
+    files of the folders of `allow`.
 
     Raises:
         ProgramError: the program has errors.
         ContractError: the program has no block of a name, or no `extern block`."""
-    errors = [diagnostic for diagnostic in check(path) if diagnostic.is_error]
+    errors = [diagnostic for diagnostic in check(path, allow) if diagnostic.is_error]
     if errors:
         raise ProgramError(errors)
-    own = Loader().load(path).own
+    own = Loader(allow).load(path).own
     blocks = {name: declaration for name, declaration in own.items() if isinstance(declaration.item, Extern)}
     if not blocks:
         raise mistakes.no_blocks(path)

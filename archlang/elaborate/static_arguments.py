@@ -93,22 +93,19 @@ def static_value(
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
     if kind == "file" and isinstance(converted, str) and converted:
-        return _absolute_path(parameter.name, converted, expression.span, report)
+        return _absolute_path(parameter.name, converted, expression.span, evaluator.file, report)
     return converted
 
 
-def _absolute_path(name: str, path: str, span: Span, report: Report) -> Value:
-    """Returns the absolute path of a file that a program names. The file must be in the program's folder or below,
-    after links are followed, so that a stranger's program reads nothing else. A path on the command line may be
-    anywhere."""
-    if span.source.path.startswith(("--set ", "<command line>")):
+def _absolute_path(name: str, path: str, span: Span, file: ResolvedFile, report: Report) -> Value:
+    """Returns the absolute path of a file that a program names, if the program may read it. A path on the command line
+    may be anywhere."""
+    if span.source.is_command_line:
         return os.path.abspath(os.path.expanduser(path))
-    folder = os.path.realpath(os.path.dirname(span.source.path) or os.curdir)
-    file = os.path.realpath(os.path.join(folder, path))
-    if os.path.isabs(path) or os.path.commonpath([folder, file]) != folder:
+    real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))
+    if real is None:
         report(name_mistakes.file_outside(span, name, path))
-        return None
-    return file
+    return real
 
 
 def plain(value: Value) -> StaticValue | None:

@@ -68,6 +68,12 @@ def not_an_arch_file(span: Span, path: str) -> Diagnostic:
     return Diagnostic("E0232", message, span, "not a program", remedy="name a file that ends in `.arch`")
 
 
+def used_file_outside(span: Span, path: str) -> Diagnostic:
+    message = f"`{path}` is outside the folder of the program"
+    remedy = "move the file into the folder, or allow its folder: `--allow FOLDER`"
+    return Diagnostic("E0233", message, span, "outside the folder", remedy=remedy)
+
+
 def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
     message = f"circular `use`: {' -> '.join(circle)}"
     return Diagnostic("E0209", message, span, "closes the circle", remedy="move the shared blocks into a third file")
@@ -221,7 +227,10 @@ def _a(kind: str) -> str:
 
 def file_outside(span: Span, name: str, path: str) -> Diagnostic:
     message = f"`{path}` is outside the folder of the program"
-    remedy = f"move the file into the folder, or pass its path on the command line: `--set 'task.{name}=\"…\"'`"
+    remedy = (
+        f"move the file into the folder, pass its path on the command line (`--set 'task.{name}=\"…\"'`), or allow its "
+        "folder: `--allow FOLDER`"
+    )
     return Diagnostic("E0316", message, span, "outside the folder", remedy=remedy)
 
 

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic, Label, ProgramError
+from archlang.files.readable import ReadableFolders
 from archlang.names import library, mistakes
 from archlang.source import Source, Span
 from archlang.syntax import tree
-from archlang.syntax.parser import parse_tolerantly, read
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.reading import read, read_used
 from archlang.syntax.walk import walk
 from archlang.syntax.words import MOST_WORDS, count_words
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedFile:
-    """A file with its blocks and models by name: its own, and those that its `use` lines bring in."""
+    """A file with its blocks and models by name: its own, and those that its `use` lines bring in; and the folders
+    whose files it may name."""
 
     program: tree.Program
     own: Mapping[str, Declaration] = field(default_factory=dict)
     used: Mapping[str, Declaration] = field(default_factory=dict)
+    readable: ReadableFolders = field(default_factory=ReadableFolders)
 
     def find(self, name: str) -> Declaration | None:
         """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
@@ -91,50 +95,74 @@ MOST_USES = 100
 
 @dataclass
 class Loader:
-    """Reads files and the files that they use, each once, and collects the diagnostics."""
+    """Reads a program and the files that it uses, each once, and collects the diagnostics.
 
+    The files are in the folder of the program and below, in the library, or in the folders of `allow`."""
+
+    allow: Iterable[str | Path] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    _readable: ReadableFolders = field(default_factory=ReadableFolders)
+    # The place of the first `use` of each file, by the path in messages.
+    _first_uses: dict[str, Span] = field(default_factory=dict)
     _resolved: dict[Path, ResolvedFile] = field(default_factory=dict)
     _open: dict[Path, str] = field(default_factory=dict)
     _words: int = 0
     _uses: int = 0
 
     def load(self, path: str | Path) -> ResolvedFile:
-        """Reads and resolves a file and every file that it uses."""
-        return self._load(Path(path), str(path))
+        """Reads and resolves a program and every file that it uses."""
+        self._readable = ReadableFolders.of_program(path, self.allow)
+        return self._load(_place(Path(path)), str(path), lambda: read(path))
 
     def load_source(self, source: Source) -> ResolvedFile:
-        """Resolves a text; its path need not exist."""
+        """Resolves a program given as text; its path need not exist."""
+        self._readable = ReadableFolders.of_program(source.path, self.allow)
+        return self._parse(source)
+
+    def with_uses(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        """Yields diagnostics; those about used files get a label at each `use` line that leads to the file."""
+        for diagnostic in diagnostics:
+            labels, path = list(diagnostic.labels), diagnostic.span.source.path
+            while (use := self._first_uses.get(path)) is not None:
+                labels.append(Label(use, "used here"))
+                path = use.source.path
+            yield replace(diagnostic, labels=tuple(labels))
+
+    def _parse(self, source: Source) -> ResolvedFile:
         program, diagnostics = parse_tolerantly(source)
         self.diagnostics.extend(diagnostics)
         return self._resolve(program, Path(source.path))
 
-    def _load(self, path: Path, shown: str) -> ResolvedFile:
-        key = _place(path)
+    def _load(self, key: Path, shown: str, read_source: Callable[[], Source]) -> ResolvedFile:
         if key not in self._resolved:
+            source = read_source()
             self._open[key] = shown
-            self._resolved[key] = self.load_source(read(shown))
+            self._resolved[key] = self._parse(source)
             del self._open[key]
         return self._resolved[key]
 
-    def _load_used(self, use: tree.Use, path: Path, shown: str) -> ResolvedFile:
+    def _load_used(self, use: tree.Use, key: Path, shown: str) -> ResolvedFile:
         """Reads and resolves a file that another file uses.
 
         Raises:
             ProgramError: the file cannot be read, or the used files are too large in total."""
-        key = Path(os.path.realpath(path))
-        if key not in self._resolved:
-            self._words += count_words(read(shown).text)
+
+        def read_source() -> Source:
+            source = read_used(shown, str(key), self._readable)
+            self._words += count_words(source.text)
             if self._words > MOST_WORDS:
                 raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
-        return self._load(path, shown)
+            return source
+
+        self._first_uses.setdefault(shown, use.path_span)
+        return self._load(key, shown, read_source)
 
     def _load_shipped(self, path: Path) -> ResolvedFile:
         if path not in _shipped:
-            mistakes_before, uses = len(self.diagnostics), self._uses
-            resolved = self._load(path, str(path))
-            self._uses = uses  # `use` lines of the library do not count
-            if len(self.diagnostics) > mistakes_before:
+            loader = Loader()  # `use` lines of the library do not count, and it has no files of the program
+            resolved = loader.load(path)
+            if loader.diagnostics:
+                self.diagnostics.extend(loader.diagnostics)
                 return resolved
             _shipped[path] = resolved
         return _shipped[path]
@@ -142,7 +170,7 @@ class Loader:
     def _resolve(self, program: tree.Program, path: Path) -> ResolvedFile:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
-        resolved = ResolvedFile(program, own, used)
+        resolved = ResolvedFile(program, own, used, self._readable)
         first: dict[tuple[str, str], Span] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
@@ -172,9 +200,11 @@ class Loader:
                 self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
                 return
             target, shown = library_file, str(library_file)
-        # The functions of `os.path` accept any name; a name that is too long is a missing file.
         key = _place(target)
         # Errors show lines of used files, so a program from a stranger must not name other files.
+        if use.is_file and self._readable.find(target) is None:
+            self.diagnostics.append(mistakes.used_file_outside(use.path_span, use.path))
+            return
         if use.is_file and not key.name.endswith(".arch"):
             self.diagnostics.append(mistakes.not_an_arch_file(use.path_span, use.path))
             return
@@ -183,11 +213,12 @@ class Loader:
             circle = [self._open[file] for file in open_files[open_files.index(key) :]]
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
-        if use.is_file and not os.path.isfile(target):
+        # The functions of `os.path` accept any name; a name that is too long is a missing file.
+        if use.is_file and not os.path.isfile(key):
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
             return
         try:
-            resolved = self._load_used(use, target, shown) if use.is_file else self._load_shipped(target)
+            resolved = self._load_used(use, key, shown) if use.is_file else self._load_shipped(target)
         except ProgramError as error:
             self.diagnostics.extend(error.diagnostics)
             return

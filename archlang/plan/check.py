@@ -28,21 +28,22 @@ Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]
 
 
-def check(path: str | Path) -> tuple[Diagnostic, ...]:
-    """Returns every mistake of a file, by place."""
-    loader = Loader()
+def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a file, by place. The file may name files of its own folder and below, and of the
+    folders of `allow`."""
+    loader = Loader(allow)
     try:
         resolved = loader.load(path)
     except ProgramError as error:
         return error.diagnostics
-    return _check(resolved, loader.diagnostics)
+    return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
 
 def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
     """Returns every mistake of a program given as text; `use "./…"` looks beside `path`."""
     loader = Loader()
     resolved = loader.load_source(Source(path, text))
-    return _check(resolved, loader.diagnostics)
+    return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
 
 def _check(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

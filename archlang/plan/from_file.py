@@ -1,13 +1,13 @@
 """The recipes, tables, searches and tasks of a file, planned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from archlang.diagnostics import ProgramError
 from archlang.diagnostics.log import DiagnosticLog
-from archlang.names.load import load_file, load_text
+from archlang.names.load import load_command_line, load_file
 from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
@@ -25,13 +25,15 @@ from archlang.source import Span
 Planned = TypeVar("Planned")
 
 
-def plan_recipe(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> Plan:
+def plan_recipe(
+    path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None, allow: Iterable[str | Path] = ()
+) -> Plan:
     """The first point of a recipe of a file, of its first recipe if `recipe` is None. `sets`, such as
-    `{"model.d": "128"}`, override the recipe's settings.
+    `{"model.d": "128"}`, override the recipe's settings. The file may also name files of the folders of `allow`.
 
     Raises:
         ProgramError: the file has mistakes, or no such recipe."""
-    return plan_first_point(load_file(path), recipe, sets)
+    return plan_first_point(load_file(path, allow), recipe, sets)
 
 
 def plan_first_point(resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None) -> Plan:
@@ -40,12 +42,14 @@ def plan_first_point(resolved: ResolvedFile, recipe: str | None, sets: Mapping[s
     return _without_errors(planner.plan(planner.first_point()), report)
 
 
-def plan_search(path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None) -> SearchPlan:
-    """The search spaces of a recipe of a file, of its first recipe if `recipe` is None.
+def plan_search(
+    path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None, allow: Iterable[str | Path] = ()
+) -> SearchPlan:
+    """The search spaces of a recipe of a file, of its first recipe if `recipe` is None; `allow` as of `plan_recipe`.
 
     Raises:
         ProgramError: the file has mistakes or no such recipe, or the recipe has no `search`."""
-    planner, report = _planner(load_file(path), recipe, sets)
+    planner, report = _planner(load_file(path, allow), recipe, sets)
     return _without_errors(plan_spaces(planner), report)
 
 
@@ -55,14 +59,15 @@ def plan_table(
     sets: Mapping[str, str] | None = None,
     seeds: Sequence[int] = (),
     recipes: Sequence[str] = (),
+    allow: Iterable[str | Path] = (),
 ) -> TablePlan:
     """The table of a file called `name`, or its first. If the file has no table, or `recipes` are given, the table has
     a row for each point that the recipes vary. `sets` override settings of every recipe; `seeds` replace those that
-    the recipes vary.
+    the recipes vary; `allow` as of `plan_recipe`.
 
     Raises:
         ProgramError: the file has mistakes, no such table, or no recipe."""
-    resolved, report = load_file(path), DiagnosticLog()
+    resolved, report = load_file(path, allow), DiagnosticLog()
     if not resolved.recipes:
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
@@ -74,17 +79,20 @@ def plan_table(
     return _without_errors(plan_written_table(cells, table), report)
 
 
-def bind_task(text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None) -> BoundExtern:
+def bind_task(
+    text: str, sets: Mapping[str, str] | None = None, beside: str | Path | None = None, allow: Iterable[str | Path] = ()
+) -> BoundExtern:
     """A task as a recipe writes it, such as `scan[split = length]`. `sets`, such as `{"split": "jump"}`, override its
-    statics. `text` may name the tasks that the program `beside` declares.
+    statics. `text` may name the tasks that the program `beside` declares, which may name files of the folders of
+    `allow`.
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    declaring = load_file(beside) if beside is not None else None
-    resolved = load_text(f"recipe shown {{\n    task {text}\n}}\n", "<command line>")
+    declaring = load_file(beside, allow) if beside is not None else None
+    resolved = load_command_line(f"recipe shown {{\n    task {text}\n}}\n")
     if declaring is not None:
         items = (*resolved.program.items, *declaring.tasks.values())
-        resolved = replace(resolved, program=replace(resolved.program, items=items))
+        resolved = replace(resolved, program=replace(resolved.program, items=items), readable=declaring.readable)
     overrides = parse_overrides({f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()})
     report = DiagnosticLog()
     # The recipe has neither a model nor an optimizer.

@@ -13,10 +13,12 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one file; `path` is the path as the user wrote it."""
+    """The text of one file; `path` is the path as the user wrote it. A text of the command line comes from the user,
+    so it may name any file."""
 
     path: str
     text: str = field(repr=False)
+    is_command_line: bool = False
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:

@@ -1,10 +1,11 @@
 """Reads source files, and reports unreadable files as diagnostics."""
 
 import os
-import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from archlang.diagnostics import ProgramError
+from archlang.files.readable import ReadableFolders, open_path, read_regular
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 
@@ -13,14 +14,26 @@ LARGEST = 1_000_000
 
 
 def read(path: str | Path) -> Source:
-    """Reads a file.
+    """Reads a file that the user has named.
 
     Raises:
         ProgramError: the file cannot be read, is too large, or is not UTF-8."""
+    return _read(path, lambda: read_regular(open_path(path), LARGEST + 1))
+
+
+def read_used(path: str | Path, real: str, readable: ReadableFolders) -> Source:
+    """Reads a file that a program names. `path` is its path in messages, and `real` the path that `readable` returns.
+
+    Raises:
+        ProgramError: the file cannot be read, is too large, or is not UTF-8."""
+    return _read(path, lambda: readable.read(real, LARGEST + 1))
+
+
+def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
     shown = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
     nowhere = Span(Source(shown, ""), 0, 0)
     try:
-        data = _bytes(path)
+        data = read_bytes()
     except IsADirectoryError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "it is a folder")]) from None
     except FileNotFoundError:
@@ -50,15 +63,3 @@ def decode(data: bytes, shown: str) -> Source:
         place = Span(before, len(before.text), len(before.text))
         raise ProgramError([mistakes.not_utf8(place, error.start)]) from None
     return Source(shown, text)
-
-
-def _bytes(path: str | Path) -> bytes:
-    """Reads a regular file, up to one byte more than `LARGEST`."""
-    # Reading a device or a pipe might never end.
-    mode = os.stat(path).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError
-    if not stat.S_ISREG(mode):
-        raise OSError("it is not a regular file")
-    with open(path, "rb") as file:
-        return file.read(LARGEST + 1)

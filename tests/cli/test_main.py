@@ -48,7 +48,7 @@ def test_a_misspelt_command_is_guessed(archlang: Command) -> None:
 def test_an_error_of_the_user_is_a_message_with_a_remedy(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path) -> None:
+    def fail(path: Path, allow: object) -> None:
         raise ErrorWithRemedy("no [bold]such\\[thing\\", "try [/] another\x1b[2J")
 
     monkeypatch.setattr(check_module, "check", fail)
@@ -60,7 +60,7 @@ def test_an_error_of_the_user_is_a_message_with_a_remedy(
 def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path) -> None:
+    def fail(path: Path, allow: object) -> None:
         raise RuntimeError("[boom]")
 
     monkeypatch.setattr(check_module, "check", fail)
@@ -75,7 +75,7 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
 
 
 def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(path: Path) -> None:
+    def stop(path: Path, allow: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check_module, "check", stop)
