@@ -8,6 +8,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from archlang.backend import mistakes
+from archlang.backend.attach import attach_program
 from archlang.backend.decode.greedy import Decoded, decode
 from archlang.backend.error_notes import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
@@ -30,7 +31,10 @@ class Architecture(Group):
 
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
-    that of each sample (None without such loops)."""
+    that of each sample (None without such loops).
+
+    A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
+    it compiles again; bodies that torch.compile has compiled run eagerly in it."""
 
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None
@@ -117,4 +121,8 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        return {**self.__dict__, "ponder": torch.zeros(()), "mean_depth": None, "sample_depth": None}
+        return {**super().__getstate__(), "ponder": torch.zeros(()), "mean_depth": None, "sample_depth": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above
+        super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own
+        attach_program(self, self.program)

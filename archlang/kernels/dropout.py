@@ -33,10 +33,10 @@ def is_drawn_here(x: Tensor, count: int) -> bool:
     return (
         count >= _LEAST
         and x.device.type == "cpu"
-        and has_slow_draws()
-        # torch.compile and stacked models need torch's own operation.
+        # torch.compile and stacked models need torch's own operation. Tracing must not read the processor's name.
         and not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
+        and has_slow_draws()
     )
 
 

@@ -94,3 +94,10 @@ def test_stacked_models_are_left_to_torch() -> None:
 def test_torch_draws_on_processors_where_it_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "has_slow_draws", lambda: False)
     assert is_torchs(torch.ones(1 << 14), 0.5)
+
+
+def test_tracing_does_not_read_the_name_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile cannot trace the reading of a file."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    monkeypatch.setattr(kernel, "has_slow_draws", lambda: pytest.fail("read"))
+    assert not kernel.is_drawn_here(torch.zeros(1), 1 << 20)

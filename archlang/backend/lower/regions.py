@@ -50,6 +50,10 @@ class PythonProgram:
     masked: tuple[tuple[int, ...], ...]
     inputs: tuple[Field, ...]
     result: Type
+    batch_chunks: bool
+
+    def __reduce__(self) -> tuple[Callable[[Graph, bool], PythonProgram], tuple[Graph, bool]]:
+        return lower, (self.graph, self.batch_chunks)  # functions compiled from text cannot be pickled
 
     def __deepcopy__(self, memo: object) -> PythonProgram:
         return self  # immutable
@@ -71,6 +75,7 @@ def lower(graph: Graph, batch_chunks: bool = True) -> PythonProgram:
         ),
         tuple(map(Field.of, inputs)),
         types[graph.region.results[0]],
+        batch_chunks,
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.loops import resolve
+from archlang.backend.runtime.loops import Attached, resolve
 
 # The products of a block's own linear maps with its arguments, by the names of the maps. None: the block computes it.
 Products = Mapping[str, Tensor | None]
@@ -43,7 +43,7 @@ dictionary, because loops treat tensors, also those in tuples, as values of the 
 
 
 @dataclass(eq=False)
-class JoinedLinear:
+class JoinedLinear(Attached):
     """Computes the linear maps at `paths` of one value, in one product if that is faster. `sizes` are the widths of
     their products."""
 

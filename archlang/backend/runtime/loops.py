@@ -53,8 +53,12 @@ class SplitBody:
         return self if head_results is None else partial(self, head_results=head_results)
 
 
+class Attached:
+    """What a program sets on a module beside its weights: a loop or a join."""
+
+
 @dataclass(eq=False, kw_only=True)
-class _Loop:
+class _Loop(Attached):
     """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` counts the body's extra
     results."""
 
@@ -140,6 +144,10 @@ class Group(nn.Module):
     def __getattr__(self, name: str) -> Any:  # Any: as in torch
         module = self.__dict__.get("_modules", {}).get(name)
         return super().__getattr__(name) if module is None else module
+
+    def __getstate__(self) -> dict[str, Any]:  # Any: as above
+        # Loops and joins hold functions, which cannot be pickled; the program attaches them to a copy.
+        return {name: value for name, value in self.__dict__.items() if not isinstance(value, Attached)}
 
 
 class Step(Group):

@@ -1,0 +1,85 @@
+"""Sets the loops and joins of a program on the modules that run them."""
+
+from typing import Any
+
+from torch import nn
+
+from archlang.backend import mistakes
+from archlang.backend.lower.code import Code, LoweredLoop
+from archlang.backend.lower.names import relative_path
+from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.halting import HaltingBlock
+from archlang.backend.runtime.joined_linear import JoinedLinear
+from archlang.backend.runtime.loops import Halting, Repeat, Scan, SplitBody, Stack, Step, resolve
+from archlang.graph import operations
+from archlang.graph.graph import Graph, Node
+from archlang.graph.loop_layout import has_halting_positions
+
+
+def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
+    """Sets the loops and joins of a program on the module of its model and on the steps of its stacks.
+
+    Raises:
+        BuildError: the block that should halt a loop is none that halts."""
+    _attach(architecture, program.code, program.graph)
+
+
+def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
+    """Sets the loops and joins of code on the module that runs it, as plain attributes: they own no weights."""
+    for join in code.joins:
+        paths = tuple(f"{relative_path(path, join.scope)}.{name}" for path, name in join.maps)
+        widths = [kind.feature for kind in join.types]
+        sizes = tuple(width.constant for width in widths if width is not None and width.constant is not None)
+        owner.__dict__[join.name] = JoinedLinear(owner, paths, sizes)
+    for loop in code.loops:
+        runtime = _runtime(owner, loop, graph)
+        owner.__dict__[loop.name] = runtime
+        for runner in map(_unwrapped, runtime.steps()) if isinstance(runtime, Stack) else [owner]:
+            _attach(runner, loop.body, graph)
+
+
+def _unwrapped(step: nn.Module) -> Step:
+    """The step of a stack, which a wrapper may have replaced."""
+    return next(part for part in step.modules() if isinstance(part, Step))
+
+
+def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan:
+    node = loop.node
+    split = None
+    if loop.split is not None:
+        split = SplitBody(loop.split.head.function, loop.split.rest.function, loop.split.reads)
+    common: dict[str, Any] = {  # Any: arguments of different types
+        "owner": owner,
+        "body": loop.body.function,
+        "extras": loop.body.extras,
+        "split": split,
+    }
+    match node.operation:
+        case operations.Repeat(count=count):
+            return Repeat(**common, states=len(node.types), count=count)
+        case operations.Stack(path=path):
+            return Stack(**common, states=len(node.types), path=relative_path(path, loop.scope))
+        case operations.Scan(carried=carried, emits=emits):
+            return Scan(**common, carried=carried, emits=emits)
+    assert isinstance(node.operation, operations.Halting)
+    instance = graph.instances[node.operation.instance]
+    path = relative_path(instance.path, loop.scope)
+    if not isinstance(resolve(owner, path.split(".")), HaltingBlock):
+        raise mistakes.not_halting(instance)
+    return Halting(
+        **common,
+        path=path,
+        limit=node.operation.limit,
+        halted=node.operation.state,
+        mixture=node.operation.mixture,
+        # The vocabulary is a dimension of the type of tokens, but no axis.
+        ranks=tuple(1 + len(kind.dims) - (kind.name == "tokens") for kind in node.types),
+        has_positions=tuple(has_halting_positions(node, index) for index in range(len(node.types))),
+        depth=loop.has_depth,
+        compact=not any(_is_mixing(inner, graph) for inner in node.regions[0].walk()),
+    )
+
+
+def _is_mixing(node: Node, graph: Graph) -> bool:
+    """Whether the result of a node for one sample depends on the others."""
+    return node.instance is not None and "batch" in graph.instances[node.instance].caveats

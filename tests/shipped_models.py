@@ -1,0 +1,66 @@
+"""The shipped models at small sizes, with a batch for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+
+from archlang.names.library import library_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from archlang.backend import Architecture
+
+_DATA_ROUTER = {"d": 16, "heads": 2, "steps": 4}
+_DYNAMIC_HALT = {"d": 16, "heads": 2, "ff": 24}
+_SIZES = {"vocab": 11, "classes": 5}
+_RECURRENT = {"hidden": 8, "embedding": 6, "layers": 2}
+SHIPPED: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    **{
+        name: ("data_router", _DATA_ROUTER | {"ff": 24})
+        for name in ("ndr", "absolute", "relative", "geometric", "adaptive", "adaptive_relative", "adaptive_geometric")
+    },
+    **dict.fromkeys(("relative_gated", "absrel_gated"), ("data_router", _DATA_ROUTER)),
+    **dict.fromkeys(("recurrent", "bidirectional"), ("data_router", _RECURRENT)),
+    "transformer": ("dynamic_halt", _DYNAMIC_HALT | {"layers": 2}),
+    "universal_transformer": ("dynamic_halt", _DYNAMIC_HALT | {"depth": 4}),
+    "gated_universal_transformer": ("dynamic_halt", _DYNAMIC_HALT | {"depth": 4}),
+    "temporal_latent_bottleneck": ("dynamic_halt", _DYNAMIC_HALT | {"size": 8, "slots": 3}),
+    "gated_universal_latent_bottleneck": ("dynamic_halt", _DYNAMIC_HALT | {"depth": 3, "size": 8, "slots": 3}),
+    "siamese": ("dynamic_halt", {"d": 16}),
+    "panm_bigru": ("panm", {"hidden": 8, "bits": 5, "base": "training"}),
+    "panm_lstm": ("panm", {"hidden": 8, "bits": 5, "width": 6}),
+    "panm_seq2seq": ("panm", {"d": 16, "heads": 2, "ff": 24, "layers": 2, "bits": 5, "hidden": 8}),
+    "seq2seq": ("seq2seq", {"d": 16, "heads": 2, "ff": 24, "layers": 2}),
+}
+"""The file and the statics of each model."""
+
+
+def shipped_model(name: str, **statics: object) -> Architecture:
+    """Returns a shipped model in evaluation mode. `panm_bigru` draws no addresses in evaluation."""
+    from archlang.compile import load
+
+    file, small = SHIPPED[name]
+    path = library_file(f"archlang.models.{file}")
+    assert path is not None
+    fields = {"words": 11} if "seq2seq" in name else {}
+    sizes = {key: size for key, size in _SIZES.items() if key == "vocab" or file in ("data_router", "dynamic_halt")}
+    torch.manual_seed(0)
+    return load(path, name, **{**sizes, **fields, **small, **statics}).eval()
+
+
+def shipped_batch(module: Architecture, batch: int, length: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Returns the fields and the lengths of a batch. A second field with its own length is two positions shorter; the
+    first sample has no padding."""
+    generator = torch.Generator().manual_seed(length)
+    first = module.program.inputs[0]
+    fields, lengths = [], {}
+    for field in module.program.inputs:
+        size = length if field.length == first.length else max(1, length - 2)
+        fields.append(torch.randint(0, 11, (batch, size), generator=generator))
+        lengths[field.name] = torch.randint(1, size + 1, (batch,), generator=generator)
+        lengths[field.name][0] = size
+    return fields, lengths
