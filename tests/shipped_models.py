@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -49,7 +49,8 @@ def shipped_model(name: str, **statics: object) -> Architecture:
     fields = {"words": 11} if "seq2seq" in name else {}
     sizes = {key: size for key, size in _SIZES.items() if key == "vocab" or file in ("data_router", "dynamic_halt")}
     torch.manual_seed(0)
-    return load(path, name, **{**sizes, **fields, **small, **statics}).eval()
+    values: dict[str, Any] = {**sizes, **fields, **small, **statics}  # Any: keywords of different types
+    return load(path, name, **values).eval()
 
 
 def shipped_batch(module: Architecture, batch: int, length: int) -> tuple[list[Tensor], dict[str, Tensor]]:
