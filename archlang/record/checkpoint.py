@@ -2,9 +2,9 @@
 
 import hashlib
 import pickle
-import shutil
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,14 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from archlang.files.atomic import atomic_folder, remove_unfinished
-from archlang.files.os_errors import os_errors_as
+from archlang.files.folder import Folder, open_path
 from archlang.record import mistakes
+from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import explain
 from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
 _KEPT = 2
+_LARGEST_MANIFEST = 10_000
 
 
 class CheckpointWarning(UserWarning):
@@ -50,6 +51,9 @@ class Checkpoints:
     """The checkpoints of a run, in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: Its parent, the run folder, must exist when a checkpoint is saved."""
         self.folder = folder
 
     def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
@@ -57,19 +61,24 @@ class Checkpoints:
 
         Raises:
             RunError: It cannot be written; existing checkpoints are unchanged."""
-        path = self._path(step)
-        with os_errors_as(mistakes.not_written, path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic_folder(path) as unfinished:
+        with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open(create=True) as folder:
+            with folder.new_folder(_name(step)) as unfinished:
                 _write(unfinished, module, state)
-        for old in self.steps()[:-_KEPT]:
-            if old != best:
-                shutil.rmtree(self._path(old), ignore_errors=True)
+            for old in _steps(folder)[:-_KEPT]:
+                if old != best:
+                    folder.discard(_name(old))
 
     def steps(self) -> list[int]:
-        """Returns the steps that have a checkpoint, in order."""
-        names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
-        return sorted(int(name) for name in names if name.isdecimal())
+        """Returns the steps that have a checkpoint, in order.
+
+        Raises:
+            RunError: The folder cannot be read, or a checkpoint is a link."""
+        with disk_errors_as(mistakes.not_read, self.folder):
+            try:
+                with self._open() as folder:
+                    return _steps(folder)
+            except FileNotFoundError:
+                return []
 
     def latest(self) -> Checkpoint | None:
         """Returns the newest intact checkpoint; None if there is none. Warns about damaged ones."""
@@ -93,40 +102,68 @@ class Checkpoints:
 
         Raises:
             RunError: It is damaged."""
-        folder = self._path(step)
-        try:
-            manifest = ManifestRecord.model_validate_json((folder / MANIFEST).read_bytes())
-            for name, digest in ((WEIGHTS, manifest.weights), (STATE, manifest.state)):
-                if _sha256(folder / name) != digest:
-                    raise mistakes.damaged(folder, f"{name} is not what was written")
-            weights = safetensors.torch.load_file(folder / WEIGHTS)
-            state = torch.load(folder / STATE, weights_only=True, map_location="cpu")
-            return Checkpoint(step, folder, weights, CheckpointState.model_validate(state))
-        except ValidationError as error:
-            raise mistakes.damaged(folder, explain(error)) from error
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
-            raise mistakes.damaged(folder, str(error)) from error
+        path = self.folder / _name(step)
+        with disk_errors_as(mistakes.not_read, path), self._open() as folder:
+            try:
+                with folder.folder(_name(step)) as opened:
+                    return Checkpoint(step, path, *_read(opened))
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+                raise mistakes.damaged(path, str(error)) from error
+            except ValidationError as error:
+                raise mistakes.damaged(path, explain(error)) from error
+            except (ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+                raise mistakes.damaged(path, str(error)) from error
 
     def remove_after(self, step: int) -> None:
         """Removes the checkpoints after `step`, which a resumed run writes again, and those that a killed process left
-        unfinished."""
-        remove_unfinished(self.folder, "step-*")
-        for later in self.steps():
-            if later > step:
-                shutil.rmtree(self._path(later), ignore_errors=True)
+        unfinished.
 
-    def _path(self, step: int) -> Path:
-        return self.folder / f"step-{step:08d}"
+        Raises:
+            RunError: The folder cannot be read, or a checkpoint is a link."""
+        with disk_errors_as(mistakes.not_written, self.folder), suppress(FileNotFoundError), self._open() as folder:
+            folder.remove_unfinished("step-*")
+            for later in _steps(folder):
+                if later > step:
+                    folder.discard(_name(later))
+
+    @contextmanager
+    def _open(self, *, create: bool = False) -> Iterator[Folder]:
+        with Folder.open(self.folder.parent) as run, run.folder(self.folder.name, create=create) as folder:
+            yield folder
 
 
-def _write(folder: Path, module: nn.Module, state: CheckpointState) -> None:
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
+
+
+def _steps(folder: Folder) -> list[int]:
+    numbers = (int(number) for name in folder.names() if (number := name.removeprefix("step-")).isdecimal())
+    return sorted(step for step in numbers if folder.has_folder(_name(step)))
+
+
+def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState]:
+    manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, _LARGEST_MANIFEST))
+    with folder.open_file(WEIGHTS) as weights, folder.open_file(STATE) as state:
+        for file, name, digest in ((weights, WEIGHTS, manifest.weights), (state, STATE, manifest.state)):
+            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                raise mistakes.damaged(folder.path, f"{name} is not what was written")
+            file.seek(0)
+        stored = torch.load(state, weights_only=True, map_location="cpu")
+        return safetensors.torch.load_file(open_path(weights, folder.path / WEIGHTS)), CheckpointState.model_validate(
+            stored
+        )
+
+
+def _write(folder: Folder, module: nn.Module, state: CheckpointState) -> None:
     try:
         weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
-        (folder / WEIGHTS).write_bytes(safetensors.torch.save(weights))
-        with (folder / STATE).open("wb") as file:
+        with folder.create_file(WEIGHTS) as file:
+            file.write(safetensors.torch.save(weights))
+        with folder.create_file(STATE) as file:
             torch.save(state.stored(), file)
-        manifest = ManifestRecord(weights=_sha256(folder / WEIGHTS), state=_sha256(folder / STATE))
-        (folder / MANIFEST).write_text(json_text(manifest), encoding="utf-8")
+        manifest = ManifestRecord(weights=_sha256(folder, WEIGHTS), state=_sha256(folder, STATE))
+        with folder.create_file(MANIFEST) as file:
+            file.write(json_text(manifest).encode())
     except RuntimeError as error:
         # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):
@@ -134,6 +171,6 @@ def _write(folder: Path, module: nn.Module, state: CheckpointState) -> None:
         raise
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+def _sha256(folder: Folder, name: str) -> str:
+    with folder.open_file(name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

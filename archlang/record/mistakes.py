@@ -32,9 +32,18 @@ def not_empty(folder: Path) -> RunError:
     return RunError(f"{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
 
 
+def name_taken(program: str, name: str) -> RunError:
+    message = f"`{program}` uses the file `{name}`, whose name the run folder needs for its own record"
+    return RunError(message, "rename the file; nothing was changed")
+
+
 def not_written(path: Path, reason: str) -> RunError:
     message = f"{path} cannot be written: {reason}"
     return RunError(message, "free space or choose another folder; files that were written before are intact")
+
+
+def not_read(path: Path, reason: str) -> RunError:
+    return RunError(f"{path} cannot be read: {reason}", "check its owner, its permissions and the disk")
 
 
 def damaged(path: Path, reason: str) -> RunError:

@@ -6,14 +6,36 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
 
 from archlang.elaborate.library_facts import with_library_facts
+from archlang.files.folder import Folder
 from archlang.graph.graph import Graph
 from archlang.graph.text import parse_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes
-from archlang.record.schemas import METRICS, RESULTS, RUN, EvaluationMetrics, Results, RunRecord, StepMetrics
+from archlang.record.disk_errors import disk_errors_as
+from archlang.record.schemas import (
+    DATA,
+    METRICS,
+    RESULTS,
+    RUN,
+    TIMINGS,
+    VERSIONS,
+    EvaluationMetrics,
+    Results,
+    RunRecord,
+    StepMetrics,
+)
 from archlang.source import Source
 
 RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.txt", ".lock"
+CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
+# Names that archlang itself, its pages and its trackers use in a run folder.
+RESERVED = frozenset({
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, RUN, DATA, VERSIONS, RESULTS, METRICS, TIMINGS, CHECKPOINTS, CURVES, "wandb",
+    "report.html", "inspect.html",
+})  # fmt: skip
+
+# The largest text file of a run folder that is read, in bytes: the metrics of some ten million logged steps.
+LARGEST = 1 << 30
 
 # Only the line of an evaluation names a split.
 _METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](
@@ -31,12 +53,28 @@ def read_text(folder: Path, name: str) -> str:
 
     Raises:
         RunError: The folder is not a run folder, or the file cannot be read."""
-    try:
-        return (folder / name).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise mistakes.not_a_run(folder, name) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise mistakes.damaged(folder / name, str(error)) from error
+    path = folder / name
+    with disk_errors_as(mistakes.not_read, path):
+        try:
+            with Folder.open(folder) as opened:
+                return opened.read(name, LARGEST).decode()
+        except (FileNotFoundError, NotADirectoryError):
+            raise mistakes.not_a_run(folder, name) from None
+        except UnicodeDecodeError as error:
+            raise mistakes.damaged(path, str(error)) from error
+
+
+def has(folder: Path, name: str) -> bool:
+    """Returns whether a run folder has something of this name; false if there is no such folder.
+
+    Raises:
+        RunError: The folder cannot be read."""
+    with disk_errors_as(mistakes.not_read, folder):
+        try:
+            with Folder.open(folder) as opened:
+                return opened.has(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 def read_record(folder: Path, name: str, model: type[Model]) -> Model:
@@ -55,7 +93,7 @@ def read_results(folder: Path) -> Results | None:
 
     Raises:
         RunError: The file is damaged."""
-    return read_record(folder, RESULTS, Results) if (folder / RESULTS).exists() else None
+    return read_record(folder, RESULTS, Results) if has(folder, RESULTS) else None
 
 
 def parse_metrics(line: str) -> StepMetrics | EvaluationMetrics:
@@ -71,7 +109,7 @@ def metrics_lines(folder: Path) -> list[str]:
 
     Raises:
         RunError: The file cannot be read."""
-    if not (folder / METRICS).exists():
+    if not has(folder, METRICS):
         return []
     text = read_text(folder, METRICS)
     return text[: text.rfind("\n") + 1].splitlines()

@@ -20,20 +20,30 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import torch
 from pydantic import BaseModel
 
 import archlang
-from archlang.files.atomic import is_unfinished, remove_unfinished, write_atomically
-from archlang.files.os_errors import os_errors_as
+from archlang.files.folder import Folder, is_unfinished
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes, schemas
-from archlang.record.reading import GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, read_graph, read_record
+from archlang.record.disk_errors import disk_errors_as
+from archlang.record.reading import (
+    CURVES,
+    GRAPH,
+    GRAPH_AT_TEST,
+    LARGEST,
+    LOCK,
+    RECIPE,
+    RESERVED,
+    read_graph,
+    read_record,
+)
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
@@ -67,23 +77,34 @@ class Record:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._curves = Curves(folder / "tensorboard")
+        self._curves = Curves(folder / CURVES)
         self.trackers: list[Tracker] = []
-        self._lock: IO[str] | None = None
+        self._lock: BinaryIO | None = None
 
     def check(self, plan: Plan, precision: str) -> bool:
         """Returns whether the folder already holds this run. Changes nothing.
 
         Raises:
-            RunError: The folder holds another run or other files."""
-        if (self.folder / schemas.RUN).exists():
+            RunError: The folder holds another run or other files, or the program uses a file of a name that the folder
+                needs for itself."""
+        leftovers = {**dict.fromkeys(_FIRST_FILES), **used_files(plan)}
+        with disk_errors_as(mistakes.not_written, self.folder):
+            try:
+                with Folder.open(self.folder) as folder:
+                    for name in RESERVED:
+                        folder.require_plain(name)
+                    holds_run = folder.has(schemas.RUN)
+                    if not holds_run and not _holds_only(leftovers, folder):
+                        raise mistakes.not_empty(self.folder)
+            except FileNotFoundError:
+                holds_run = False
+            except NotADirectoryError:
+                if self.folder.exists():
+                    raise mistakes.not_empty(self.folder) from None
+                raise
+        if holds_run:
             self._require_same_run(plan, precision)
-            return True
-        with os_errors_as(mistakes.not_written, self.folder):
-            names = os.listdir(self.folder) if self.folder.is_dir() else []
-            if (self.folder.exists() and not self.folder.is_dir()) or not all(map(_may_be_left, names)):
-                raise mistakes.not_empty(self.folder)
-        return False
+        return holds_run
 
     def begin(self, plan: Plan, precision: str, data: schemas.DataRecord, device: torch.device) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
@@ -92,7 +113,7 @@ class Record:
             RunError: The folder holds another run or other files, another process uses it, or it cannot be written.
                 Nothing is changed then."""
         self.check(plan, precision)
-        created = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        created = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         files = {
             RECIPE: plan.source.text,
             GRAPH: print_graph(plan.graph),
@@ -104,10 +125,13 @@ class Record:
             schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision)),
         }
         try:
-            with os_errors_as(mistakes.not_written, self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                self._acquire_lock()
-            remove_unfinished(self.folder, "*.part")
+            with disk_errors_as(mistakes.not_written, self.folder), Folder.create(self.folder) as folder:
+                existing = folder.names()
+                try:
+                    self._lock = folder.lock(LOCK)
+                except BlockingIOError:
+                    raise mistakes.in_use(self.folder) from None
+                folder.remove_unfinished()
             if self.check(plan, precision):
                 self._require_same_data(data)
                 return True
@@ -115,31 +139,18 @@ class Record:
                 for name, text in files.items():
                     self.write(name, text)
             except BaseException:
-                for name in (*files, LOCK):
-                    (self.folder / name).unlink(missing_ok=True)
+                with suppress(OSError), Folder.open(self.folder) as folder:
+                    for name in {name.partition("/")[0] for name in (*files, LOCK)}.difference(existing):
+                        folder.remove(name)
                 raise
         except BaseException:
             self.close()
-            for folder in created:
+            for path in created:
                 # A folder that other processes have used in the meantime is not empty and stays.
                 with suppress(OSError):
-                    folder.rmdir()
+                    path.rmdir()
             raise
         return False
-
-    def _acquire_lock(self) -> None:
-        """Locks the folder until this process ends, however it ends."""
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        self._lock = (self.folder / LOCK).open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise mistakes.in_use(self.folder) from None
-        except OSError:
-            pass  # a file system without locks
 
     def _require_same_run(self, plan: Plan, precision: str) -> None:
         """Compares settings and graphs. The program's text may differ, as in a comment or an unrelated recipe."""
@@ -166,10 +177,14 @@ class Record:
 
         Raises:
             RunError: The file cannot be written."""
-        path = self.folder / name
-        with os_errors_as(mistakes.not_written, path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text)
+        with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
+            parent, _, last = name.rpartition("/")
+            if not parent:
+                folder.write(name, text)
+                return
+            with folder.folder(parent, create=True) as inner:
+                inner.remove_unfinished()
+                inner.write(last, text)
 
     def write_json(self, name: str, value: BaseModel) -> None:
         """Writes a JSON file atomically.
@@ -183,20 +198,17 @@ class Record:
 
         Raises:
             RunError: The file cannot be written."""
-        path = self.folder / name
-        with os_errors_as(mistakes.not_written, path), path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(schemas.json_line(line))
+        with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
+            folder.append(name, schemas.json_line(line))
 
     def sizes(self) -> dict[str, int]:
-        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint."""
-        sizes = {}
-        for name in (schemas.METRICS, schemas.TIMINGS):
-            path = self.folder / name
-            if path.exists():
-                with os_errors_as(mistakes.not_written, path), path.open("rb") as file:
-                    os.fsync(file.fileno())
-                    sizes[name] = os.fstat(file.fileno()).st_size
-        return sizes
+        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint.
+
+        Raises:
+            RunError: A file cannot be flushed."""
+        with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
+            names = (schemas.METRICS, schemas.TIMINGS)
+            return {name: folder.flushed_size(name) for name in names if folder.has_file(name)}
 
     def truncate(self, sizes: Mapping[str, int], step: int = 0) -> None:
         """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`.
@@ -204,14 +216,13 @@ class Record:
         Raises:
             RunError: A file cannot be written."""
         self._curves.purge_step = step + 1
-        for name in (schemas.METRICS, schemas.TIMINGS):
-            path, size = self.folder / name, sizes.get(name, 0)
-            if not path.exists() or path.stat().st_size < size:
-                if size:
-                    warnings.warn(f"{path} has lost lines", RecordWarning, stacklevel=2)
-                continue
-            with os_errors_as(mistakes.not_written, path), path.open("r+b") as file:
-                file.truncate(size)
+        with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
+            for name in (schemas.METRICS, schemas.TIMINGS):
+                size = sizes.get(name, 0)
+                if (folder.size(name) if folder.has_file(name) else -1) >= size:
+                    folder.truncate(name, size)
+                elif size:
+                    warnings.warn(f"{self.folder / name} has lost lines", RecordWarning, stacklevel=2)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Adds points to the curves of TensorBoard and of the trackers."""
@@ -237,6 +248,19 @@ def _computation(graph: Graph) -> Graph:
     return replace(graph, instances=instances)
 
 
-def _may_be_left(name: str) -> bool:
-    """Returns whether a run that was killed before it began may have left this file."""
-    return name in _FIRST_FILES or is_unfinished(name)
+def _holds_only(texts: Mapping[str, str | None], folder: Folder) -> bool:
+    """Returns whether a folder holds nothing but files of these paths and texts, or of any text for None, and temporary
+    files: what a run that was killed before it began may have left."""
+    for name in folder.names():
+        below = {path.removeprefix(f"{name}/"): text for path, text in texts.items() if path.startswith(f"{name}/")}
+        if name in texts:
+            text = texts[name]
+            if text is not None and folder.read(name, LARGEST) != text.encode():
+                return False
+        elif below and folder.has_folder(name):
+            with folder.folder(name) as inner:
+                if not _holds_only(below, inner):
+                    return False
+        elif not is_unfinished(name):
+            return False
+    return True

@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from archlang.files.folder import Folder
 from archlang.record import mistakes
+from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import LOCK, metrics_lines, parse_metrics, read_record, read_results
 from archlang.record.schemas import RUN, Results, RunRecord
 from archlang.types.statics import StaticValue
@@ -49,10 +51,10 @@ def summarize(folder: Path) -> RunSummary:
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
     settings = {name: _written(value) for name, value in run.settings.items()}
     state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return RunSummary(
-        folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results, size
-    )
+        folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results,
+        _size(folder),
+    )  # fmt: skip
 
 
 def _written(value: StaticValue) -> str:
@@ -98,13 +100,10 @@ def _last_step(folder: Path) -> int:
 
 def _is_locked(folder: Path) -> bool:
     """Returns whether a process trains in the folder."""
-    try:
-        import fcntl
+    with disk_errors_as(mistakes.not_read, folder / LOCK), Folder.open(folder) as opened:
+        return opened.is_locked(LOCK)
 
-        with (folder / LOCK).open("r") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, FileNotFoundError):
-        return False
-    except OSError:
-        return True
-    return False
+
+def _size(folder: Path) -> int:
+    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
+        return opened.total_size()

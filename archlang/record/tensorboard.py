@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from archlang.files.folder import Folder
+
 
 class CurvesWarning(UserWarning):
     """The curves cannot be written; the run continues."""
@@ -28,6 +30,9 @@ class Curves:
             if self._writer is None:
                 from torch.utils.tensorboard import SummaryWriter
 
+                # TensorBoard would write through a link.
+                with Folder.open(self.folder.parent) as parent:
+                    parent.folder(self.folder.name, create=True).close()
                 self._writer = SummaryWriter(str(self.folder), purge_step=self.purge_step)
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import archlang
+from archlang.files.folder import is_unfinished
 from archlang.graph.graph import Graph
 from archlang.plan.plan import Plan
+from archlang.record import mistakes
+from archlang.record.reading import RECIPE, RESERVED
 from archlang.source import Span
 
 _PACKAGE = Path(archlang.__file__).resolve().parent
@@ -16,7 +19,10 @@ _ELSEWHERE = "elsewhere"
 
 def used_files(plan: Plan) -> dict[str, str]:
     """Returns the texts of the files whose blocks are in a plan's graphs, and of the file of a plugin, by their paths
-    relative to the program. The program can be trained from copies of these files."""
+    relative to the program. The program can be trained from copies of these files.
+
+    Raises:
+        RunError: A file has a name that a run folder needs for itself."""
     program_folder = os.path.dirname(os.path.abspath(plan.source.path))
     texts: dict[str, str] = {}
     for span in (*_spans(plan.graph), *_spans(plan.at_test)):
@@ -24,12 +30,19 @@ def used_files(plan: Plan) -> dict[str, str]:
         if span.source.path == plan.source.path or _is_library(Path(path)):
             continue
         name = os.path.relpath(path, program_folder).replace(os.sep, "/")
-        if name.startswith("../") or name == "recipe.arch":
+        if name.startswith("../") or name.casefold() == RECIPE:
             name = f"{_ELSEWHERE}/{name.replace('../', '')}"
+            while texts.get(name, span.source.text) != span.source.text:
+                name = name.replace("/", "/other/", 1)
         texts[name] = span.source.text
     if plan.task.plugin:
         plugin = Path(plan.task.plugin)
         texts[plugin.name] = plugin.read_text(encoding="utf-8")
+    for name in texts:
+        first = name.partition("/")[0]
+        # Some file systems do not distinguish upper from lower case.
+        if first.casefold() in RESERVED or is_unfinished(first):
+            raise mistakes.name_taken(plan.source.path, name)
     return texts
 
 

@@ -101,6 +101,7 @@ class TrainingRun:
             if self.checkpoints.steps():
                 raise record_mistakes.no_intact_checkpoint(self.checkpoints.folder)
             if self._leads:
+                self.checkpoints.remove_after(0)
                 self.record.truncate({})
             return False
         state = checkpoint.state

@@ -92,10 +92,10 @@ def test_the_rights_of_a_file_stay(archlang: Command, folder: Path) -> None:
 def test_a_full_disk_leaves_the_file_as_it_was(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: Path, target: Path) -> Path:
+    def full(source: str, target: str, **folders: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     before = set(folder.iterdir())
     result = archlang("fmt", "ugly.arch")
     assert result.code == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.files.atomic import atomic_folder, remove_folder, remove_unfinished, write_atomically
+from archlang.files.atomic import atomic_folder, remove_folder, write_atomically
 
 
 def test_a_folder_appears_when_it_is_finished(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_removed_folder_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    (tmp_path / ".step-7.ab12.part").mkdir()
-    (tmp_path / ".step-8.cd34.part").write_text("half")
-    (tmp_path / "step-7").mkdir()
-    remove_unfinished(tmp_path, "step-*")
-    assert [path.name for path in tmp_path.iterdir()] == ["step-7"]
+def test_a_link_is_replaced_and_its_target_unchanged(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "target").read_text() == "old"
+    assert not (tmp_path / "link").is_symlink()

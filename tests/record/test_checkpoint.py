@@ -1,8 +1,9 @@
 """A checkpoint is complete or absent, and damage is detected."""
 
 import math
+import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -120,3 +121,39 @@ def test_weights_of_another_model_are_refused(checkpoints: Checkpoints) -> None:
     save(checkpoints, 1)
     with pytest.raises(RunError, match="do not fit its model"):
         checkpoints.read(1).load_into(nn.Linear(4, 4))
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "checkpoints/step-00000001"])
+def test_checkpoints_elsewhere_are_not_removed_through_a_link(
+    name: str, checkpoints: Checkpoints, tmp_path: Path
+) -> None:
+    save(checkpoints, 1, 2)
+    moved = tmp_path / "elsewhere"
+    (tmp_path / name).rename(moved)
+    (tmp_path / name).symlink_to(moved)
+    before = sorted(path for path in moved.rglob("*"))
+    actions: tuple[Callable[[], object], ...] = (
+        checkpoints.steps,
+        checkpoints.latest,
+        lambda: checkpoints.remove_after(0),
+        lambda: save(checkpoints, 3, 4),
+    )
+    for action in actions:
+        with pytest.raises(RunError, match=f"{name} is a link"):
+            action()
+    assert sorted(path for path in moved.rglob("*")) == before
+
+
+def test_a_checkpoint_with_a_link_or_a_pipe_in_place_of_a_file_is_not_read(checkpoints: Checkpoints) -> None:
+    save(checkpoints, 1, 2, 3)
+    for step, name in ((2, "weights.safetensors"), (3, "state.pt")):
+        path = checkpoints.folder / f"step-{step:08d}" / name
+        path.rename(path.with_suffix(".moved"))
+        if step == 2:
+            path.symlink_to(path.with_suffix(".moved"))
+        else:
+            os.mkfifo(path)
+    with pytest.raises(RunError, match=r"weights.safetensors is a link"):
+        checkpoints.read(2)
+    with pytest.raises(RunError, match=r"state.pt is a pipe"):
+        checkpoints.read(3)

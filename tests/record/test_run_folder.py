@@ -239,3 +239,118 @@ def test_a_run_of_a_version_without_facts_resumes(tmp_path: Path, point: Plan) -
     record = Record(tmp_path / "run")
     assert record.begin(point, "32", DATA, CPU)
     record.close()
+
+
+VICTIMS = (
+    "recipe.arch", "run.json", "data.json", "graph.txt", "graph_at_test.txt", "versions.json", "metrics.jsonl",
+    "timings.jsonl", "results.json", ".lock", "checkpoints", "tensorboard",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_a_folder_with_a_link_in_place_of_its_own_file_is_refused(name: str, point: Plan, tmp_path: Path) -> None:
+    begin(tmp_path / "run", point).close()
+    victim = tmp_path / "victim"
+    victim.write_bytes((tmp_path / "run" / name).read_bytes() if (tmp_path / "run" / name).is_file() else b"precious")
+    before = victim.read_bytes()
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).symlink_to(victim)
+    with pytest.raises(RunError, match=f"{re.escape(name)} is a link"):
+        begin(tmp_path / "run", point)
+    assert victim.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "results.json"])
+def test_a_link_that_appears_during_a_run_is_not_followed(name: str, point: Plan, tmp_path: Path) -> None:
+    record = begin(tmp_path / "run", point)
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "victim")
+    with pytest.raises(RunError, match=f"{name} is a link"):
+        record.append(name, step(1))
+    with pytest.raises(RunError, match=f"{name} is a link"):
+        record.write(name, "new")
+    if name == "metrics.jsonl":
+        with pytest.raises(RunError, match=f"{name} is a link"):
+            record.truncate({name: 0})
+    record.close()
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_curves_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "curves").symlink_to("victim")
+    curves = Curves(tmp_path / "curves")
+    with pytest.warns(CurvesWarning, match="curves is a link"):
+        curves.add(1, {"loss": 1.0})
+    curves.close()
+    assert not os.listdir(tmp_path / "victim")
+
+
+def using(program: Path, name: str) -> Plan:
+    """Returns the plan of the program, which takes a block from a file of this name."""
+    path = program.parent / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("block twice(h: seq[n, d]) -> seq[n, d] {\n    return h + h\n}\n")
+    program.write_text(f'use "./{name}"\n' + program.read_text().replace("norm(h)", "twice(h)"))
+    return plan_recipe(program)
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoints/x.arch", "TensorBoard/x.arch", "wandb/x.arch", "results.json/x.arch", ".x.part/y.arch"]
+)
+def test_a_used_file_cannot_take_the_place_of_the_record(name: str, program: Path, tmp_path: Path) -> None:
+    plan = using(program, name)
+    with pytest.raises(RunError, match=f"uses the file `{re.escape(name)}`, whose name the run folder needs"):
+        Record(tmp_path / "run").check(plan, "32")
+    with pytest.raises(RunError, match="rename the file; nothing was changed"):
+        begin(tmp_path / "run", plan)
+    assert not (tmp_path / "run").exists()
+
+
+def test_used_files_with_the_same_name_elsewhere_are_both_copied(program: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b" / "tiny.arch"
+    inner.parent.mkdir(parents=True)
+    for place, block in ((tmp_path, "twice"), (tmp_path / "a", "thrice")):
+        (place / "shared.arch").write_text(f"block {block}(h: seq[n, d]) -> seq[n, d] {{\n    return h + h\n}}\n")
+    text = program.read_text().replace("norm(h)", "twice(thrice(h))")
+    inner.write_text('use "../shared.arch"\nuse "../../shared.arch"\n' + text)
+    begin(tmp_path / "run", plan_recipe(inner)).close()
+    copies = [path.read_text() for path in (tmp_path / "run" / "elsewhere").rglob("*.arch")]
+    assert sorted(re.findall(r"block (\w+)", "".join(copies))) == ["thrice", "twice"]
+
+
+def test_a_run_that_was_killed_while_it_copied_used_files_begins_again(program: Path, tmp_path: Path) -> None:
+    plan = using(program, "parts/mine.arch")
+    begin(tmp_path / "run", plan).close()
+    complete = contents(tmp_path / "run")
+    (tmp_path / "run" / "run.json").unlink()
+    (tmp_path / "run" / "parts" / ".mine.arch.1234.part").write_text("block")
+    begin(tmp_path / "run", plan).close()
+    assert contents(tmp_path / "run").keys() == complete.keys()
+
+
+def test_other_files_in_a_folder_of_used_files_are_not_taken_for_leftovers(program: Path, tmp_path: Path) -> None:
+    plan = using(program, "parts/mine.arch")
+    (tmp_path / "run" / "parts").mkdir(parents=True)
+    (tmp_path / "run" / "parts" / "mine.arch").write_text("my own version")
+    with pytest.raises(RunError, match="holds other files"):
+        begin(tmp_path / "run", plan)
+
+
+def test_files_that_were_there_before_stay_when_a_run_cannot_begin(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    recipe = tmp_path / "mine" / "recipe.arch"
+    recipe.write_text(program.read_text())
+    write = Record.write
+
+    def full(self: Record, name: str, text: str) -> None:
+        if name == "data.json":
+            raise RunError("no room", "make some")
+        write(self, name, text)
+
+    monkeypatch.setattr(Record, "write", full)
+    with pytest.raises(RunError, match="no room"):
+        begin(tmp_path / "mine", plan_recipe(recipe))
+    assert os.listdir(tmp_path / "mine") == ["recipe.arch"]

@@ -133,7 +133,8 @@ MOMENTS: list[tuple[object, str, int]] = [
     (Record, "sizes", 2),
     (torch, "save", 1),
     (torch, "save", 4),
-    (Path, "rename", 3),
+    (os, "rename", 3),
+    (os, "replace", 9),
     (checkpoint, "_sha256", 5),
     (evaluation, "compare", 1),
 ]
@@ -145,6 +146,18 @@ def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
 ) -> None:
     train_and_die(train, tmp_path / "killed", owner, name, number)
     train(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(finished_run)
+
+
+def test_what_a_kill_during_the_first_checkpoint_leaves_is_removed(
+    train: Train, tmp_path: Path, finished_run: Path
+) -> None:
+    train_and_die(train, tmp_path / "killed", EagerStep, "take", 3)
+    leftover = tmp_path / "killed" / "checkpoints" / ".step-00000002.893b5ad2.part"
+    leftover.mkdir(parents=True)
+    (leftover / "weights.safetensors").write_text("half")
+    train(tmp_path / "killed")
+    assert not leftover.exists()
     assert contents(tmp_path / "killed") == contents(finished_run)
 
 
