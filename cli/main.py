@@ -16,6 +16,7 @@ from archlang.cli import (
     diff,
     evaluate,
     explain,
+    export,
     fmt,
     inspect,
     report,
@@ -53,6 +54,7 @@ app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
+app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
 app.command("report")(report.report)
 app.add_typer(runs.app)

@@ -19,7 +19,8 @@ ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and from earlier layers.
 LAYERS = (
     "source", "files", "diagnostics", "syntax", "types", "names", "graph", "elaborate", "passes", "plan",
-    "backend", "compile", "kernels", "data", "tasks", "contracts", "record", "train", "runs", "pages", "blocks", "cli",
+    "backend", "compile", "kernels", "data", "tasks", "contracts", "record", "train", "runs", "export", "pages",
+    "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

@@ -1,0 +1,39 @@
+"""The formats of exports, by the suffixes of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from archlang.backend.architecture import Architecture
+from archlang.export import mistakes
+from archlang.files.os_errors import os_errors_as
+
+# Each writes a module to a path, and returns the files that it wrote.
+FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {}
+_BESIDE: Mapping[str, tuple[str, ...]] = {}
+"""the suffixes of further files that a format writes beside its own"""
+
+
+def export(module: Architecture, path: Path, *, overwrite: bool = False) -> list[Path]:
+    """Writes a module in the format of the path's suffix. Returns the files that it wrote.
+
+    Raises:
+        ExportError: no format has this suffix, a file exists and `overwrite` is false, the model has a block that the
+            format cannot express, or a file cannot be written."""
+    check_target(path, overwrite=overwrite)
+    with os_errors_as(mistakes.not_written, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FORMATS[path.suffix](module, path)
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Checks the path of an export before the model is built.
+
+    Raises:
+        ExportError: no format has its suffix, or a file exists and `overwrite` is false."""
+    if path.suffix not in FORMATS:
+        raise mistakes.unknown_format(path, FORMATS)
+    for file in (path, *(path.with_suffix(suffix) for suffix in _BESIDE.get(path.suffix, ()))):
+        if file.is_dir() or (file.exists() and not overwrite):
+            raise mistakes.file_exists(file)

@@ -1,0 +1,62 @@
+"""`archlang export`: writes a model as a file that runs without archlang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.train import Plugin, plain_warnings
+
+if TYPE_CHECKING:
+    from archlang.backend.architecture import Architecture
+
+
+def export(
+    source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a program.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py.", show_default=False)],
+    model: Annotated[str | None, typer.Option("--model", "-m", help="A model of the program.")] = None,
+    recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the program.")] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="A static of the program, such as `model.d=128`.")
+    ] = None,
+    allow: Allow = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    plugin: Plugin = None,
+) -> None:
+    """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
+
+    The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it.
+
+    Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
+    """
+    from archlang.export.formats import check_target
+    from archlang.export.formats import export as write
+
+    if source.is_dir() and (model is not None or recipe is not None or sets):
+        console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
+    check_target(out, overwrite=force)
+    with plain_warnings():
+        module = _run(source, plugin) if source.is_dir() else _program(source, model, recipe, sets, allow)
+        files = write(module.eval(), out, overwrite=force)
+    for file in files:
+        console.out.print(f"wrote {file}", markup=False)
+
+
+def _run(folder: Path, plugin: Path | None) -> Architecture:
+    """The module of a run folder, with its selected weights."""
+    from archlang.runs.evaluation import open_run
+
+    return open_run(folder, device="cpu", plugin="" if plugin is None else str(plugin.absolute())).module
+
+
+def _program(
+    file: Path, model: str | None, recipe: str | None, sets: list[str] | None, allow: list[Path] | None
+) -> Architecture:
+    """The module of a program, with new weights."""
+    from archlang.compile import build, compile_named
+
+    return build(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
