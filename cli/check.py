@@ -48,7 +48,7 @@ def check(
     if as_json or as_sarif:
         from archlang.diagnostics import render
 
-        print(render.to_json(diagnostics) if as_json else render.to_sarif(diagnostics))
+        console.out.write(render.to_json(diagnostics) if as_json else render.to_sarif(diagnostics))
     else:
         console.show(diagnostics)
         if not quiet:

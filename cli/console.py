@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.excerpt import visible
+from archlang.diagnostics.terminal import Terminal
+from archlang.diagnostics.visible import visible
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Terminal()
+err = Terminal(stderr=True)
 
 
 def prepare() -> None:
@@ -26,9 +26,9 @@ def prepare() -> None:
 
 def say(message: str, remedy: str = "") -> None:
     """Prints an error message and its remedy."""
-    err.print(Text.assemble(("error:", "bold red"), f" {printable(message)}"))
+    err.print(Text.assemble(("error:", "bold red"), f" {message}"))
     if remedy:
-        err.print(Text.assemble("  ", ("help:", "green"), f" {printable(remedy)}"))
+        err.print(Text.assemble("  ", ("help:", "green"), f" {remedy}"))
 
 
 def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
@@ -45,9 +45,9 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
         if err.is_terminal and not err.no_color:
             err.print(render.coloured(diagnostic))
         else:
-            print(render.plain([diagnostic]), file=sys.stderr, end="")
+            err.write(render.plain([diagnostic]))
 
 
-def printable(text: str) -> str:
-    """Returns a text in which U+FFFD replaces each character that would control the terminal."""
-    return "\n".join(visible(line) for line in text.splitlines())
+def confirm(question: str) -> bool:
+    """Asks a question on standard error, and returns whether the answer is yes."""
+    return typer.confirm(visible(question), err=True)

@@ -13,6 +13,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow
+from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,7 +48,7 @@ def hold_blocks(
 
     Example: archlang test attention gru
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
     from archlang.contracts import hold, importable, library_blocks, program_blocks, require_trust
 
@@ -56,7 +57,7 @@ def hold_blocks(
     blocks = program_blocks(names[0], names[1:], allow or ()) if is_program else library_blocks(names)
     require_trust(blocks, plugins)
     verdicts: list[Verdict] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
     progress_bar = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
     # A block may print; standard output is for verdicts.
     with redirect_stdout(sys.stderr), importable(plugins), progress_bar as progress:
@@ -67,7 +68,7 @@ def hold_blocks(
             progress.advance(bar)
     broken = [verdict.mistake for verdict in verdicts if verdict.mistake is not None]
     if as_json:
-        print(json.dumps([_described(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
+        console.out.write_json([_described(verdict) for verdict in verdicts])
     else:
         console.show(broken)
         _print(verdicts)
@@ -91,12 +92,12 @@ def _print(verdicts: Sequence[Verdict]) -> None:
     for row in _rows(verdicts, reasons):
         console.out.print(row)
     for reason, number in reasons.items():
-        console.out.print(f"{number}  skipped: {reason}", markup=False)
+        console.out.print(f"{number}  skipped: {reason}")
     blocks = dict.fromkeys(verdict.block for verdict in verdicts)
     broken = dict.fromkeys(verdict.block for verdict in verdicts if verdict.mistake is not None)
     count = f"{len(blocks)} block{'s' * (len(blocks) != 1)}"
     verb = "violates its signature" if len(broken) == 1 else "violate their signatures"
-    console.out.print(f"{count}, {f'{len(broken)} {verb}' if broken else 'no violations'}", markup=False)
+    console.out.print(f"{count}, {f'{len(broken)} {verb}' if broken else 'no violations'}")
 
 
 def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,7 +43,7 @@ def list_(as_json: AsJson = False) -> None:
             }
             for name, each in DATASETS.items()
         ]  # fmt: skip
-        print(json.dumps({"folder": str(store.folder()), "datasets": rows}, indent=2, ensure_ascii=False))
+        console.out.write_json({"folder": str(store.folder()), "datasets": rows})
         return
     width = max(map(len, DATASETS)) + 2
     for name, each in DATASETS.items():
@@ -55,7 +54,7 @@ def list_(as_json: AsJson = False) -> None:
             console.out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         else:
             console.out.print(line)
-    console.out.print(f"their folder is {store.folder()}; `archlang data get NAME` fetches a data set", markup=False)
+    console.out.print(f"their folder is {store.folder()}; `archlang data get NAME` fetches a data set")
 
 
 def _at_hand(name: str, here: int, files: int) -> str:
@@ -92,11 +91,11 @@ def get(
     for file, place, digest in fetch_all(files, shown):
         rows.append({"dataset": file.dataset, "member": file.member, "place": str(place), "digest": str(digest)})
         if not as_json:
-            console.out.print(f"{file.member}  {place}  {digest}", markup=False)
+            console.out.print(f"{file.member}  {place}  {digest}")
         if file.digest is None:
-            shown.print(f"{file.member} has no published digest: it is pinned to this one", markup=False)
+            shown.print(f"{file.member} has no published digest: it is pinned to this one")
     if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        console.out.write_json(rows)
 
 
 @app.command()
@@ -129,12 +128,12 @@ def verify(
         )  # fmt: skip
         if not as_json and (state != "missing" or names):
             location = place or f"expected at {store.folder() / file.dataset / file.member}"
-            console.out.print(f"{state:<10} {file.dataset}/{file.member}  {location}", markup=False)
+            console.out.print(f"{state:<10} {file.dataset}/{file.member}  {location}")
     if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        console.out.write_json(rows)
     else:
         here = sum(row["state"] != "missing" for row in rows)
-        console.out.print(f"{here} of {len(rows)} files are at hand, {len(damaged)} of them damaged", markup=False)
+        console.out.print(f"{here} of {len(rows)} files are at hand, {len(damaged)} of them damaged")
         for mistake in damaged:
             console.say(mistake.message, mistake.remedy)
     if damaged:
@@ -169,7 +168,7 @@ def path(
         if file is None:
             console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")
         place = file
-    print(place)
+    console.out.write(str(place))
 
 
 @app.command()
@@ -196,8 +195,6 @@ def show(
 
     Example: archlang data show "scan\[split = length]"
     """
-    from rich.markup import escape
-
     from archlang.pages.reports.split_report import SplitReport, terminal_report
     from archlang.plan.from_file import bind_task
     from archlang.tasks.kit import cache, mistakes
@@ -210,14 +207,14 @@ def show(
             raise mistakes.unknown_split(bound.name, name, instance.split_names())
     reports = []
     for name in split or instance.split_names():
-        with console.err.status(escape(f"preparing {name} of {bound.name}")):
+        with console.err.working(f"preparing {name} of {bound.name}"):
             items = cache.load(bound.name, bound.statics, instance, name, cache.DATA_SEED)
         reports.append(SplitReport.of(instance, name, items, examples))
     if as_json:
         statics = {name: str(value) for name, value in bound.statics.items()}
         facts = {"task": bound.name, "kind": instance.kind.value, "vocabulary": len(instance.vocabulary)}
         splits = {report.name: report.to_json() for report in reports}
-        print(json.dumps({**facts, "statics": statics, "splits": splits}, indent=2, ensure_ascii=False))
+        console.out.write_json({**facts, "statics": statics, "splits": splits})
         return
     title = f"{bound.name}: {instance.kind.value}, {len(instance.vocabulary):,} tokens in its vocabulary"
     console.out.print(terminal_report(title, reports), soft_wrap=False)

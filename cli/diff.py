@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from archlang.cli import console
 from archlang.cli.settings import Allow, parse_sets
 
 
@@ -32,11 +33,11 @@ def diff(
     old = compile_named(before, None, None, {}, allow or ())
     new = compile_named(after, None, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
-    print("\n".join(changes))
+    console.out.write("\n".join(changes))
     if out is not None:
         from archlang.pages.pictures.formats import write_picture
         from archlang.pages.pictures.picture import draw
         from archlang.pages.pictures.side_by_side import side_by_side
 
         write_picture(side_by_side(draw(old), draw(new), changes), out)
-        print(out)
+        console.out.write(str(out))

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-from rich.console import Console
-
 from archlang.cli import console
+from archlang.diagnostics.terminal import Terminal, text_column
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -37,7 +35,7 @@ def size(count: int | None) -> str:
     return f"{count / 1000:.1f} kB"
 
 
-def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[OfficialFile, Path, Digest]]:
+def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[OfficialFile, Path, Digest]]:
     """Fetches files one after another, unless they are at hand and intact. Yields each with its path and its digest.
 
     Raises:
@@ -50,7 +48,7 @@ def fetch_all(files: Sequence[OfficialFile], shown: Console) -> Iterator[tuple[O
         yield file, place, digest
 
 
-def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
+def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
     """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
     terminal."""
     from archlang.data.required_files import absent
@@ -78,14 +76,14 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Console) -> None:
                 f"{_summary(missing)} to be fetched first, and there is no terminal to confirm it on",
                 f"run `archlang data get {sets}`, or add `--yes`",
             )
-        shown.print(f"{_summary(missing)} to be fetched first:", markup=False)
+        shown.print(f"{_summary(missing)} to be fetched first:")
         for file in missing:
             details = f"{size(file.size)}, licence: {file.licence}, from {file.url}"
-            shown.print(f"  {file.dataset}/{file.member}, {details}", markup=False)
-        if not typer.confirm("fetch them now?", err=True):
+            shown.print(f"  {file.dataset}/{file.member}, {details}")
+        if not console.confirm("fetch them now?"):
             console.fail("nothing was fetched", f"run `archlang data get {sets}` to fetch the files")
     for file, place, _ in fetch_all(missing, shown):
-        shown.print(f"{file.dataset}/{file.member} is in {place}", markup=False)
+        shown.print(f"{file.dataset}/{file.member} is in {place}")
 
 
 def _summary(files: Sequence[OfficialFile]) -> str:
@@ -102,12 +100,12 @@ def _may_ask() -> bool:
 class _Watcher:
     """Moves a progress bar; without a terminal, prints one line at the beginning."""
 
-    def __init__(self, file: OfficialFile, shown: Console, bar: Progress, task: TaskID) -> None:
+    def __init__(self, file: OfficialFile, shown: Terminal, bar: Progress, task: TaskID) -> None:
         self._file, self._shown, self._bar, self._task = file, shown, bar, task
         self._begun = False
 
     def waiting(self) -> None:
-        self._bar.console.print(f"another process is fetching {self._file.member}; waiting for it", markup=False)
+        self._bar.console.print(f"another process is fetching {self._file.member}; waiting for it")
 
     def moved(self, done: int, total: int | None) -> None:
         if not self._begun:
@@ -115,16 +113,16 @@ class _Watcher:
             self._bar.reset(self._task, start=True, total=total, completed=done)
             if not self._shown.is_terminal:
                 details = f"{size(self._file.size)}, licence: {self._file.licence}"
-                self._shown.print(f"fetching {self._file.url}, {details}", markup=False)
+                self._shown.print(f"fetching {self._file.url}, {details}")
         self._bar.update(self._task, completed=done, total=total)
 
 
 @contextmanager
-def _watched(file: OfficialFile, shown: Console) -> Iterator[_Watcher]:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+def _watched(file: OfficialFile, shown: Terminal) -> Iterator[_Watcher]:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
     bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        text_column("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
         TimeRemainingColumn(), console=shown, disable=not shown.is_terminal, transient=True,
     )  # fmt: skip
     with bar:

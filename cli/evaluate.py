@@ -1,6 +1,5 @@
 """`archlang eval`: evaluates a run again."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -40,9 +39,9 @@ def evaluate(
         )  # fmt: skip
     if as_json:
         splits = {score.split: json_value(score.result()) for score in outcome.scores}
-        print(json.dumps({"step": outcome.step, "splits": splits}, indent=2, ensure_ascii=False))
+        console.out.write_json({"step": outcome.step, "splits": splits})
         return
-    console.out.print(f"the weights of step {outcome.step}", markup=False)
+    console.out.print(f"the weights of step {outcome.step}")
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
     )

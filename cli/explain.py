@@ -35,4 +35,4 @@ def explain(
 
         console.out.print(Markdown(page))
     else:
-        print(page, end="")
+        console.out.write(page)

@@ -49,14 +49,14 @@ def fmt(
         differs = text != source.text
         changed += differs
         if diff:
-            sys.stdout.write(_difference(source, text))
+            console.out.write_program(_difference(source, text))
         elif piped and not check:
-            sys.stdout.write(text)
+            console.out.write_program(text)
         elif differs and check:
-            console.out.print(f"would format {source.path}", markup=False)
+            console.out.print(f"would format {source.path}")
         elif differs:
             _replace(path, text)
-            console.out.print(f"formatted {path}", markup=False)
+            console.out.print(f"formatted {path}")
     if not diff and not piped:
         console.out.print(_summary(changed, len(paths) - changed - failed, failed, check))
     if failed or (check and changed):

@@ -1,6 +1,5 @@
 """`archlang inspect`: what a trained model does with an input."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -50,23 +49,21 @@ def inspect(
             batch, title = split_item(opened, split, index), f"{split} {index}"
         inspection = inspect_batch(opened, batch, title)
     if as_json:
-        print(json.dumps(inspection.to_json(), indent=2, ensure_ascii=False))
+        console.out.write_json(inspection.to_json())
         return
     for answer in inspection.answers[:_MOST_ANSWERS]:
         correctness = {True: "  right", False: f"  wrong, it is {answer.target}", None: ""}[answer.right]
         place = f"{answer.place}: " if answer.place else ""
-        console.out.print(f"{place}{answer.predicted} ({answer.probability:.1%}){correctness}", markup=False)
+        console.out.print(f"{place}{answer.predicted} ({answer.probability:.1%}){correctness}")
     if len(inspection.answers) > _MOST_ANSWERS:
         has_targets = any(answer.right is not None for answer in inspection.answers)
         right = sum(answer.right is True for answer in inspection.answers)
-        console.out.print(
-            f"… {len(inspection.answers)} in all{f', {right} right' if has_targets else ''}", markup=False
-        )
+        console.out.print(f"… {len(inspection.answers)} in all{f', {right} right' if has_targets else ''}")
     if png is not None:
         from archlang.pages.inspection.panel_images import save_panels
 
         for file in save_panels(inspection.panels, png):
-            console.out.print(f"wrote {file}", markup=False)
+            console.out.print(f"wrote {file}")
     page = run / "inspect.html" if out is None else out
     write_file(page, inspection_page(inspection))
-    console.out.print(f"wrote {page}", markup=False)
+    console.out.print(f"wrote {page}")

@@ -63,7 +63,7 @@ app.add_typer(data.app)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        print(f"archlang {archlang.__version__}")
+        console.out.write(f"archlang {archlang.__version__}")
         raise typer.Exit
 
 

@@ -58,4 +58,4 @@ def report(
 
         page = out or folder / "report.html"
         write_file(page, results.html())
-        console.out.print(f"wrote {page}", markup=False)
+        console.out.print(f"wrote {page}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,10 +35,10 @@ def list_(
 
     summaries = list(find_runs(folder))
     if as_json:
-        print(json.dumps([summary.json_value() for summary in summaries], indent=2, ensure_ascii=False))
+        console.out.write_json([summary.json_value() for summary in summaries])
         return
     if not summaries:
-        console.out.print(f"there are no runs in {folder}", markup=False)
+        console.out.print(f"there are no runs in {folder}")
         return
     table = Table()
     table.add_column("run", overflow="fold")
@@ -65,12 +64,11 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     summary = summarize(run)
     if as_json:
-        print(json.dumps({**summary.json_value(), "settings": summary.settings}, indent=2, ensure_ascii=False))
+        console.out.write_json({**summary.json_value(), "settings": summary.settings})
         return
     console.out.print(
         f"{summary.model} on {summary.task}, seed {summary.seed}: {summary.state} at step {summary.step}, "
-        f"{_size(summary.size)}",
-        markup=False,
+        f"{_size(summary.size)}"
     )
     settings = Table("setting", "value")
     for name, value in summary.settings.items():
@@ -81,10 +79,10 @@ def show(run: Run, as_json: AsJson = False) -> None:
     for split, result in summary.results.splits.items():
         measured = {"loss": result.loss, **result.metrics}
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
-        console.out.print(f"{split}: {result.items} items, {metrics}", markup=False)
+        console.out.print(f"{split}: {result.items} items, {metrics}")
     for alternative in summary.results.selection:
         if alternative.is_worse:
-            console.out.print(cost_of_lowest_loss(alternative), markup=False)
+            console.out.print(cost_of_lowest_loss(alternative))
 
 
 @app.command()
@@ -108,7 +106,7 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
         for metric in result.metrics
     }
     if as_json:
-        print(json.dumps({"runs": [str(run) for run in runs], "settings": differing, "metrics": measured}, indent=2))
+        console.out.write_json({"runs": [str(run) for run in runs], "settings": differing, "metrics": measured})
         return
     table = Table("", *(str(run) for run in runs))
     for name, values in differing.items():
@@ -132,13 +130,13 @@ def rm(
     for run in [summarize(folder) for folder in runs]:
         if run.state == "running":
             console.fail(f"a process is training in {run.folder}", "stop it first")
-        if not yes and not typer.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
+        if not yes and not console.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
             continue
         try:
             shutil.rmtree(run.folder)
         except OSError as error:
             console.fail(f"{run.folder} cannot be removed: {error.strerror}", "check its owner and permissions")
-        console.out.print(f"removed {run.folder}", markup=False)
+        console.out.print(f"removed {run.folder}")
 
 
 def _first_metrics(run: RunSummary) -> str:

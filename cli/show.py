@@ -44,14 +44,14 @@ def show(
 
         from archlang.syntax.parser import parse, read
 
-        print(console.printable(pretty_repr(parse(read(file)), max_width=120)))
+        console.out.write(pretty_repr(parse(read(file)), max_width=120))
         return
     shown = compile_named(file, model, recipe, parse_sets(sets), allow or ())
     if torch:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build
 
-        print(console.printable(print_torch(build(shown, without=excluded))))
+        console.out.write(print_torch(build(shown, without=excluded)))
         return
     if passes:
         for step in PASSES:
@@ -63,10 +63,10 @@ def show(
                 before = sum(1 for _ in shown.region.walk())
                 shown = step.run(shown)
                 done = f"{before} nodes to {sum(1 for _ in shown.region.walk())}"
-            console.out.print(f"{step.name:<14}{step.effect}: {done}", markup=False, highlight=False)
+            console.out.print(f"{step.name:<14}{step.effect}: {done}")
         return
     from archlang.graph.text import print_graph
 
     if not no_passes:
         shown = optimize(shown, excluded)
-    print(console.printable(print_graph(shown)))
+    console.out.write(print_graph(shown))

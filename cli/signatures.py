@@ -1,6 +1,5 @@
 """Prints signatures with their documentation, for `blocks` and `tasks`."""
 
-import json
 from collections.abc import Callable, Mapping
 
 from rich.text import Text
@@ -31,7 +30,7 @@ def list_or_show(
     if as_json:
         selected = {name: items[name]} if name is not None else items
         facts = [{**_facts(key, item), **more_facts(item)} for key, item in selected.items()]
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        console.out.write_json(facts)
     elif name is not None:
         _show(name, items[name], more_facts(items[name]))
     else:
@@ -74,17 +73,17 @@ def signature(item: Item) -> str:
 
 
 def _show(name: str, item: Item, more: Mapping[str, object]) -> None:
-    print(signature(item))
-    print()
+    console.out.write(signature(item))
+    console.out.write("\n")
     for line in item.documentation:
-        print(line)
-    print()
+        console.out.write(line)
+    console.out.write("\n")
     for fact, value in more.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-        print(f"{fact.replace('_', ' ').capitalize()}: {shown}")
+        console.out.write(f"{fact.replace('_', ' ').capitalize()}: {shown}")
     if isinstance(item, Extern):
-        print(f"Python: {item.python}")
-    print(f"File: {item.span.source.path}:{item.span.line}")
+        console.out.write(f"Python: {item.python}")
+    console.out.write(f"File: {item.span.source.path}:{item.span.line}")
 
 
 def _facts(name: str, item: Item) -> dict[str, object]:

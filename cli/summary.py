@@ -1,6 +1,5 @@
 """`archlang summary`: what an architecture costs."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -52,14 +51,16 @@ def summary(
             }
             for steps, costs in summaries
         ]  # fmt: skip
-        print(json.dumps(facts, indent=2))
+        console.out.write_json(facts)
         return
     first = summaries[0][1]
-    print(f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}")
+    console.out.write(
+        f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}"
+    )
     for steps, costs in summaries:
         at_depth = "" if steps is None else f", depth {steps}"
         megabytes = _FLOAT_BYTES * costs.activations * batch / 1e6
-        print(
+        console.out.write(
             f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
             f"{megabytes:,.1f} MB of activations"
         )

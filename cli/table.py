@@ -15,6 +15,7 @@ from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
+from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
     from archlang.pages.reports.result_table import ResultTable
@@ -190,7 +191,7 @@ def _run(
     together: bool,
 ) -> bool:
     """Runs the unfinished points. Returns whether a point failed."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
     from archlang.runs.engines import make_engine
     from archlang.runs.points import group_seeds
@@ -201,14 +202,14 @@ def _run(
     points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):
-        terminal.print(f"{total - len(points)} of {total} runs are done", markup=False)
+        terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
         return False
     runner = make_engine(engine, workers, options)
     runs.folder.mkdir(parents=True, exist_ok=True)
     failed = stopped = 0
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
+        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
     )  # fmt: skip
     with plain_warnings(), Stop().listening() as stop, bar:
@@ -217,16 +218,16 @@ def _run(
         for run in (run for result in results for run in result.per_run()):
             bar.advance(task)
             for line in run.warnings:
-                bar.console.print(f"warning: {run.point.name}: {line}", markup=False)
+                bar.console.print(f"warning: {run.point.name}: {line}")
             if run.error:
                 failed += 1
-                bar.console.print(f"failed: {run.point.name}: {run.error}", markup=False)
+                bar.console.print(f"failed: {run.point.name}: {run.error}")
             elif run.stopped:
                 stopped += 1
             elif not terminal.is_terminal:
-                terminal.print(f"done: {run.point.name}, {run.seconds:.1f} s", markup=False)
+                terminal.print(f"done: {run.point.name}, {run.seconds:.1f} s")
     if stop.asked or stopped:
-        terminal.print("stopped; rerun the command to resume", markup=False)
+        terminal.print("stopped; rerun the command to resume")
     return failed > 0
 
 
@@ -239,24 +240,23 @@ def _estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
     points = runs.points()
     seconds: dict[tuple[str, ...], float] = {}
     total = 0.0
-    with console.out.status("timing a few steps of each"):
+    with console.out.working("timing a few steps of each"):
         for point in points:
             settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
             key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
             if key not in seconds:
                 seconds[key] = time_run(point)
             total += seconds[key]
-            console.out.print(f"{point.name}, about {_duration(seconds[key])}, in {point.folder}", markup=False)
+            console.out.print(f"{point.name}, about {_duration(seconds[key])}, in {point.folder}")
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))
     done = len(runs.plan.plans) - len(points)
     console.out.print(
         f"{len(points)} runs to train and {done} done; about {_duration(total)} of training, "
-        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations",
-        markup=False,
+        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations"
     )
     if together:
         groups = len(group_seeds(points))
-        console.out.print(f"together they would be {groups} models; the times are those of solo runs", markup=False)
+        console.out.print(f"together they would be {groups} models; the times are those of solo runs")
 
 
 def _duration(seconds: float) -> str:
@@ -279,7 +279,7 @@ def _print(results: ResultTable, form: str) -> None:
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:
-        print(TEXT_FORMATS[form](results), end="")
+        console.out.write(TEXT_FORMATS[form](results))
 
 
 def _write(results: ResultTable, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -117,7 +116,7 @@ def train(
 
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
-        terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}", markup=False)
+        terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     with plain_warnings():
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
@@ -127,9 +126,9 @@ def train(
     if not _leads():
         return
     if outcome.stopped:
-        console.err.print(f"stopped at step {outcome.step}; resume with `--resume {folder}`", markup=False)
+        console.err.print(f"stopped at step {outcome.step}; resume with `--resume {folder}`")
     if as_json:
-        print(json.dumps(_outcome_json(outcome), indent=2, ensure_ascii=False))
+        console.out.write_json(_outcome_json(outcome))
     elif not outcome.stopped:
         _print_results(outcome)
 
@@ -180,7 +179,7 @@ def plain_warnings() -> Iterator[None]:
     """Prints warnings like errors, without a line of Python."""
 
     def print_warning(message: Warning | str, *where: object, **more: object) -> None:
-        console.err.print(f"warning: {message}", markup=False)
+        console.err.print(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = print_warning
@@ -207,5 +206,5 @@ def _print_results(outcome: Outcome) -> None:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)
     for alternative in outcome.alternatives:
         if alternative.is_worse:
-            console.out.print(cost_of_lowest_loss(alternative), markup=False)
-    console.out.print(f"the run is in {outcome.folder}", markup=False)
+            console.out.print(cost_of_lowest_loss(alternative))
+    console.out.print(f"the run is in {outcome.folder}")

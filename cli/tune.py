@@ -1,6 +1,5 @@
 """`archlang tune`: searches for the statics of a recipe."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.table import Budget, budget_seconds
 from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
+from archlang.diagnostics.terminal import text_column
 
 _PRINTED_TRIALS = 10
 
@@ -53,7 +53,7 @@ def tune(
 
     search = plan_search(file, recipe, parse_sets(sets), allow or ())
 
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
     from rich.table import Table
 
     from archlang.runs.engines import make_engine
@@ -66,7 +66,7 @@ def tune(
     own = "" if plugin is None else str(plugin.absolute())
     tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline, own)
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
+        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
     )  # fmt: skip
     with plain_warnings(), Stop().listening() as stop, bar:
@@ -74,14 +74,14 @@ def tune(
         for trial, result in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
             bar.advance(task)
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
-            bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}", markup=False)
+            bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
     if stop.asked:
-        terminal.print("stopped; rerun the command to resume", markup=False)
+        terminal.print("stopped; rerun the command to resume")
     ranked = tuning.trials()
     if as_json:
         listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
         best = search.text(ranked[0].values) if ranked else None
-        print(json.dumps({"trials": listed, "best": best}, indent=2, ensure_ascii=False))
+        console.out.write_json({"trials": listed, "best": best})
         return
     if not ranked:
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
@@ -90,7 +90,7 @@ def tune(
         values = (_text(trial.values[space.path]) for space in search.spaces)
         table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
     terminal.print(table)
-    terminal.print(search.text(ranked[0].values), markup=False, highlight=False)
+    terminal.print(search.text(ranked[0].values))
 
 
 def _values(values: dict[str, float | str]) -> str:

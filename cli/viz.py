@@ -34,7 +34,7 @@ def viz(
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
     picture = draw(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
     if out is None:
-        print(print_tree(picture), end="")
+        console.out.write(print_tree(picture))
         return
     write_picture(picture, out)
-    print(out)
+    console.out.write(str(out))

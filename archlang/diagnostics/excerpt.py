@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from unicodedata import combining, east_asian_width
 
+from archlang.diagnostics.visible import visible
 from archlang.source import Source, Span
 
 # Of a longer line, only the text around each mark is shown.
 _WIDEST = 120
 _BEFORE = 40
-_TAB = "    "
 # Of a span with more lines, only the first and the last line are shown.
 _MOST_LINES = 4
 
@@ -111,12 +111,6 @@ def _underline(line: str, number: str, underline: _Underline) -> Iterator[Piece]
     under = sign * max(_width(line[underline.start : underline.stop]), 1)
     yield f"{' ' * _width(line[: underline.start])}{under}", underline.style
     yield (f" {visible(underline.text)}\n" if underline.text else "\n"), underline.style
-
-
-def visible(text: str) -> str:
-    """Replaces each tab by spaces, and each character that controls the terminal or the writing direction by U+FFFD."""
-    text = text.replace("\t", _TAB)
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def _width(text: str) -> int:

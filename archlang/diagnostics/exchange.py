@@ -1,6 +1,5 @@
 """Exports diagnostics as JSON, and as SARIF for services that show findings next to code."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any
@@ -8,6 +7,7 @@ from urllib.parse import quote
 
 from archlang.diagnostics import codes
 from archlang.diagnostics.diagnostic import Diagnostic
+from archlang.diagnostics.visible import json_text
 from archlang.source import Span
 
 _Json = dict[str, Any]  # Any: JSON
@@ -17,7 +17,7 @@ def to_json(diagnostics: Iterable[Diagnostic]) -> str:
     """Returns a JSON list with an object for each diagnostic.
 
     Lines and columns count from 1, offsets from 0. All count characters, and ends are excluded."""
-    return _text(
+    return json_text(
         [
             {
                 "code": diagnostic.code,
@@ -42,12 +42,7 @@ def to_sarif(diagnostics: Iterable[Diagnostic]) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [_result(diagnostic, rules.index(diagnostic.code)) for diagnostic in results],
     }
-    return _text({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
-
-
-def _text(value: object) -> str:
-    # A text that was not read from a file can contain lone surrogates, which UTF-8 cannot encode.
-    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+    return json_text({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 
 def _level(diagnostic: Diagnostic) -> str:

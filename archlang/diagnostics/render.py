@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics.diagnostic import Diagnostic
-from archlang.diagnostics.excerpt import Mark, Piece, excerpts, visible
+from archlang.diagnostics.excerpt import Mark, Piece, excerpts
 from archlang.diagnostics.exchange import to_json, to_sarif
+from archlang.diagnostics.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text

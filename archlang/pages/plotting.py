@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,8 +35,10 @@ def themed_figure(size: tuple[float, float]) -> Iterator[Figure]:
         "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK,
         "axes.labelcolor": INK, "axes.edgecolor": INK, "axes.titlecolor": INK, "xtick.color": INK,
         "ytick.color": INK, "axes.titlelocation": "left",
+        "text.parse_math": False,  # texts come from programs and data
     }  # fmt: skip
-    with mpl.rc_context(theme):
+    with mpl.rc_context(theme), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # it is drawn as a box
         yield Figure(figsize=size, layout="constrained")
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
 from archlang.backend.architecture import Architecture
 from archlang.compile import build
+from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def conclude(
-    plan: Plan, run: TrainingRun, end: Trained | RunError, data: DataRecord, stop: Stop, console: Console | None = None
+    plan: Plan, run: TrainingRun, end: Trained | RunError, data: DataRecord, stop: Stop, console: Terminal | None = None
 ) -> Outcome:
     """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
 
@@ -69,7 +69,7 @@ def conclude(
 
 
 def _evaluate_every_split(
-    plan: Plan, run: TrainingRun, data: DataRecord, stop: Stop, console: Console | None
+    plan: Plan, run: TrainingRun, data: DataRecord, stop: Stop, console: Terminal | None
 ) -> Outcome | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
     best_step = run.restore_best()
@@ -130,7 +130,7 @@ class OpenedRun:
     data: DataRecord
     device: torch.device
 
-    def load(self, splits: Sequence[str] | None, console: Console | None) -> dict[str, Split]:
+    def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
 
         Raises:
@@ -185,7 +185,7 @@ def evaluate_run(
     device: str = "auto",
     written: int = DEFAULT_ANSWERS,
     plugin: str = "",
-    console: Console | None = None,
+    console: Terminal | None = None,
 ) -> Outcome:
     """Evaluates the selected weights of a run again. If the answers of a split are sequences, the model writes at most
     `written` of them without teacher forcing.

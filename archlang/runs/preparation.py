@@ -1,10 +1,10 @@
 """From a plan to what a training run is made of."""
 
 from lightning_fabric import Fabric
-from rich.console import Console
 
 from archlang.backend.architecture import Architecture
 from archlang.compile import build
+from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.runs import mistakes
 from archlang.runs.splits import load_splits
@@ -35,7 +35,7 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
     return settings, task
 
 
-def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, console: Console | None) -> Workload:
+def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, console: Terminal | None) -> Workload:
     """Loads every split of the task.
 
     Raises:

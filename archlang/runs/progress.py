@@ -7,18 +7,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TimeRemainingColumn
 from rich.table import Table
 
+from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.record.schemas import Alternative
 from archlang.runs.claims import Comparison
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
@@ -48,7 +40,7 @@ class NoProgress:
 class ProgressDisplay:
     """A bar with loss, accuracy, steps per second and the remaining time; plain lines if the output is no terminal."""
 
-    def __init__(self, console: Console, name: str) -> None:
+    def __init__(self, console: Terminal, name: str) -> None:
         self._console = console
         self._name = name
         self._accuracy = ""
@@ -64,10 +56,10 @@ class ProgressDisplay:
             yield self
             return
         bar = Progress(
-            TextColumn("[bold]{task.description}"),
+            text_column("{task.description}", style="bold"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
+            text_column("{task.fields[facts]}"),
             TimeRemainingColumn(),
             console=self._console,
         )
@@ -104,7 +96,7 @@ class ProgressDisplay:
         elif self.due() or step == total:
             self._last = time.monotonic()
             remaining = (total - step) / rate if rate else math.nan
-            self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left", markup=False)
+            self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left")
 
     def scored(self, step: int, score: Score) -> None:
         """Shows the first metric of an evaluation from now on."""
@@ -132,12 +124,12 @@ class EvaluationDisplay:
 
 
 @contextmanager
-def showing_evaluation(console: Console | None) -> Iterator[EvaluationDisplay | None]:
+def showing_evaluation(console: Terminal | None) -> Iterator[EvaluationDisplay | None]:
     """Shows on a terminal that splits are evaluated. Yields None if the output is no terminal."""
     if console is None or not console.is_terminal:
         yield None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    columns = (SpinnerColumn(), text_column("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         yield EvaluationDisplay(bar)
 

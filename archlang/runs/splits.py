@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 
 import numpy as np
-from rich.console import Console
 
+from archlang.diagnostics.terminal import Terminal
 from archlang.record.schemas import DataRecord, SplitRecord
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.split import Split, digest
@@ -14,10 +14,10 @@ from archlang.types.statics import StaticValue
 
 
 def load_splits(
-    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Console | None
+    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Terminal | None
 ) -> dict[str, Split]:
     """Returns splits of the task `name`. They are generated once and then read from the cache."""
-    with console.status(f"preparing the data of {name}") if console is not None else nullcontext():
+    with console.working(f"preparing the data of {name}") if console is not None else nullcontext():
         return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 from lightning_fabric import Fabric
-from rich.console import Console
 
 from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.record.run_folder import Record
 from archlang.record.trackers import open_trackers
@@ -38,7 +38,7 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
-    console: Console | None = None,
+    console: Terminal | None = None,
     watcher: Watcher | None = None,
     stop: Stop | None = None,
 ) -> Outcome:
@@ -79,7 +79,7 @@ def _train(
     track: Sequence[str],
     compiled: bool,
     graphs: bool,
-    console: Console | None,
+    console: Terminal | None,
     watcher: Watcher | None,
     stop: Stop | None,
 ) -> Outcome:
@@ -105,7 +105,7 @@ def _train(
         run = TrainingRun(setup, workload, record, plan.seed, display or watcher or NoProgress())
         step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
         if run.resume() and console is not None:
-            console.print(f"resuming at step {run.progress.step}", markup=False)
+            console.print(f"resuming at step {run.progress.step}")
         with display.showing(run.total, run.progress.step) if display else nullcontext():
             (end,) = Loop([run], step).run(stop)
         outcome = conclude(plan, run, end, data, stop, console)

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from rich.console import Console
 
 from archlang.cli import downloads
 from archlang.data import fetch, registry, required_files, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
+from archlang.diagnostics.terminal import Terminal
 from archlang.tasks.scan import commands
 from tests.cli.conftest import Command
 
@@ -222,7 +222,7 @@ def test_files_at_hand_are_not_asked_for(archlang: Command, net: list[str], prog
 
 
 def test_on_a_terminal_a_bar_moves_and_waiting_is_announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    shown = Console(force_terminal=True, width=100, record=True, file=(tmp_path / "out").open("w"))
+    shown = Terminal(force_terminal=True, width=100, file=(tmp_path / "out").open("w"))
     file = registry.DATASETS["scan"].files[0]
 
     def slow(file: OfficialFile, watcher: fetch.Watcher) -> tuple[Path, Digest]:

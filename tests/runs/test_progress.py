@@ -5,8 +5,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
+from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import PublishedResult
 from archlang.runs.claims import Comparison
 from archlang.runs.progress import ProgressDisplay, claim_table, result_table, showing_evaluation
@@ -14,17 +14,17 @@ from archlang.train.score import Score
 
 
 def printed(renderable: object) -> str:
-    console = Console(file=io.StringIO(), width=100)
+    console = Terminal(file=io.StringIO(), width=100)
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def console(terminal: bool) -> Console:
-    return Console(file=io.StringIO(), width=120, force_terminal=terminal)
+def console(terminal: bool) -> Terminal:
+    return Terminal(file=io.StringIO(), width=120, force_terminal=terminal)
 
 
-def output(console: Console) -> str:
+def output(console: Terminal) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

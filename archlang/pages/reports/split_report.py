@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from archlang.diagnostics.excerpt import visible
+from archlang.diagnostics.visible import visible
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import Kind, Task

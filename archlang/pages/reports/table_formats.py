@@ -1,8 +1,10 @@
-"""Prints a table of results for the terminal and as Markdown, LaTeX, CSV and JSON."""
+"""Prints a table of results for the terminal and as Markdown, LaTeX, CSV and JSON.
+
+Titles and names come from programs and run folders: each format shows them as they are, so they neither add markup nor
+formulas of a spreadsheet. JSON has their exact values."""
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from archlang.diagnostics.visible import json_text, visible
 from archlang.pages.reports.result_table import ResultCell, ResultTable
 from archlang.pages.reports.verdict import ClaimVerdict
 
@@ -19,6 +22,16 @@ _COLOURS = {
     ClaimVerdict.ABOVE: "yellow",
     ClaimVerdict.NOT_RUN: "dim",
 }
+# A spreadsheet computes a text that begins with one of these characters.
+_FORMULA = ("=", "+", "-", "@")
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*|<>[]"})
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
+        "±": "$\\pm$", "−": "$-$",
+    }
+)  # fmt: skip
 
 
 def terminal_table(table: ResultTable) -> RenderableType:
@@ -37,13 +50,14 @@ def terminal_table(table: ResultTable) -> RenderableType:
 
 def markdown(table: ResultTable) -> str:
     lines = [
-        _markdown_row(["", *(column.title for column in table.columns)]),
+        _markdown_row(["", *(_markdown_text(column.title) for column in table.columns)]),
         _markdown_row(["---", *["---:"] * len(table.columns)]),
     ]
     for row in table.rows:
         title = f"{row.title} ({row.why})" if row.why else row.title
-        lines.append(_markdown_row([title, *("<br>".join(cell.lines) for cell in table.row_cells(row))]))
-    return "\n".join([*lines, "", *table.sentences()]).rstrip() + "\n"
+        cells = ("<br>".join(map(_markdown_text, cell.lines)) for cell in table.row_cells(row))
+        lines.append(_markdown_row([_markdown_text(title), *cells]))
+    return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
 
 
 def latex(table: ResultTable) -> str:
@@ -69,7 +83,7 @@ def csv_text(table: ResultTable) -> str:
     return file.getvalue()
 
 
-def json_text(table: ResultTable) -> str:
+def json_table(table: ResultTable) -> str:
     facts = {
         "table": table.name,
         "changed": dict(table.changed),
@@ -82,14 +96,14 @@ def json_text(table: ResultTable) -> str:
             for comparison in table.comparisons
         ],
     }  # fmt: skip
-    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    return json_text(facts) + "\n"
 
 
 TEXT_FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
     "markdown": markdown,
     "latex": latex,
     "csv": csv_text,
-    "json": json_text,
+    "json": json_table,
 }
 
 
@@ -117,9 +131,12 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
 
 
 def _csv_value(value: Any) -> Any:  # Any: JSON
-    """Returns a value on one line: `1 2 3` for a list, `1=0.5 2=0.7` for a mapping."""
+    """Returns a value on one line: `1 2 3` for a list, `1=0.5 2=0.7` for a mapping. A text that a spreadsheet would
+    compute gets an apostrophe in front, as the spreadsheet itself would write it."""
     if value is None:
         return ""
+    if isinstance(value, str):
+        return visible(f"'{value}" if value.lstrip().startswith(_FORMULA) else value)
     if isinstance(value, dict):
         return " ".join(f"{name}={item}" for name, item in value.items())
     return " ".join(map(str, value)) if isinstance(value, list) else value
@@ -135,10 +152,12 @@ def _terminal_cell(cell: ResultCell) -> Text:
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown_text(text: str) -> str:
+    return visible(text).translate(_MARKDOWN)
 
 
 def _latex_text(text: str) -> str:
-    for character in "\\&%$#_{}":
-        text = text.replace(character, f"\\{character}" if character != "\\" else "\\textbackslash ")
-    return text.replace("±", "$\\pm$").replace("−", "$-$")
+    return visible(text).translate(_LATEX)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from archlang.pages.reports.result_table import ResultTable
-from archlang.pages.reports.table_formats import csv_text, json_text, latex, markdown, terminal_table
+from archlang.pages.reports.table_formats import csv_text, json_table, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.runs.table import CellResult
@@ -64,7 +64,7 @@ def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
 
 def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_text(table))))
-    cells = json.loads(json_text(table))["cells"]
+    cells = json.loads(json_table(table))["cells"]
     assert [row["row"] for row in rows] == [cell["row"] for cell in cells]
     assert cells[0]["values"] == {"1": 1.0, "2": 0.98, "3": 1.0}
     assert rows[0]["values"] == "1=1.0 2=0.98 3=1.0"
@@ -90,4 +90,4 @@ def test_changed_settings_are_named_beside_the_claims(table: ResultTable) -> Non
         "Measured with train.steps = 100; the claims are for the recipes without these settings."
     )
     assert "train.steps = 100" in markdown(changed)
-    assert json.loads(json_text(changed))["changed"] == {"train.steps": "100"}
+    assert json.loads(json_table(changed))["changed"] == {"train.steps": "100"}
