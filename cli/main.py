@@ -1,104 +1,94 @@
-"""The command `archlang`: its subcommands, and the exit code of each kind of failure."""
+"""The command `archlang`: runs the command line, and ends with the exit code of each kind of failure.
+
+Imports little at first, so that Ctrl-C during the imports of the commands ends like Ctrl-C during a command."""
 
 import os
+import signal
 import sys
-from typing import Annotated
 
-import typer
-
-import archlang
-from archlang.cli import (
-    blocks,
-    check,
-    console,
-    contracts,
-    data,
-    diff,
-    evaluate,
-    explain,
-    export,
-    fmt,
-    inspect,
-    report,
-    runs,
-    show,
-    summary,
-    table,
-    tasks,
-    train,
-    tune,
-    viz,
-)
-from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
-
-app = typer.Typer(
-    name="archlang",
-    help="A language in which a neural architecture is a page of text.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-app.command("check")(check.check)
-app.command("fmt")(fmt.fmt)
-app.command("show")(show.show)
-app.command("viz")(viz.viz)
-app.command("diff")(diff.diff)
-app.command("summary")(summary.summary)
-app.command("explain")(explain.explain)
-app.command("blocks")(blocks.blocks)
-app.command("tasks")(tasks.tasks)
-app.command("test")(contracts.hold_blocks)
-app.command("train")(train.train)
-app.command("table")(table.table)
-app.command("tune")(tune.tune)
-app.command("eval")(evaluate.evaluate)
-app.command("export")(export.export)
-app.command("inspect")(inspect.inspect)
-app.command("report")(report.report)
-app.add_typer(runs.app)
-app.add_typer(data.app)
-
-
-def _print_version(requested: bool) -> None:
-    if requested:
-        console.out.write(f"archlang {archlang.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    pass
+MISTAKE = 1
+"""of the user: a file, a setting or the data is wrong"""
+COMMAND_LINE = 2
+BUG = 70
+"""of archlang"""
+MACHINE = 71
+"""memory, disk, permissions, devices, the network"""
+INTERRUPTED = 128 + signal.SIGINT
+CLOSED_PIPE = 141
 
 
 def main() -> None:
     """Runs the command line. Every failure ends with a message and an exit code, never with a traceback."""
-    console.prepare()
     try:
-        app()
-    except ProgramError as error:
-        console.show(error.diagnostics)
-        sys.exit(1)
-    except ErrorWithRemedy as error:
-        console.say(error.message, error.remedy)
-        sys.exit(1)
-    except ArchlangError as error:
-        console.say(str(error))
-        sys.exit(1)
+        code = _run()
     except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader has closed the pipe, as `head` does. Python would write to it once more on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except Exception as error:
-        if os.environ.get("ARCHLANG_DEBUG"):
-            raise
-        remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
-        console.say(f"internal error: {type(error).__name__}: {error}", remedy)
-        sys.exit(70)
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Returns the exit code of the command."""
+    from archlang.cli import console, standard_streams
+    from archlang.diagnostics import ArchlangError
+    from archlang.train.stop import terminating
+
+    standard_streams.prepare()
+    console.prepare()
+    error: Exception | None = None
+    code = 0
+    with terminating():
+        try:
+            from archlang.cli.app import app
+
+            app()
+        except SystemExit as end:
+            # typer has reported it, and ends with 1 where a pipe is closed.
+            if isinstance(end.__context__, BrokenPipeError):
+                error = end.__context__
+            else:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except Exception as failure:
+            error = failure
+    if os.environ.get("ARCHLANG_DEBUG") and error is not None and not isinstance(error, ArchlangError):
+        raise error
+    output_error = standard_streams.output_error()
+    try:
+        if isinstance(error, BrokenPipeError) or isinstance(output_error, BrokenPipeError):
+            # The reader has closed the pipe, as `head` does.
+            standard_streams.discard_output()
+            return CLOSED_PIPE
+        if output_error is not None:
+            console.say(
+                f"standard output cannot be written: {output_error.strerror}", "check where it is redirected to"
+            )
+            return MACHINE
+        return code if error is None else _report(error)
+    except OSError:
+        return MACHINE  # Standard error cannot be written either.
+
+
+def _report(error: Exception) -> int:
+    """Prints an error and returns its exit code."""
+    from archlang.cli import console
+    from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
+    from archlang.diagnostics.machine import is_caused_by_machine, machine_error
+    from archlang.files.mistakes import RefusedFile
+
+    if isinstance(error, ProgramError):
+        console.show(error.diagnostics)
+        return MISTAKE
+    if isinstance(error, ArchlangError):
+        if isinstance(error, ErrorWithRemedy):
+            console.say(error.message, error.remedy)
+        else:
+            console.say(str(error))
+        return MACHINE if is_caused_by_machine(error) else MISTAKE
+    if isinstance(error, RefusedFile):
+        console.say(error.message, error.remedy)
+        return MISTAKE
+    if (machine := machine_error(error)) is not None:
+        console.say(machine.message, machine.remedy)
+        return MACHINE
+    remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
+    console.say(f"internal error: {type(error).__name__}: {error}", remedy)
+    return BUG

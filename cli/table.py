@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
     from archlang.runs.table import TableRuns
+    from archlang.train.stop import Stop
 
 # As in archlang.pages.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
@@ -122,6 +123,7 @@ def table(
     folder = out or Path("runs") / "tables" / plan.name
 
     from archlang.runs.table import TableRuns
+    from archlang.train.stop import Stop
 
     runs = TableRuns(plan, folder, precision, device)
     quiet = form != "terminal"
@@ -131,12 +133,15 @@ def table(
         _estimate(runs, workers, together)
         return
     failed = False
+    stop = Stop()
     if not no_run:
-        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together)
+        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together, stop)
     results = _results(runs, pairs, parse_sets(sets))
     _print(results, form)
     if write is not None:
         _write(results, write)
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
     if failed:
         raise typer.Exit(1)
 
@@ -189,13 +194,15 @@ def _run(
     budget: str | None,
     quiet: bool,
     together: bool,
+    stop: Stop,
 ) -> bool:
-    """Runs the unfinished points. Returns whether a point failed."""
+    """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
+    from archlang.files.os_errors import os_errors_as
+    from archlang.record.mistakes import not_written
     from archlang.runs.engines import make_engine
     from archlang.runs.points import group_seeds
-    from archlang.train.stop import Stop
 
     terminal = console.err if quiet else console.out
     deadline = None if budget is None else time.time() + budget_seconds(budget)
@@ -206,13 +213,14 @@ def _run(
     if not points:
         return False
     runner = make_engine(engine, workers, options)
-    runs.folder.mkdir(parents=True, exist_ok=True)
+    with os_errors_as(not_written, runs.folder):
+        runs.folder.mkdir(parents=True, exist_ok=True)
     failed = stopped = 0
     bar = Progress(
         text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
     )  # fmt: skip
-    with plain_warnings(), Stop().listening() as stop, bar:
+    with plain_warnings(), stop.listening(), bar:
         task = bar.add_task(runs.plan.name, total=len(points))
         results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
         for run in (run for result in results for run in result.per_run()):

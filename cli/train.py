@@ -113,15 +113,17 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.train.stop import Stop
 
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
+    stop = Stop()
     with plain_warnings():
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, graphs=graphs, console=terminal,
+            track=track or (), compiled=compiled, graphs=graphs, console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
         return
@@ -131,6 +133,8 @@ def train(
         console.out.write_json(_outcome_json(outcome))
     elif not outcome.stopped:
         _print_results(outcome)
+    if outcome.stopped:
+        raise typer.Exit(stop.exit_code)
 
 
 def with_plugin(plan: Plan, plugin: Path | None) -> Plan:

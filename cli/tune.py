@@ -1,8 +1,10 @@
 """`archlang tune`: searches for the statics of a recipe."""
 
+from __future__ import annotations
+
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +14,9 @@ from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.table import Budget, budget_seconds
 from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
 from archlang.diagnostics.terminal import text_column
+
+if TYPE_CHECKING:
+    from archlang.runs.tune import Trial, Tuning
 
 _PRINTED_TRIALS = 10
 
@@ -54,7 +59,6 @@ def tune(
     search = plan_search(file, recipe, parse_sets(sets), allow or ())
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-    from rich.table import Table
 
     from archlang.runs.engines import make_engine
     from archlang.runs.tune import Tuning
@@ -82,15 +86,24 @@ def tune(
         listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
         best = search.text(ranked[0].values) if ranked else None
         console.out.write_json({"trials": listed, "best": best})
-        return
-    if not ranked:
+    elif ranked:
+        _print_best(tuning, ranked)
+    elif not stop.asked:
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
+
+
+def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
+    from rich.table import Table
+
+    search = tuning.search
     table = Table("trial", tuning.metric, *(space.path for space in search.spaces), title="The best trials")
     for trial in ranked[:_PRINTED_TRIALS]:
         values = (_text(trial.values[space.path]) for space in search.spaces)
         table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
-    terminal.print(table)
-    terminal.print(search.text(ranked[0].values))
+    console.out.print(table)
+    console.out.print(search.text(ranked[0].values))
 
 
 def _values(values: dict[str, float | str]) -> str:

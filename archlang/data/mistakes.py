@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.data.digests import Digest
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import listed, suggest
 
 
@@ -24,7 +24,11 @@ class DamagedError(DataError):
         self.actual, self.expected = actual, expected
 
 
-class BrokenOffError(DataError):
+class DataMachineError(DataError, MachineError):
+    """The network, the server or the disk keeps a data set from being fetched."""
+
+
+class BrokenOffError(DataMachineError):
     """An interrupted download that can be resumed."""
 
 
@@ -80,9 +84,9 @@ def unsafe_name(place: Path, name: str) -> DataError:
     return DataError(f"{place} names a file outside of itself: {name!r}", "remove it; it is not a trustworthy archive")
 
 
-def no_room(place: Path, reason: object) -> DataError:
+def no_room(place: Path, reason: object) -> DataMachineError:
     message = f"{place} cannot be written ({reason})"
-    return DataError(message, "free some space there, or set ARCHLANG_CACHE to another folder")
+    return DataMachineError(message, "free some space there, or set ARCHLANG_CACHE to another folder")
 
 
 # Downloads
@@ -100,8 +104,8 @@ def broken_off(url: str, place: Path, reason: str, digest: Digest | None, here: 
     return BrokenOffError(message, f"rerun the command to resume after {here:,} bytes")
 
 
-def not_served(url: str, place: Path, status: int, digest: Digest | None) -> DataError:
-    return DataError(f"the server answers {status} for {url}", _by_hand(url, place, digest))
+def not_served(url: str, place: Path, status: int, digest: Digest | None) -> DataMachineError:
+    return DataMachineError(f"the server answers {status} for {url}", _by_hand(url, place, digest))
 
 
 def other_content(url: str, place: Path, actual: Digest, expected: Digest) -> DataError:
@@ -109,14 +113,14 @@ def other_content(url: str, place: Path, actual: Digest, expected: Digest) -> Da
     return DataError(message, f"the download was deleted; {_by_hand(url, place, expected)}")
 
 
-def too_little_room(place: Path, missing: int, free: int) -> DataError:
+def too_little_room(place: Path, missing: int, free: int) -> DataMachineError:
     message = f"too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free"
-    return DataError(message, "free some space, or set ARCHLANG_DATA to another folder")
+    return DataMachineError(message, "free some space, or set ARCHLANG_DATA to another folder")
 
 
-def no_room_for(place: Path, reason: str | None) -> DataError:
+def no_room_for(place: Path, reason: str | None) -> DataMachineError:
     message = f"the disk is full ({reason}); the download of {place} was deleted"
-    return DataError(message, "free some space, or set ARCHLANG_DATA to another folder")
+    return DataMachineError(message, "free some space, or set ARCHLANG_DATA to another folder")
 
 
 def not_written(place: Path, reason: object) -> DataError:

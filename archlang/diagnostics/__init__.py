@@ -1,5 +1,13 @@
 """Diagnostics and their rendering."""
 
-from archlang.diagnostics.diagnostic import ArchlangError, Diagnostic, ErrorWithRemedy, Label, ProgramError, Report
+from archlang.diagnostics.diagnostic import (
+    ArchlangError,
+    Diagnostic,
+    ErrorWithRemedy,
+    Label,
+    MachineError,
+    ProgramError,
+    Report,
+)
 
-__all__ = ["ArchlangError", "Diagnostic", "ErrorWithRemedy", "Label", "ProgramError", "Report"]
+__all__ = ["ArchlangError", "Diagnostic", "ErrorWithRemedy", "Label", "MachineError", "ProgramError", "Report"]

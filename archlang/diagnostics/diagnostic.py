@@ -52,6 +52,11 @@ class ErrorWithRemedy(ArchlangError):
         return f"{self.message}: {self.remedy}"
 
 
+class MachineError(ErrorWithRemedy):
+    """An error whose cause is the machine: no memory, a full disk, a missing permission or device. The program and the
+    data may be right."""
+
+
 class ProgramError(ArchlangError):
     """A program has mistakes, which `diagnostics` lists."""
 

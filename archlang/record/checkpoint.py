@@ -13,6 +13,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.folder import Folder, open_path
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
@@ -93,6 +94,8 @@ class Checkpoints:
                 continue
             try:
                 return self.read(step)
+            except mistakes.RunMachineError:
+                raise  # An older checkpoint would silently lose steps.
             except mistakes.RunError as error:
                 warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
         return None
@@ -101,6 +104,7 @@ class Checkpoints:
         """Returns the checkpoint of a step, on the CPU.
 
         Raises:
+            RunMachineError: It cannot be read, as where memory is short.
             RunError: It is damaged."""
         path = self.folder / _name(step)
         with disk_errors_as(mistakes.not_read, path), self._open() as folder:
@@ -111,8 +115,12 @@ class Checkpoints:
                 raise mistakes.damaged(path, str(error)) from error
             except ValidationError as error:
                 raise mistakes.damaged(path, explain(error)) from error
-            except (ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
-                raise mistakes.damaged(path, str(error)) from error
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise mistakes.no_memory_to_read(path) from error
+                if isinstance(error, ValueError | KeyError | TypeError | RuntimeError | pickle.UnpicklingError):
+                    raise mistakes.damaged(path, str(error)) from error
+                raise
 
     def remove_after(self, step: int) -> None:
         """Removes the checkpoints after `step`, which a resumed run writes again, and those that a killed process left

@@ -3,12 +3,16 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import listed
 
 
 class RunError(ErrorWithRemedy):
     """A run cannot begin, resume or be read."""
+
+
+class RunMachineError(RunError, MachineError):
+    """The machine keeps a run from beginning, resuming or being read. The run itself may be intact."""
 
 
 # The folder
@@ -19,7 +23,8 @@ def another_run(folder: Path, difference: str) -> RunError:
 
 
 def in_use(folder: Path) -> RunError:
-    return RunError(f"another process is training in {folder}", "wait for it, or name a new folder with `--out`")
+    message = f"another process is training in {folder}"
+    return RunMachineError(message, "wait for it, or name a new folder with `--out`")
 
 
 def not_a_run(folder: Path, missing: str) -> RunError:
@@ -42,8 +47,14 @@ def not_written(path: Path, reason: str) -> RunError:
     return RunError(message, "free space or choose another folder; files that were written before are intact")
 
 
-def not_read(path: Path, reason: str) -> RunError:
-    return RunError(f"{path} cannot be read: {reason}", "check its owner, its permissions and the disk")
+def not_read(path: Path, reason: str) -> RunMachineError:
+    message = f"{path} cannot be read: {reason}"
+    return RunMachineError(message, "check its owner, its permissions and the disk; nothing says that it is damaged")
+
+
+def no_memory_to_read(path: Path) -> RunMachineError:
+    message = f"there is not enough memory to read {path}"
+    return RunMachineError(message, "close other programs, or raise the limits on memory; it is not damaged")
 
 
 def damaged(path: Path, reason: str) -> RunError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from archlang.files.os_errors import os_errors_as
 from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.record.reading import read_results
@@ -58,7 +59,8 @@ class Tuning:
         from sqlalchemy.pool import NullPool
 
         optuna.logging.set_verbosity(logging.WARNING)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with os_errors_as(mistakes.not_written, self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         # Without a pool, each query closes its connection: nothing else would.
         storage = optuna.storages.RDBStorage(
             f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}

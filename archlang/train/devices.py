@@ -8,11 +8,10 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train import mistakes
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
-# torch's message when the host is out of memory.
-_NO_HOST_MEMORY = "can't allocate memory"
 
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
@@ -48,13 +47,6 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
         num_nodes=nodes,
         strategy=strategy,
         precision=PRECISIONS[precision],  # type: ignore[arg-type]
-    )
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means that the device or the host is out of memory."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and _NO_HOST_MEMORY in str(error)
     )
 
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 
 
-def no_device(device: str) -> RunError:
+def no_device(device: str) -> RunMachineError:
     message = f"there is no device `{device}` here"
-    return RunError(message, "use `--device cpu`, or a torch that was built for your accelerator")
+    return RunMachineError(message, "use `--device cpu`, or a torch that was built for your accelerator")
 
 
-def too_few_devices(kind: str, devices: int, count: int) -> RunError:
-    return RunError(f"there are not {devices} devices `{kind}` here", f"there are {count}; give `--devices {count}`")
+def too_few_devices(kind: str, devices: int, count: int) -> RunMachineError:
+    return RunMachineError(
+        f"there are not {devices} devices `{kind}` here", f"there are {count}; give `--devices {count}`"
+    )
 
 
 def batch_too_small(batch: int, processes: int) -> RunError:
@@ -32,9 +34,9 @@ def no_such_precision_here(precision: str, device: str) -> RunError:
     return RunError(message, "use `--precision 32` or `bf16`")
 
 
-def out_of_memory(device: str, batch: int) -> RunError:
+def out_of_memory(device: str, batch: int) -> RunMachineError:
     message = f"`{device}` has not enough memory for a step with a batch of {batch}"
-    return RunError(message, "lower `train.batch`, or the sizes of the model")
+    return RunMachineError(message, "lower `train.batch`, or the sizes of the model")
 
 
 def no_weights() -> RunError:

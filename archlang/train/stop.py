@@ -1,38 +1,89 @@
-"""A request to stop a run: by Ctrl-C, or by a cluster that needs the machine."""
+"""A request to stop a run: by Ctrl-C, by a closed terminal, or by a cluster that needs the machine."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+# Windows has no SIGHUP.
+_HANGUP = getattr(signal, "SIGHUP", None)
+_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANGUP) if number is not None)
+# A terminal that closes sends SIGHUP twice: the shell to its jobs, and the system to the terminal's processes.
+_SECONDS_OF_ONE_HANGUP = 1.0
+
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP ends this process; its files and child processes are cleaned up on the way."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(exit_code(number))
+
+
+def exit_code(number: int) -> int:
+    """Returns the exit code of a process that a signal has ended, as shells write it."""
+    return 128 + number
+
 
 @dataclass
 class Stop:
-    """Whether a run is asked to stop."""
+    """Whether a run is asked to stop. `number` is the signal that asks; None if something else asks."""
 
     asked: bool = False
+    number: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that has stopped."""
+        return exit_code(signal.SIGTERM if self.number is None else self.number)
 
     @contextmanager
     def listening(self) -> Iterator[Stop]:
-        """Inside, SIGINT or SIGTERM asks the run to stop after the current step, and the second signal raises
-        KeyboardInterrupt. In a thread other than the main one it does nothing, as only that one receives signals."""
-        if threading.current_thread() is not threading.main_thread():
-            yield self
-            return
+        """Inside, SIGINT, SIGTERM or SIGHUP asks the run to stop after the current step, and the second signal raises
+        KeyboardInterrupt or Terminated. In a thread other than the main one it does nothing, as only that one receives
+        signals. A signal that is ignored, as SIGHUP under `nohup`, stays ignored."""
+        asked_at = 0.0
 
         def ask(number: int, frame: FrameType | None) -> None:
-            if self.asked:
-                raise KeyboardInterrupt
-            self.asked = True
+            nonlocal asked_at
+            if not self.asked:
+                self.asked, self.number = True, number
+                asked_at = time.monotonic()
+            elif number != _HANGUP or self.number != _HANGUP or time.monotonic() - asked_at > _SECONDS_OF_ONE_HANGUP:
+                _end(number, frame)
 
-        previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with _handling(_SIGNALS, ask):
             yield self
-        finally:
-            for number, handler in previous.items():
-                # None is a handler that was not set by Python, and cannot be restored.
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def terminating() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP raise Terminated instead of ending the process without cleaning up."""
+    with _handling([number for number in _SIGNALS if number != signal.SIGINT], _end):
+        yield
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated(number)
+
+
+@contextmanager
+def _handling(numbers: Iterable[int], handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handles signals that are not ignored by calling `handle`; in threads other than the main one, does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handle) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            # None is a handler that was not set by Python, and cannot be restored.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

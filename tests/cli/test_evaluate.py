@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from archlang.cli.main import app
+from archlang.cli.app import app
 from archlang.diagnostics import ArchlangError
 
 PROGRAM = """

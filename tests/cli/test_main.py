@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import archlang as package
-from archlang.cli.main import app
+from archlang.cli.app import app
 from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan import check as check_module
 from tests.cli.conftest import Command

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import archlang
-from archlang.cli.main import app
+from archlang.cli.app import app
 
 GUTLB = str(Path(archlang.__file__).parent / "recipes" / "gutlb.arch")
 

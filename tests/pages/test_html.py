@@ -47,7 +47,7 @@ def test_a_value_that_a_template_lacks_raises() -> None:
 def test_a_picture_in_the_terminal_needs_no_jinja() -> None:
     program = (
         "import sys\n"
-        "from archlang.cli.main import app\n"
+        "from archlang.cli.app import app\n"
         f"app(['viz', {str(GUTLB)!r}], standalone_mode=False)\n"
         "assert not {'jinja2', 'markupsafe'} & set(sys.modules)\n"
     )

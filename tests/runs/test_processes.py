@@ -123,14 +123,14 @@ def test_ten_kills_at_random_moments_change_nothing(
     assert record(tmp_path / "run") == uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_exits_with_0_and_a_checkpoint(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_exits_with_its_code_and_a_checkpoint(
     number: signal.Signals, archlang: Archlang, uninterrupted: dict[str, bytes], program: Path, tmp_path: Path
 ) -> None:
     process = archlang.start(*command(program, tmp_path / "run", *LONG))
     wait_for(tmp_path / "run" / "metrics.jsonl")
     os.kill(process, number)
-    assert archlang.end() == 0
+    assert archlang.end() == 128 + number
     assert "stopped at step" in archlang.log.read_text()
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
     assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
@@ -143,5 +143,5 @@ def test_a_folder_in_use_is_an_error(archlang: Archlang, program: Path, tmp_path
     (tmp_path / "run").mkdir()
     with (tmp_path / "run" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert archlang.run(*command(program, tmp_path / "run")) == 1
+        assert archlang.run(*command(program, tmp_path / "run")) == 71
     assert "another process is training" in archlang.log.read_text()

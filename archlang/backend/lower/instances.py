@@ -9,6 +9,7 @@ from torch import nn
 from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import Stack
 from archlang.graph.scope import scope_of
@@ -107,6 +108,8 @@ def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
     except (ImportError, ValueError) as error:  # ValueError: a module without a name
         raise mistakes.no_such_class(instance, str(error)) from error
     except Exception as error:  # whatever the module does when it is imported
+        if is_out_of_memory(error):
+            raise
         raise mistakes.not_imported(instance, module_name, error) from error
     block = getattr(module, class_name, None)
     if block is None:
@@ -124,6 +127,8 @@ def _construct(
     try:
         module = block(**arguments)
     except Exception as error:  # whatever the class does
+        if is_out_of_memory(error):
+            raise
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):
         raise mistakes.not_initialised(instance)

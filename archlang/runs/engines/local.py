@@ -52,7 +52,9 @@ class LocalEngine:
                     try:
                         yield replace(future.result(), point=point)
                     except ProcessExpired as error:
-                        yield PointResult(point, 0.0, error=_explain_death(error))
+                        # Before the first step, a run is ended by the signal that asks it to stop.
+                        stopped = stop_asked and error.exitcode == -signal.SIGTERM
+                        yield PointResult(point, 0.0, stopped, error="" if stopped else _explain_death(error))
             pool.close()
         finally:
             pool.stop()

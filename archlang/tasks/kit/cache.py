@@ -14,7 +14,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.atomic import atomic_folder, remove_folder
+from archlang.files.os_errors import machine_remedy, os_reason
 from archlang.source.cache_folder import cache_folder
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.mistakes import CacheWarning
@@ -58,6 +60,12 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
     except FileNotFoundError:
         pass
     except (_Damaged, OSError) as error:
+        if is_out_of_memory(error):
+            raise
+        if isinstance(error, OSError) and machine_remedy(error) is not None:
+            message = f"{path} cannot be read ({os_reason(error)}), so this run generates the split again"
+            warnings.warn(message, CacheWarning, stacklevel=2)
+            return task.generate(split, seed)
         warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
         remove_folder(path)
     generated = task.generate(split, seed)

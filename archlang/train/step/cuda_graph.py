@@ -11,8 +11,8 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import halting_loops
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train import mistakes
-from archlang.train.devices import is_out_of_memory
 from archlang.train.optimizers import make_capturable
 from archlang.train.schedules import moves_first_beta
 from archlang.train.step.eager import EagerStep, LossAndNorm

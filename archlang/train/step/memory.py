@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from archlang.train.devices import is_out_of_memory
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train.training_run import TrainingRun
 
 

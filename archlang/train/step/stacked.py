@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import halting_loops
 from archlang.backend.runtime.stacking import stacked_models
-from archlang.train.devices import is_out_of_memory
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train.generators import fixed_randomness, random_state
 from archlang.train.loss import add_ponder, training_loss
 from archlang.train.step.memory import compute_within_memory, halve_micro

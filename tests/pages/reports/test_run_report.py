@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from archlang.cli.main import app
+from archlang.cli.app import app
 from archlang.pages.reports.run_report import RunReport
 from archlang.record.mistakes import RunError
 

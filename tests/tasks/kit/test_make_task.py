@@ -59,7 +59,7 @@ def test_make_task_passes_the_statics() -> None:
     "python",
     [
         "os:system", "subprocess:run", "mine:Even", "archlang.tasks.kit.cache:os", "archlang.tasks.kit.cache:load",
-        "archlang.tasks.ctl:Interval", "archlang.tasks.nothing:Nothing", "archlang.tasks.ctl:", "archlang.cli.main:app",
+        "archlang.tasks.ctl:Interval", "archlang.tasks.nothing:Nothing", "archlang.tasks.ctl:", "archlang.cli.app:app",
     ],
 )  # fmt: skip
 def test_only_task_classes_are_imported_and_called(python: str, plugin: Path) -> None:

@@ -1,0 +1,71 @@
+"""Exceptions of Python and torch whose cause is the machine: memory, disk, permissions, threads, missing packages."""
+
+import os
+from collections.abc import Iterator
+
+from archlang.diagnostics.diagnostic import MachineError
+from archlang.files.mistakes import RefusedFile
+from archlang.files.os_errors import NO_MEMORY, is_current_folder_deleted, machine_remedy
+
+# Words of torch, of its libraries and of the dynamic loader where an allocation fails.
+_NO_MEMORY_WORDS = (
+    "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "failed to map segment",
+    "storage size calculation overflowed", "unable to allocate",
+)  # fmt: skip
+_NO_THREAD = "can't start new thread"
+_CLOSE_PROGRAMS = "close other programs, or raise the limits on memory; nothing that was written before is damaged"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Returns whether an error means that the host or the device is out of memory."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno == NO_MEMORY
+    if isinstance(error, MemoryError):
+        return True
+    if not (isinstance(error, OSError | RuntimeError | ImportError) or type(error).__name__ == "SafetensorError"):
+        return False
+    message = str(error).lower()
+    return any(words in message for words in _NO_MEMORY_WORDS)
+
+
+def machine_error(error: BaseException) -> MachineError | None:
+    """Returns an error of the machine in place of an exception that has it as its cause; None for other exceptions."""
+    if isinstance(error, MachineError):
+        return error
+    if any(map(is_out_of_memory, _with_causes(error))):
+        return MachineError("there is not enough memory", _CLOSE_PROGRAMS)
+    if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
+        remedy = "close other programs, or raise the limit on threads and processes: `ulimit -u`"
+        return MachineError("the system does not start another thread", remedy)
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("archlang"):
+        package = error.name.partition(".")[0]
+        return MachineError(
+            f"the Python package `{package}` is missing or incomplete: {error}", "install archlang again, with pip"
+        )
+    if isinstance(error, FileNotFoundError) and _is_relative(error.filename) and is_current_folder_deleted():
+        return MachineError("the current folder has been deleted", "change to another folder with `cd`")
+    # torch.save raises a RuntimeError for a full disk; the OSError is its context.
+    os_error: BaseException | None = error.__context__ if isinstance(error, RuntimeError) else error
+    if isinstance(os_error, RefusedFile):
+        return None
+    if isinstance(os_error, OSError) and (change := machine_remedy(os_error)) is not None:
+        place = os_error.filename if isinstance(os_error.filename, str) else "standard output, or another open file"
+        return MachineError(f"{place}: {os_error.strerror}", change)
+    return None
+
+
+def _is_relative(name: object) -> bool:
+    return name is None or (isinstance(name, str) and not os.path.isabs(name))
+
+
+def is_caused_by_machine(error: BaseException) -> bool:
+    """Returns whether an error, or the exception that it was raised from, has the machine as its cause."""
+    return any(machine_error(cause) is not None for cause in _with_causes(error))
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields an error and those that it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

@@ -1,0 +1,73 @@
+"""The subcommands of `archlang`."""
+
+from typing import Annotated
+
+import typer
+
+import archlang
+from archlang.cli import (
+    blocks,
+    check,
+    console,
+    contracts,
+    data,
+    diff,
+    evaluate,
+    explain,
+    export,
+    fmt,
+    inspect,
+    report,
+    runs,
+    show,
+    summary,
+    table,
+    tasks,
+    train,
+    tune,
+    viz,
+)
+
+app = typer.Typer(
+    name="archlang",
+    help="A language in which a neural architecture is a page of text.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("check")(check.check)
+app.command("fmt")(fmt.fmt)
+app.command("show")(show.show)
+app.command("viz")(viz.viz)
+app.command("diff")(diff.diff)
+app.command("summary")(summary.summary)
+app.command("explain")(explain.explain)
+app.command("blocks")(blocks.blocks)
+app.command("tasks")(tasks.tasks)
+app.command("test")(contracts.hold_blocks)
+app.command("train")(train.train)
+app.command("table")(table.table)
+app.command("tune")(tune.tune)
+app.command("eval")(evaluate.evaluate)
+app.command("inspect")(inspect.inspect)
+app.command("report")(report.report)
+app.command("export")(export.export)
+app.add_typer(runs.app)
+app.add_typer(data.app)
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        console.out.write(f"archlang {archlang.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
