@@ -32,7 +32,7 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.pages.files import write_file
+    from archlang.pages.files import write_file, write_inside
     from archlang.pages.inspection.inputs import split_item, typed_input
     from archlang.pages.inspection.inspection import inspect as inspect_batch
     from archlang.pages.inspection.page import inspection_page
@@ -64,6 +64,8 @@ def inspect(
 
         for file in save_panels(inspection.panels, png):
             console.out.print(f"wrote {file}")
-    page = run / "inspect.html" if out is None else out
-    write_file(page, inspection_page(inspection))
-    console.out.print(f"wrote {page}")
+    if out is None:
+        out = write_inside(run, "inspect.html", inspection_page(inspection))
+    else:
+        write_file(out, inspection_page(inspection))
+    console.out.print(f"wrote {out}")

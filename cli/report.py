@@ -54,8 +54,10 @@ def report(
         results = RunReport.read(path)
     console.out.print(results.terminal())
     if not no_page:
-        from archlang.pages.files import write_file
+        from archlang.pages.files import write_file, write_inside
 
-        page = out or folder / "report.html"
-        write_file(page, results.html())
-        console.out.print(f"wrote {page}")
+        if out is None:
+            out = write_inside(folder, "report.html", results.html())
+        else:
+            write_file(out, results.html())
+        console.out.print(f"wrote {out}")

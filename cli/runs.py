@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,6 +124,7 @@ def rm(
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
+    from archlang.record.removal import remove_run
     from archlang.record.summaries import summarize
 
     for run in [summarize(folder) for folder in runs]:
@@ -132,10 +132,7 @@ def rm(
             console.fail(f"a process is training in {run.folder}", "stop it first")
         if not yes and not console.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
             continue
-        try:
-            shutil.rmtree(run.folder)
-        except OSError as error:
-            console.fail(f"{run.folder} cannot be removed: {error.strerror}", "check its owner and permissions")
+        remove_run(run.folder)
         console.out.print(f"removed {run.folder}")
 
 

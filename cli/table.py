@@ -199,10 +199,8 @@ def _run(
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    from archlang.files.os_errors import os_errors_as
-    from archlang.record.mistakes import not_written
     from archlang.runs.engines import make_engine
-    from archlang.runs.points import group_seeds
+    from archlang.runs.points import JOBS, group_seeds, make_folder
 
     terminal = console.err if quiet else console.out
     deadline = None if budget is None else time.time() + budget_seconds(budget)
@@ -213,8 +211,7 @@ def _run(
     if not points:
         return False
     runner = make_engine(engine, workers, options)
-    with os_errors_as(not_written, runs.folder):
-        runs.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
     failed = stopped = 0
     bar = Progress(
         text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,

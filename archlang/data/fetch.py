@@ -19,6 +19,7 @@ from archlang.data import mistakes, store
 from archlang.data.compression import Stored
 from archlang.data.digests import Digest
 from archlang.data.registry import OfficialFile
+from archlang.files.atomic import write_atomically
 from archlang.files.os_errors import os_errors_as
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class _Part:
         self._path.replace(self._place)
         self._origin.unlink(missing_ok=True)
         if self._file.digest is None:
-            store.pin_of(self._place).write_text(f"{digest.value}  {self._place.name}\n", encoding="utf-8")
+            write_atomically(store.pin_of(self._place), f"{digest.value}  {self._place.name}\n")
         return digest
 
     def _digest(self) -> Digest:
@@ -262,7 +263,7 @@ class _Part:
             raise RequestException("the server sends a different range than requested", response=answer)
         name = answer.headers.get("ETag", "")
         if self._file.digest is None and name.startswith('"'):
-            self._origin.write_text(name, encoding="utf-8")
+            write_atomically(self._origin, name, durable=False)
 
 
 class _Bar:

@@ -22,3 +22,7 @@ def library_missing(purpose: str, library: str, alternative: str = "") -> PageEr
 def not_written(path: Path, reason: str) -> PageError:
     message = f"{path} cannot be written: {reason}"
     return PageError(message, "free some space or choose another file; no file was changed")
+
+
+def refused(message: str, remedy: str) -> PageError:
+    return PageError(message, f"{remedy}, or choose another file with `--out`")

@@ -57,6 +57,10 @@ def no_memory_to_read(path: Path) -> RunMachineError:
     return RunMachineError(message, "close other programs, or raise the limits on memory; it is not damaged")
 
 
+def not_removed(path: Path, reason: str) -> RunError:
+    return RunError(f"{path} cannot be removed: {reason}", "check its owner and permissions")
+
+
 def damaged(path: Path, reason: str) -> RunError:
     return RunError(f"{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
 

@@ -15,13 +15,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archlang.diagnostics import ArchlangError
+from archlang.files.folder import Folder
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
+from archlang.record import mistakes
+from archlang.record.disk_errors import disk_errors_as
+from archlang.record.reading import has
 from archlang.record.schemas import RESULTS, RunRecord, json_value
 from archlang.runs.evaluation import Outcome
 from archlang.runs.training import train
 from archlang.runs.training_together import train_together
 from archlang.train.stop import Stop
+
+# The folder of the logs of SLURM jobs, beside the run folders.
+JOBS = ".jobs"
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,17 @@ def folder_name(plan: Plan, precision: str) -> str:
 
 def is_done(folder: Path) -> bool:
     """Returns whether the run of a folder has results."""
-    return (folder / RESULTS).is_file()
+    return has(folder, RESULTS)
+
+
+def make_folder(folder: Path, names: Iterable[str]) -> None:
+    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too.
+
+    Raises:
+        RunError: The folder cannot be created, or a name is a link, a pipe or a device."""
+    with disk_errors_as(mistakes.not_written, folder), Folder.create(folder) as opened:
+        for name in names:
+            opened.require_plain(name)
 
 
 def group_seeds(points: Iterable[Point]) -> tuple[Point, ...]:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from archlang.files.os_errors import os_errors_as
 from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
-from archlang.runs.points import Point, PointResult, folder_name
+from archlang.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.settings import Settings
 
@@ -51,7 +50,7 @@ class Tuning:
         """Opens the study, and queues the trials again whose process has died: their runs resume.
 
         Raises:
-            RunError: Optuna is not installed."""
+            RunError: Optuna is not installed, or the folder cannot be used."""
         try:
             import optuna
         except ImportError:
@@ -59,8 +58,8 @@ class Tuning:
         from sqlalchemy.pool import NullPool
 
         optuna.logging.set_verbosity(logging.WARNING)
-        with os_errors_as(mistakes.not_written, self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        # SQLite and submitit would write through links.
+        make_folder(self.folder, [JOBS, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
         # Without a pool, each query closes its connection: nothing else would.
         storage = optuna.storages.RDBStorage(
             f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}
@@ -120,6 +119,7 @@ class Tuning:
             if folder in self._running:
                 self._fail(trial)  # the same values as a running trial
                 continue
+            make_folder(self.folder, [folder.name])
             self._running[folder] = trial
             yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline)
 

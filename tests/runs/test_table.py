@@ -8,8 +8,9 @@ import pytest
 
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
+from archlang.record.mistakes import RunError
 from archlang.record.schemas import JointRecord, Results, SplitResult
-from archlang.runs.points import folder_name, is_done, run_point
+from archlang.runs.points import folder_name, is_done, make_folder, run_point
 from archlang.runs.table import TableRuns, column_value
 
 RESULTS = Results(
@@ -78,3 +79,11 @@ def test_an_error_in_a_point_is_returned(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.select": "nothing.accuracy"})
     (point,) = TableRuns(table, tmp_path / "runs", device="cpu").points()
     assert "nothing" in run_point(point).error
+
+
+def test_a_folder_of_runs_with_a_link_in_place_of_a_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    make_folder(tmp_path / "table", ["first", "second"])
+    (tmp_path / "table" / "second").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="second is a link"):
+        make_folder(tmp_path / "table", ["first", "second"])

@@ -54,6 +54,15 @@ def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: P
     assert len(reopened.trials()) == 3
 
 
+@pytest.mark.parametrize("name", ["study.sqlite", "study.sqlite-journal", ".jobs"])
+def test_a_study_is_not_written_through_a_link(name: str, search: SearchPlan, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / name).symlink_to(tmp_path / "victim")
+    with pytest.raises(RunError, match=f"{name} is a link"):
+        tune.Tuning(search, tmp_path / "study", device="cpu")
+    assert not (tmp_path / "victim").exists()
+
+
 def test_a_failed_trial_is_reported_and_not_ranked(program: Path, search: SearchPlan, tmp_path: Path) -> None:
     tuning = tune.Tuning(search, tmp_path / "study", device="cuda:77")
     ((trial, result),) = tuning.run(1, InProcess(), lambda: False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from archlang.record import mistakes as record_mistakes
 from archlang.runs import mistakes
-from archlang.runs.points import Point, PointResult, run_point
+from archlang.runs.points import JOBS, Point, PointResult, run_point
 
 _SECONDS_BETWEEN_CHECKS = 1.0
 # Jobs at a time if the number of points is unknown, as in a search.
@@ -15,7 +15,7 @@ _DEFAULT_JOBS = 8
 
 
 class SlurmEngine:
-    """Each point is a job. Logs are in `.jobs` beside the run folders."""
+    """Each point is a job. Logs are in the folder `JOBS` beside the run folders."""
 
     def __init__(self, workers: int | None, options: Mapping[str, str]) -> None:
         """
@@ -44,7 +44,7 @@ class SlurmEngine:
                     job.cancel()
                 return
             while len(running) < limit and (point := next(waiting, None)) is not None:
-                executor = executor or self._executor(point.folder.parent / ".jobs")
+                executor = executor or self._executor(point.folder.parent / JOBS)
                 running.append((executor.submit(run_point, point), point))
             if not running:
                 return

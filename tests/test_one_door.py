@@ -1,0 +1,87 @@
+"""Run folders are read and written through `archlang.files.folder` alone: no other code of runs opens files."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import archlang
+
+ROOT = Path(archlang.__file__).parent
+LAYERS = ("record", "train", "runs", "pages", "cli")
+# Methods of `Path`, and functions of modules, that touch files. `replace` with one argument is that of `Path`.
+METHODS = {
+    "open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "rmdir", "unlink", "rename", "touch",
+    "symlink_to", "hardlink_to", "chmod", "iterdir", "glob", "rglob",
+}  # fmt: skip
+# Functions of libraries that open files by their paths.
+LIBRARIES = {"load_file", "save_file", "safe_open", "SummaryWriter", "RDBStorage", "AutoExecutor"}
+MODULES = {"shutil", "tempfile", "os", "io", "glob", "fileinput", "filelock"}
+HARMLESS = {
+    "os.path", "os.environ", "os.kill", "os.getpid", "os.getppid", "os.cpu_count", "os.sched_getaffinity", "os.setpgrp",
+    "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull", "io.BytesIO", "io.StringIO",
+}  # fmt: skip
+EXCEPTIONS = {
+    ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
+    ("record/checkpoint.py", "safetensors.torch.load_file"): "gets the path of the file that the door has opened",
+    ("record/tensorboard.py", "SummaryWriter"): "gets a folder that the door has checked",
+    ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
+    ("runs/engines/slurm.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
+    ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
+    ("record/used_files.py", "plugin.read_text"): "the user's own Python file",
+    ("runs/timing.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("pages/html.py", "read_text"): "the templates of the package",
+    ("cli/main.py", "os.open"): "the null device, after the terminal has closed",
+    ("cli/main.py", "os.dup2"): "the null device, after the terminal has closed",
+    ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
+    ("cli/data.py", "place.iterdir"): "lists a folder of published data",
+}
+
+
+def file_calls(file: Path) -> Iterator[str]:
+    """Yields every call that may touch a file, as it is written."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            function = ast.unparse(node.func)
+            module, _, name = function.rpartition(".")
+            if function == "open" or (name == "replace" and len(node.args) == 1 and not node.keywords):
+                yield function
+            elif module.partition(".")[0] in MODULES:
+                if not any(function == known or function.startswith(f"{known}.") for known in HARMLESS):
+                    yield function
+            elif name in LIBRARIES or function in LIBRARIES:
+                yield function
+            elif module and name in METHODS and module != "Folder":
+                yield function if module.isidentifier() else name
+        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            yield f"from {node.module}"
+
+
+def uses(layer: str) -> set[tuple[str, str]]:
+    folder = ROOT / layer
+    return {
+        (f"{layer}/{file.relative_to(folder).as_posix()}", call)
+        for file in sorted(folder.rglob("*.py"))
+        for call in file_calls(file)
+    }
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_files_are_opened_through_the_door_alone(layer: str) -> None:
+    assert uses(layer) - EXCEPTIONS.keys() == set()
+
+
+def test_every_exception_is_in_use() -> None:
+    assert EXCEPTIONS.keys() - {use for layer in LAYERS for use in uses(layer)} == set()
+
+
+def test_a_call_that_goes_around_the_door_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "around.py"
+    file.write_text(
+        'import os, shutil\nopen("a")\n(folder / "b").write_text("")\nos.replace("a", "b")\nshutil.rmtree("c")\n'
+        'path.replace(other)\nfrom shutil import move\n"text".replace("a", "b")\nos.path.join("a")\nFolder.open(path)\n'
+    )
+    assert sorted(file_calls(file)) == sorted(
+        ["open", "write_text", "os.replace", "shutil.rmtree", "path.replace", "from shutil"]
+    )
