@@ -1,0 +1,95 @@
+"""The whole suite: its trials, judged by several benches at a time."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.faults import hostile_folders, kills, memory, system_calls
+from tests.faults.judging import FAULT, Bench, Trial, Verdict
+from tests.faults.workshop import workshop
+
+PARTS: Mapping[str, Callable[[Bench], Iterator[Trial]]] = {
+    "System calls": system_calls.trials,
+    "Kills, neighbours and clocks": kills.trials,
+    "Memory": memory.trials,
+    "Folders from strangers, and damage": hostile_folders.trials,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A judged trial."""
+
+    part: str
+    group: str
+    name: str
+    outcome: str
+    reason: str
+
+    @staticmethod
+    def of(part: str, trial: Trial, verdict: Verdict) -> "Result":
+        return Result(part, trial.group, trial.name, verdict.outcome, verdict.reason)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.part, self.group, self.name
+
+
+def judge(trial: Trial, bench: Bench) -> Verdict:
+    """Judges a trial. An error of the suite itself counts as a fault."""
+    try:
+        return trial.judge(bench)
+    except Exception as error:
+        return Verdict(FAULT, f"the suite fails: {error!r}")
+
+
+def run_suite(
+    parts: Sequence[str], jobs: int, *, is_wanted: Callable[[str, Trial], bool] = lambda part, trial: True
+) -> Iterator[Result]:
+    """Yields the results of the trials of some parts, as they end."""
+    local = threading.local()
+    with ExitStack() as shops:
+        benches = [Bench.of(shops.enter_context(workshop())) for _ in range(jobs)]
+        free = list(benches)
+
+        def take_bench() -> None:
+            local.bench = free.pop()
+
+        def result_of(part: str, trial: Trial) -> Result:
+            return Result.of(part, trial, judge(trial, local.bench))
+
+        pool = shops.enter_context(ThreadPoolExecutor(jobs, initializer=take_bench))
+        waiting = [
+            pool.submit(result_of, part, trial)
+            for part in parts
+            for trial in PARTS[part](benches[0])
+            if is_wanted(part, trial)
+        ]
+        for ended in as_completed(waiting):
+            yield ended.result()
+
+
+def read_results(file: Path) -> list[Result]:
+    """Returns the results in a file of JSON lines; a later result of a trial replaces an earlier one."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    results = [Result(**json.loads(line)) for line in lines]
+    return list({result.key: result for result in results}.values())
+
+
+def append_result(file: Path, result: Result) -> None:
+    """Appends a result to a file of JSON lines."""
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
+
+
+def count_outcomes(results: Iterable[Result]) -> dict[tuple[str, str], Counter[str]]:
+    """Returns the number of results of each outcome, by part and class."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for result in results:
+        counts.setdefault((result.part, result.group), Counter())[result.outcome] += 1
+    return counts
