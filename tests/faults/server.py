@@ -16,9 +16,12 @@ _SECONDS_BETWEEN_CHECKS = 0.005
 
 def main() -> None:
     """Answers each line of the input, a request as JSON, with a line."""
+    # Whatever libraries print must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)
     _import_everything()
     reports: dict[int, Report] = {}
-    print("ready", flush=True)
+    print("ready", file=answers)
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
@@ -31,7 +34,7 @@ def main() -> None:
                 _become(request, report)
             reports[process] = report
             answer = {"process": process}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers)
 
 
 def _import_everything() -> None:
@@ -45,7 +48,6 @@ def _import_everything() -> None:
     import archlang.runs.training  # noqa: F401
 
     torch.set_num_threads(1)
-    from torch.utils.tensorboard import SummaryWriter  # noqa: F401
 
     from archlang.compile import build
     from archlang.graph.text import parse_graph, print_graph

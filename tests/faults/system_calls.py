@@ -52,10 +52,10 @@ def trials(bench: Bench) -> Iterator[Trial]:
 
 
 def sample(bench: Bench) -> Iterator[Trial]:
-    """Yields ten trials of a new training."""
+    """Yields six trials of a new training."""
     full, killed = (list(_each(bench, "sample", "new", orders)) for orders in (_FULL, _KILL))
-    yield from full[7 :: len(full) // 5]
-    yield from killed[2 :: len(killed) // 5]
+    yield from full[7 :: len(full) // 3]
+    yield from killed[2 :: len(killed) // 3]
 
 
 def _each(bench: Bench, group: str, start: str, orders: Orders) -> Iterator[Trial]:

@@ -102,7 +102,8 @@ class Workshop:
 
     def close(self) -> None:
         """Ends the server."""
-        self._server.communicate(timeout=60)
+        self._server.kill()
+        self._server.communicate()
 
 
 @dataclass(frozen=True)

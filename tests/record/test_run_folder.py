@@ -229,6 +229,23 @@ def test_a_run_continues_without_curves(tmp_path: Path) -> None:
     curves.close()
 
 
+def test_curves_on_a_full_disk_end_with_a_warning_and_no_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    curves = Curves(tmp_path / "curves")
+    curves.add(1, {"loss": 1.0})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.warns(CurvesWarning, match="no further curves"):
+            curves.add(2, {"loss": 1.0})
+        curves.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_run_of_a_version_without_facts_resumes(tmp_path: Path, point: Plan) -> None:
     begin(tmp_path / "run", point).close()
     for name in ("graph.txt", "graph_at_test.txt"):
