@@ -64,12 +64,9 @@ def run_suite(
             return Result.of(part, trial, judge(trial, local.bench))
 
         pool = shops.enter_context(ThreadPoolExecutor(jobs, initializer=take_bench))
-        waiting = [
-            pool.submit(result_of, part, trial)
-            for part in parts
-            for trial in PARTS[part](benches[0])
-            if is_wanted(part, trial)
-        ]
+        # All of them first: the first bench counts calls for them, and takes one command at a time.
+        wanted = [(part, trial) for part in parts for trial in PARTS[part](benches[0]) if is_wanted(part, trial)]
+        waiting = [pool.submit(result_of, part, trial) for part, trial in wanted]
         for ended in as_completed(waiting):
             yield ended.result()
 
