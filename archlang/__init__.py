@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import ArchlangError, ProgramError
 
 if TYPE_CHECKING:
-    from archlang.compile import load
+    from archlang.api.hub import pull, push
+    from archlang.api.run import Run, load_run
+    from archlang.api.saving import load, save
+    from archlang.api.showing import inspect, picture
     from archlang.plan.check import check
 
 __version__ = "0.1.0"
 
-__all__ = ["ArchlangError", "ProgramError", "__version__", "check", "load"]
+__all__ = [
+    "ArchlangError",
+    "ProgramError",
+    "Run",
+    "__version__",
+    "check",
+    "inspect",
+    "load",
+    "load_run",
+    "picture",
+    "pull",
+    "push",
+    "save",
+]
+
+# The module of each name that is imported at its first use: most of them import torch.
+_LAZY = {
+    "Run": "archlang.api.run",
+    "check": "archlang.plan.check",
+    "inspect": "archlang.api.showing",
+    "load": "archlang.api.saving",
+    "load_run": "archlang.api.run",
+    "picture": "archlang.api.showing",
+    "pull": "archlang.api.hub",
+    "push": "archlang.api.hub",
+    "save": "archlang.api.saving",
+}
 
 
-def __getattr__(name: str) -> Any:  # Any: whatever the name stands for; torch is imported only when it is asked for
-    if name == "load":
-        from archlang.compile import load
+def __getattr__(name: str) -> Any:  # Any: whatever the name stands for
+    if name not in _LAZY:
+        raise AttributeError(f"module 'archlang' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
 
-        return load
-    if name == "check":
-        from archlang.plan.check import check
 
-        return check
-    raise AttributeError(f"module 'archlang' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(__all__)

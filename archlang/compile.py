@@ -19,6 +19,7 @@ from archlang.passes import optimize
 from archlang.plan.from_file import plan_first_point
 from archlang.plan.model_graph import model_graph
 from archlang.plan.overrides import model_statics_of, static_from_python, static_text
+from archlang.source import Source
 from archlang.types.statics import StaticValue
 
 if TYPE_CHECKING:
@@ -53,7 +54,21 @@ def load(
     sets = {f"model.{name}": static_text(value) for name, value in values.items()}
     resolved = load_file(path, allow)
     graph = elaborate(resolved, model, recipe, sets, values)
-    return build(graph, plugins=plugins, without=without_passes)
+    module = build(graph, plugins=plugins, without=without_passes)
+    program, *used = resolved.sources()
+    settings = {f"model.{name}": value for name, value in values.items()}
+    add_origin(module, program, used, settings)
+    return module
+
+
+def add_origin(
+    module: Architecture, program: Source, used: Iterable[Source], settings: Mapping[str, StaticValue]
+) -> None:
+    """Adds to the origin of a built module the file of its model, the files that it uses, and its settings."""
+    origin = module.program.origin
+    assert origin is not None
+    origin = replace(origin, program=program, used=tuple(used), settings=settings)
+    module.program = replace(module.program, origin=origin)
 
 
 def compile_graph(
@@ -102,11 +117,15 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
     Raises:
         BuildError: a size is unknown, or a block's Python is missing or not allowed.
         ValueError: there is no such pass, or it cannot be left out."""
-    from archlang.backend.build import build_module  # imports torch, which no phase before needs
+    # These import torch, which no phase before needs.
+    from archlang.backend.build import build_module
+    from archlang.backend.origin import Origin
 
     optimized = optimize(graph, without)
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.
     instances = normalize(graph).instances
-    return build_module(
+    module = build_module(
         replace(optimized, instances=instances), plugins=plugins, batch_chunks="batch_chunks" not in without
     )
+    module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without}))))
+    return module

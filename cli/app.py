@@ -17,6 +17,7 @@ from archlang.cli import (
     export,
     fmt,
     inspect,
+    predict,
     report,
     runs,
     show,
@@ -51,6 +52,7 @@ app.command("train")(train.train)
 app.command("table")(table.table)
 app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("inspect")(inspect.inspect)
 app.command("report")(report.report)
 app.command("export")(export.export)

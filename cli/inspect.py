@@ -34,8 +34,9 @@ def inspect(
     """
     from archlang.pages.files import write_file, write_inside
     from archlang.pages.inspection.inputs import split_item, typed_input
-    from archlang.pages.inspection.inspection import inspect as inspect_batch
-    from archlang.pages.inspection.page import inspection_page
+    from archlang.pages.inspection.inspect import inspect as inspect_batch
+    from archlang.pages.inspection.inspect import source_lines
+    from archlang.record.reading import RECIPE
     from archlang.runs.evaluation import open_run
 
     with plain_warnings():
@@ -43,11 +44,12 @@ def inspect(
         if inputs:
             if split:
                 console.fail("--input and --split are both given", "choose one of them")
-            batch, title = typed_input(opened, inputs), " ".join(inputs)
+            batch, title = typed_input(opened.module, opened.input_format, inputs), " ".join(inputs)
         else:
             split = split or ("test" if "test" in opened.task.split_names() else opened.task.split_names()[-1])
             batch, title = split_item(opened, split, index), f"{split} {index}"
-        inspection = inspect_batch(opened, batch, title)
+        lines = source_lines(run / RECIPE, opened.recipe)
+        inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
     if as_json:
         console.out.write_json(inspection.to_json())
         return
@@ -65,7 +67,7 @@ def inspect(
         for file in save_panels(inspection.panels, png):
             console.out.print(f"wrote {file}")
     if out is None:
-        out = write_inside(run, "inspect.html", inspection_page(inspection))
+        out = write_inside(run, "inspect.html", inspection.html())
     else:
-        write_file(out, inspection_page(inspection))
+        write_file(out, inspection.html())
     console.out.print(f"wrote {out}")

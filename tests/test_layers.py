@@ -20,7 +20,7 @@ ROOT = Path(archlang.__file__).parent
 LAYERS = (
     "source", "files", "diagnostics", "syntax", "types", "names", "graph", "elaborate", "passes", "plan",
     "backend", "compile", "kernels", "data", "tasks", "contracts", "record", "train", "runs", "export", "pages",
-    "blocks", "cli",
+    "api", "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

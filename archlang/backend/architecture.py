@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+import archlang
 from archlang.backend import mistakes
 from archlang.backend.attach import attach_program
 from archlang.backend.decode.greedy import Decoded, decode
@@ -118,6 +119,10 @@ class Architecture(Group):
             TypeError: the model writes no sequence, there is no limit, or an argument has the wrong type.
             ValueError: a shape, a token or a length does not fit the program."""
         return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache)
+
+    def _repr_html_(self) -> str:
+        # The public function: pictures are a later layer, and a module that was unpickled has imported none.
+        return archlang.picture(self)
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.

@@ -49,6 +49,10 @@ class Terminal(Console):
         """Prints a value as JSON, which is exact: characters that would control the terminal are escaped."""
         self.file.write(f"{json_text(value)}\n")
 
+    def write_json_line(self, value: object) -> None:
+        """Prints a value as JSON on one line, as `write_json` does."""
+        self.file.write(f"{json_text(value, indent=None)}\n")
+
     def write_program(self, text: str) -> None:
         """Prints a text for another program: exactly, unless a person sees it on a terminal."""
         self.file.write(visible_lines(text) if self.is_terminal else text)

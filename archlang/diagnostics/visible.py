@@ -20,9 +20,10 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def json_text(value: object) -> str:
-    """Returns JSON of the exact value, indented, with escapes for characters that control the terminal."""
-    return _CANDIDATE.sub(lambda match: _escaped(match[0]), json.dumps(value, indent=2, ensure_ascii=False))
+def json_text(value: object, indent: int | None = 2) -> str:
+    """Returns JSON of the exact value, with escapes for characters that control the terminal; on one line if `indent`
+    is None."""
+    return _CANDIDATE.sub(lambda match: _escaped(match[0]), json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def _is_harmless(sign: str) -> bool:

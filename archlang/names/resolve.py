@@ -46,6 +46,13 @@ class ResolvedFile:
     def _names(self) -> frozenset[str]:
         return frozenset(self.own) | frozenset(self.used) | library.block_names()
 
+    def sources(self) -> tuple[Source, ...]:
+        """Returns the source of this file, then those of the files that it uses, directly or not."""
+        found = {self.program.source.path: self.program.source}
+        for declaration in self.used.values():
+            found |= {source.path: source for source in declaration.file.sources() if source.path not in found}
+        return tuple(found.values())
+
     @cached_property
     def recipes(self) -> Mapping[str, tree.Recipe]:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}

@@ -1,7 +1,7 @@
 """The files that a program uses, apart from the library."""
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import archlang
@@ -10,7 +10,7 @@ from archlang.graph.graph import Graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes
 from archlang.record.reading import RECIPE, RESERVED
-from archlang.source import Span
+from archlang.source import Source, Span
 
 _PACKAGE = Path(archlang.__file__).resolve().parent
 # The folder of copies whose originals are not below the program's folder.
@@ -23,18 +23,8 @@ def used_files(plan: Plan) -> dict[str, str]:
 
     Raises:
         RunError: A file has a name that a run folder needs for itself."""
-    program_folder = os.path.dirname(os.path.abspath(plan.source.path))
-    texts: dict[str, str] = {}
-    for span in (*_spans(plan.graph), *_spans(plan.at_test)):
-        path = os.path.abspath(span.source.path)
-        if span.source.path == plan.source.path or _is_library(Path(path)):
-            continue
-        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
-        if name.startswith("../") or name.casefold() == RECIPE:
-            name = f"{_ELSEWHERE}/{name.replace('../', '')}"
-            while texts.get(name, span.source.text) != span.source.text:
-                name = name.replace("/", "/other/", 1)
-        texts[name] = span.source.text
+    spans = (*_spans(plan.graph), *_spans(plan.at_test))
+    texts = stored_files(plan.source, (span.source for span in spans))
     if plan.task.plugin:
         plugin = Path(plan.task.plugin)
         texts[plugin.name] = plugin.read_text(encoding="utf-8")
@@ -43,6 +33,24 @@ def used_files(plan: Plan) -> dict[str, str]:
         # Some file systems do not distinguish upper from lower case.
         if first.casefold() in RESERVED or is_unfinished(first):
             raise mistakes.name_taken(plan.source.path, name)
+    return texts
+
+
+def stored_files(program: Source, used: Iterable[Source]) -> dict[str, str]:
+    """Returns the texts of the used files that are neither the program nor in the library, by their paths relative to
+    the program."""
+    program_folder = os.path.dirname(os.path.abspath(program.path))
+    texts: dict[str, str] = {}
+    for source in used:
+        path = os.path.abspath(source.path)
+        if source.path == program.path or _is_library(Path(path)):
+            continue
+        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
+        if name.startswith("../") or name.casefold() == RECIPE:
+            name = f"{_ELSEWHERE}/{name.replace('../', '')}"
+            while texts.get(name, source.text) != source.text:
+                name = name.replace("/", "/other/", 1)
+        texts[name] = source.text
     return texts
 
 

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from archlang.record.run_folder import RecordWarning
 from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results, RunRecord
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
+from archlang.runs.inputs import InputFormat
 from archlang.runs.progress import showing_evaluation
 from archlang.runs.splits import describe_split, load_splits
 from archlang.tasks.kit.make_task import make_task
@@ -146,35 +148,52 @@ class OpenedRun:
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
 
+    @cached_property
+    def input_format(self) -> InputFormat:
+        """What the module reads, from the items of one split other than `train`."""
+        name = next(name for name in self.task.split_names() if name != "train")
+        return InputFormat.of(self.task, self.module, self.load([name], None)[name])
 
-def open_run(folder: Path, *, device: str = "auto", plugin: str = "") -> OpenedRun:
+
+def open_run(folder: Path, *, checkpoint: str | int = "best", device: str = "auto", plugin: str = "") -> OpenedRun:
     """Opens a run folder. `plugin` is the Python file of a task of the user's own.
 
+    `checkpoint` is `best`, the selected weights; `last`; or a step whose checkpoint is kept.
+
     Raises:
-        RunError: the folder is no run folder, or has no checkpoint."""
+        RunError: the folder is no run folder, or has no such checkpoint."""
     run, data = read_record(folder, RUN, RunRecord), read_record(folder, DATA, DataRecord)
     if "train.select" not in run.settings:
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(run.task.name, run.task.python, run.task.statics, plugin)
     fabric = make_fabric(device)
-    checkpoint = _selected_checkpoint(folder, selecting_split, metric)
+    weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     module = build(read_graph(folder))
-    checkpoint.load_into(module)
+    weights.load_into(module)
     module.to(fabric.device)
     return OpenedRun(
-        folder, run.recipe, run.task.name, run.task.statics, task, module, checkpoint.step, data, fabric.device
+        folder, run.recipe, run.task.name, run.task.statics, task, module, weights.step, data, fabric.device
     )
 
 
-def _selected_checkpoint(folder: Path, split: str, metric: str) -> Checkpoint:
-    """The best checkpoint of a run so far; before its first evaluation, the latest."""
+def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:
+    """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
+    last."""
     checkpoints = Checkpoints(folder / "checkpoints")
+    if wanted not in ("best", "last"):
+        if isinstance(wanted, bool) or not str(wanted).isdecimal():
+            raise mistakes.unknown_checkpoint(wanted)
+        if int(wanted) not in checkpoints.steps():
+            raise mistakes.no_such_checkpoint(folder, int(wanted), checkpoints.steps())
+        return checkpoints.read(int(wanted))
     latest = checkpoints.latest()
     if latest is None:
         if checkpoints.steps():
             raise record_mistakes.no_intact_checkpoint(checkpoints.folder)
         raise mistakes.no_checkpoint(folder)
+    if wanted == "last":
+        return latest
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics.names import listed
+from archlang.diagnostics.names import listed, plural
 from archlang.record.mistakes import RunError
 
 
@@ -41,3 +41,63 @@ def engine_option(name: str, option: str) -> RunError:
 
 def no_cluster(reason: str) -> RunError:
     return RunError(f"SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`")
+
+
+# Inputs of a trained model
+
+
+def no_tokens() -> RunError:
+    return RunError("the input has no tokens", "type tokens separated by spaces")
+
+
+def not_tokens(field: str) -> RunError:
+    return RunError(f"`{field}` is neither a text nor token ids", "give a text, or a list of integers")
+
+
+def not_a_token_id(token: int, field: str, vocabulary: int) -> RunError:
+    return RunError(f"{token} is not a token of `{field}`", f"its tokens are 0 to {vocabulary - 1}")
+
+
+def field_of_numbers(field: str, size: int) -> RunError:
+    message = f"`{field}` is a field of numbers, with {plural(size, 'number')} for each position"
+    return RunError(message, f'give them as rows: {{"{field}": [{[0.5] * size}, …]}}')
+
+
+def wrong_number_of_fields(expected: int, count: int, names: str) -> RunError:
+    message = f"the model reads {plural(expected, 'field')}, and {count} were given"
+    return RunError(message, f"give one value for each of {names}")
+
+
+def no_such_field(field: str, possible: Iterable[str]) -> RunError:
+    return RunError(f"the model has no field `{field}`", f"its fields are {', '.join(possible)}")
+
+
+def field_missing(field: str, names: Iterable[str]) -> RunError:
+    return RunError(f"the field `{field}` is missing", f"the model reads {', '.join(names)}")
+
+
+def some_with_answers(field: str) -> RunError:
+    return RunError(f"some inputs have the field `{field}`, and others do not", "give it for all inputs, or for none")
+
+
+def spans_cannot_be_typed() -> RunError:
+    message = "the inputs of this task cannot be typed: a typed text does not mark where the answer may be"
+    return RunError(message, 'choose an item of a split: `--split test --index 0`, `run.predict(run.samples("test"))`')
+
+
+def cannot_be_read(reason: str) -> RunError:
+    return RunError(f"the model cannot read it: {reason}", "shorten the input, or see the sizes of the model's fields")
+
+
+def not_an_input_list(value: object) -> RunError:
+    message = f"the inputs are a {type(value).__name__}"
+    return RunError(message, "give a list of inputs, or samples of the task")
+
+
+def no_such_checkpoint(folder: Path, step: int, possible: Iterable[int]) -> RunError:
+    steps = ", ".join(map(str, possible)) or "none"
+    return RunError(f"{folder} has no checkpoint of step {step}", f"the steps with a checkpoint are {steps}")
+
+
+def unknown_checkpoint(checkpoint: object) -> RunError:
+    return RunError(f"`{checkpoint}` is not a checkpoint", "write best, last or a step")

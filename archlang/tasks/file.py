@@ -44,6 +44,11 @@ class File(UserFileTask):
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.label: one_label}
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The label of each class."""
+        return tuple(Labels.of(self.user_files, 1, self.labels).numbers)
+
     def generate(self, split: str, seed: int) -> Split:
         lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
         x = self.lexicon.encode(line.cells[0] for line in lines)

@@ -43,6 +43,11 @@ class FileTagging(UserFileTask):
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The text of each tag."""
+        return tuple(Labels.of(self.user_files, 1, self.labels).numbers)
+
     def generate(self, split: str, seed: int) -> Split:
         lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
         x = self.lexicon.encode(line.cells[0] for line in lines)

@@ -10,11 +10,10 @@ import pytest
 
 import archlang
 from archlang.pages.html import render
-from archlang.pages.inspection.answers import Answer
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
-from archlang.pages.inspection.page import inspection_page
 from archlang.pages.reports.text_table import TextTable
+from archlang.runs.answers import Answer
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror='a' \"b\">"
 GUTLB = Path(archlang.__file__).parent / "recipes" / "gutlb.arch"
@@ -23,7 +22,7 @@ GUTLB = Path(archlang.__file__).parent / "recipes" / "gutlb.arch"
 def test_markup_in_an_inspection_is_text() -> None:
     frame = HeatmapFrame(EVIL, (EVIL,), (EVIL,), np.zeros((1, 1, 1)))
     panel = Heatmap(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL, EVIL), (frame, frame), source=EVIL)
-    page = inspection_page(Inspection(EVIL, EVIL, {EVIL: (EVIL,)}, (Answer(EVIL, EVIL, 0.5, EVIL),), (panel,), 1.0))
+    page = Inspection(EVIL, EVIL, {EVIL: (EVIL,)}, (Answer(EVIL, EVIL, 0.5, EVIL),), (panel,), 1.0).html()
     assert "<img" not in page
     assert "alert(1)<" not in page
     assert page.count("</script>") == 1

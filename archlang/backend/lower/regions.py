@@ -13,6 +13,7 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.backend.lower.names import Names, attribute_name, relative_path
+from archlang.backend.origin import Origin
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
@@ -42,7 +43,7 @@ class PythonProgram:
     """A model as Python. Its code takes the model's fields, then masks.
 
     `masked` has, for each mask, the indices of the fields with its length. `inputs` describe the fields, and `result`
-    is the type of the result."""
+    is the type of the result. `origin` is what it was compiled from, if it is known."""
 
     graph: Graph
     code: Code
@@ -51,15 +52,16 @@ class PythonProgram:
     inputs: tuple[Field, ...]
     result: Type
     batch_chunks: bool
+    origin: Origin | None = None
 
-    def __reduce__(self) -> tuple[Callable[[Graph, bool], PythonProgram], tuple[Graph, bool]]:
-        return lower, (self.graph, self.batch_chunks)  # functions compiled from text cannot be pickled
+    def __reduce__(self) -> tuple[Callable[..., PythonProgram], tuple[Graph, bool, Origin | None]]:
+        return lower, (self.graph, self.batch_chunks, self.origin)  # functions compiled from text cannot be pickled
 
     def __deepcopy__(self, memo: object) -> PythonProgram:
         return self  # immutable
 
 
-def lower(graph: Graph, batch_chunks: bool = True) -> PythonProgram:
+def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None) -> PythonProgram:
     """Returns the Python of a graph, on which `inline` has run. With `batch_chunks`, the bodies of scans are split."""
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
@@ -76,6 +78,7 @@ def lower(graph: Graph, batch_chunks: bool = True) -> PythonProgram:
         tuple(map(Field.of, inputs)),
         types[graph.region.results[0]],
         batch_chunks,
+        origin,
     )
 
 

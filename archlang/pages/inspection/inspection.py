@@ -1,24 +1,17 @@
-"""Runs a trained model on one input and records its answers, attention, gates, halting, pointers and memories."""
+"""An inspection of one input: its answers and panels, as JSON and as a page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+from archlang.pages.html import notebook_frame, render
+from archlang.pages.inspection.heatmap import Heatmap, format_number
+from archlang.runs.answers import Answer
 
-from archlang.backend.runtime.recording import recording
-from archlang.diagnostics import ArchlangError
-from archlang.pages.inspection.answers import Answer, answers_of
-from archlang.pages.inspection.heatmap import Heatmap
-from archlang.pages.inspection.inputs import field_words
-from archlang.pages.inspection.panels import InspectedField, panels
-from archlang.plan.from_file import plan_recipe
-from archlang.runs.evaluation import OpenedRun
-from archlang.train.data import Batch
-from archlang.train.generators import fixed_randomness
-from archlang.train.predictions import forward
+# Browsers are slow with more numbers. A larger page shows only the first choice of each panel.
+_MOST_NUMBERS = 24_000_000
+_CORRECTNESS = {True: "✓ right", False: "✗ wrong", None: ""}
+_ROW_CLASSES = {True: "right", False: "wrong", None: ""}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,50 +39,46 @@ class Inspection:
             "panels": [panel.to_json() for panel in self.panels],
         }
 
+    def html(self) -> str:
+        """Returns the inspection as an HTML file with the input, the predictions and all panels."""
+        panels, heads_omitted = _fitting(self.panels)
+        answers = self.answers
+        has_targets = any(answer.target is not None for answer in answers)
+        has_places = any(answer.place for answer in answers)
+        rows = [
+            [
+                *([answer.place] if has_places else []), answer.predicted, format_number(answer.probability),
+                *([answer.target or "", _CORRECTNESS[answer.right]] if has_targets else []),
+            ]
+            for answer in answers
+        ]  # fmt: skip
+        right = sum(answer.right is True for answer in answers)
+        return render(
+            "inspection.html",
+            title=f"{self.model}: {self.title}",
+            fields=self.fields,
+            mean_depth=self.mean_depth,
+            summary=f"{right} of {len(answers)} right" if has_targets else f"{len(answers)} answers",
+            headers=[
+                *(["position"] * has_places),
+                "predicted",
+                "probability",
+                *(["target", ""] if has_targets else []),
+            ],
+            answers=rows,
+            marks=[_ROW_CLASSES[answer.right] for answer in answers],
+            heads_omitted=heads_omitted,
+            panels=panels,
+            data=[panel.to_json() for panel in panels],
+            format_number=format_number,
+        )
 
-def inspect(run: OpenedRun, batch: Batch, title: str) -> Inspection:
-    """Runs the model on a batch of one item and records it."""
-    module = run.module.eval()
-    texts = {
-        name: _texts(field_words(run.task, name), field, int(batch.lengths[name][0]))
-        for name, field in zip(batch.lengths, batch.fields, strict=True)
-    }
-    graph = module.program.graph
-    fields = [
-        InspectedField(value.name, value.type.lengths[0], field_texts)
-        for value, field_texts in zip(graph.region.inputs, texts.values(), strict=True)
-        if value.type.lengths
-    ]
-    with torch.no_grad(), fixed_randomness(run.device), recording(module) as record:
-        logits = forward(module, batch)
-    depth = module.mean_depth
-    return Inspection(
-        title,
-        graph.name,
-        texts,
-        tuple(answers_of(run.task, logits, batch, texts)),
-        panels(record.moments, fields, _source_lines(run)),
-        None if depth is None else float(depth),
-    )
-
-
-def _source_lines(run: OpenedRun) -> dict[str, str]:
-    """Returns the line of the program of each instance, by its path. Empty if the program has errors by now, because it
-    was written for another version of archlang."""
-    try:
-        graph = plan_recipe(run.folder / "recipe.arch", run.recipe).at_test
-    except (ArchlangError, OSError):
-        return {}
-    return {
-        path: f"{Path(instance.span.source.path).name}:{instance.span.line}: "
-        f"{instance.span.text.splitlines()[0].strip()}"
-        for path, instance in graph.instances.items()
-        if instance.span is not None
-    }
+    def _repr_html_(self) -> str:
+        return notebook_frame(self.html())
 
 
-def _texts(words: Sequence[str], field: Tensor, length: int) -> tuple[str, ...]:
-    """Returns the text of each position of a field of tokens [1, length] or of numbers [1, length, size]."""
-    if field.dim() == 3:
-        return ("·",) * length
-    return tuple(words[token] if token < len(words) else str(token) for token in field[0, :length].tolist())
+def _fitting(panels: Sequence[Heatmap]) -> tuple[Sequence[Heatmap], bool]:
+    """Returns the panels to show, and whether choices are omitted."""
+    if sum(panel.numbers for panel in panels) <= _MOST_NUMBERS:
+        return panels, False
+    return [panel.first_choice() for panel in panels], True

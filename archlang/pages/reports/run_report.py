@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from archlang.pages.html import render
+from archlang.pages.html import notebook_frame, render
+from archlang.pages.mistakes import PageError
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
 from archlang.record.reading import read_metrics, read_record
@@ -168,6 +169,13 @@ class RunReport:
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
         )
+
+    def _repr_html_(self) -> str | None:
+        # A notebook falls back to the text where matplotlib is not installed.
+        try:
+            return notebook_frame(self.html())
+        except PageError:
+            return None
 
     def terminal(self) -> RenderableType:
         """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""

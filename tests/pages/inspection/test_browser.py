@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from archlang.pages.html import render
-from archlang.pages.inspection.answers import Answer
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
-from archlang.pages.inspection.page import inspection_page
 from archlang.pages.reports.charts import Chart, Curve, chart_svg
 from archlang.pages.reports.text_table import TextTable
+from archlang.runs.answers import Answer
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 400)
@@ -79,7 +78,7 @@ def pixels(view: Any, index: int) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("columns", [1, 12, 300])
 def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int, scheme: str) -> None:
-    view = open_page(inspection_page(inspection(columns)), width, scheme)
+    view = open_page(inspection(columns).html(), width, scheme)
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     for element in view.locator("h1, h2, p, section, .controls").all():
         box = element.bounding_box()
@@ -87,7 +86,7 @@ def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int,
 
 
 def test_the_slider_changes_the_map_and_its_label(open_page: Any) -> None:
-    view = open_page(inspection_page(inspection()))
+    view = open_page(inspection().html())
     before = pixels(view, 1)
     assert view.locator(".frame").inner_text() == "step 1"
     view.locator("input[type=range]").focus()
@@ -97,7 +96,7 @@ def test_the_slider_changes_the_map_and_its_label(open_page: Any) -> None:
 
 
 def test_a_head_can_be_chosen(open_page: Any) -> None:
-    view = open_page(inspection_page(inspection()))
+    view = open_page(inspection().html())
     before = pixels(view, 1)
     view.locator("select").select_option("head 1")
     assert pixels(view, 1) != before
@@ -105,7 +104,7 @@ def test_a_head_can_be_chosen(open_page: Any) -> None:
 
 def test_a_selected_cell_shows_its_value(open_page: Any) -> None:
     shown = inspection()
-    view = open_page(inspection_page(shown))
+    view = open_page(shown.html())
     canvas = view.locator("canvas.map").nth(1)
     canvas.focus()
     for key in ("ArrowDown", "ArrowDown"):
@@ -119,13 +118,13 @@ def test_a_selected_cell_shows_its_value(open_page: Any) -> None:
 
 
 def test_a_map_has_a_description_for_screen_readers(open_page: Any) -> None:
-    view = open_page(inspection_page(inspection()))
+    view = open_page(inspection().html())
     label = view.locator("canvas.map").nth(1).get_attribute("aria-label")
     assert label.startswith("Attention: a, step 1, max over heads: 12 rows (query) and 12 columns (key).")
 
 
 def test_a_panel_is_saved_as_a_png(open_page: Any) -> None:
-    view = open_page(inspection_page(inspection()))
+    view = open_page(inspection().html())
     with view.expect_download() as download:
         view.locator(".save").nth(1).click()
     assert download.value.suggested_filename == "Attention_a.png"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from archlang.runs.inputs import InputFormat, word_of
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import Kind, Task
+from archlang.tasks.kit.task import Kind
 from archlang.train.data import Batch
 from archlang.train.predictions import predict, span_logits
 
@@ -32,7 +33,9 @@ class Answer:
         return None if self.target is None else self.predicted == self.target
 
 
-def answers_of(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]) -> list[Answer]:
+def answers_of(
+    input_format: InputFormat, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]
+) -> list[Answer]:
     """Returns the predictions of a batch of one. A target of -1 is unknown.
 
     Args:
@@ -50,7 +53,8 @@ def answers_of(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, Se
         case Form.CLASSES:
             predicted, target = int(predictions), int(targets)
             probability = float(logits.float().softmax(-1)[0, predicted])
-            return [Answer("", f"class {predicted}", probability, _target(target, f"class {target}"))]
+            names = input_format.class_names
+            return [Answer("", _class_name(names, predicted), probability, _target(target, _class_name(names, target)))]
     assert batch.scored is not None
     positions = batch.scored[0].nonzero()[:, 0].tolist()
     texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
@@ -58,28 +62,33 @@ def answers_of(task: Task, logits: Tensor, batch: Batch, fields: Mapping[str, Se
     for position in positions:
         place = f"{position} {texts[position]}" if position < len(texts) else str(position)
         if batch.form is Form.SETS:
-            answers.append(_set_answer(task, place, logits[0, position], predictions[position], targets[position]))
+            answers.append(
+                _set_answer(input_format.words, place, logits[0, position], predictions[position], targets[position])
+            )
         else:
-            answers.append(_token_answer(task, place, logits[0, position], predictions[position], targets[position]))
+            answers.append(
+                _token_answer(input_format, place, logits[0, position], predictions[position], targets[position])
+            )
     return answers
 
 
-def _token_answer(task: Task, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
+def _class_name(names: Sequence[str], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else f"class {number}"
+
+
+def _token_answer(input_format: InputFormat, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
     # Only a tagging task knows the meaning of its tags.
-    words = task.vocabulary if task.kind is not Kind.TAGGING else ()
-
-    def text(token: int) -> str:
-        return words[token] if 0 <= token < len(words) else str(token)
-
+    words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
     probability = float(logits.float().softmax(-1)[int(predicted)])
-    return Answer(place, text(int(predicted)), probability, _target(int(target), text(int(target))))
+    text, target_text = (word_of(words, int(token)) for token in (predicted, target))
+    return Answer(place, text, probability, _target(int(target), target_text))
 
 
-def _set_answer(task: Task, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
+def _set_answer(words: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
     """Returns the answer with the probability of its least certain member."""
 
     def text(members: Tensor) -> str:
-        return "{" + ",".join(task.vocabulary[member] for member in members.bool().nonzero()[:, 0].tolist()) + "}"
+        return "{" + ",".join(words[member] for member in members.bool().nonzero()[:, 0].tolist()) + "}"
 
     probabilities = logits.float().sigmoid()
     least = float(torch.where(predicted, probabilities, 1 - probabilities).min())

@@ -1,0 +1,1 @@
+"""What Python does with a model besides calling it: opening runs, predicting, saving, loading and showing."""

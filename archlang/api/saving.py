@@ -1,0 +1,86 @@
+"""`save` and `load`: a module as a folder of plain files, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from archlang.api import mistakes
+from archlang.api.run import Run, load_run
+from archlang.api.saved_folder import ModelRecord, is_saved, read_saved, write_saved
+from archlang.backend.architecture import Architecture
+from archlang.compile import load as compile_file
+from archlang.record.reading import GRAPH_AT_TEST, RECIPE
+from archlang.record.schemas import RUN
+from archlang.record.used_files import stored_files
+
+
+def save(model: Architecture | Run, folder: str | Path) -> None:
+    """Writes a module or a run as a folder that `load` reads: the program, the settings, the graph, the vocabulary and
+    the weights, with their digests. No file is Python or a pickle. A saved model that is there already is replaced.
+
+    Only a run has a vocabulary, so that `load_run(folder).predict(…)` works without the task's data.
+
+    Raises:
+        SavedModelError: it is no model, or the folder holds other files or cannot be written."""
+    module = model.module if isinstance(model, Run) else model
+    if not isinstance(module, Architecture):
+        raise mistakes.not_a_model(model)
+    origin = module.program.origin
+    assert origin is not None, "`compile.build` has recorded it"
+    program = {}
+    if origin.program is not None:
+        program = {RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
+    record = ModelRecord(
+        model=module.program.graph.name,
+        settings=dict(origin.settings),
+        without_passes=origin.without_passes,
+        recipe=model.recipe if isinstance(model, Run) else None,
+        task=model.task_record if isinstance(model, Run) else None,
+        step=model.step if isinstance(model, Run) else None,
+    )
+    input_format = model.input_format if isinstance(model, Run) else None
+    write_saved(Path(folder), module, record, origin.graph, input_format, program)
+
+
+def load(
+    path: str | Path,
+    model: str | None = None,
+    recipe: str | None = None,
+    *,
+    plugins: bool = False,
+    without_passes: Collection[str] = (),
+    allow: Iterable[str | Path] = (),
+    **statics: object,
+) -> Architecture:
+    """Returns the module of a program, of a saved model, or of a run folder.
+
+    Of a program, it is the model that `recipe` trains; else the one called `model`; else the one that the file's first
+    recipe trains; else the file's first. `statics` are the model's own (`d=128`, `attend="attention"`), and without a
+    recipe the sizes that a task would give (`vocab=21, classes=10`). `without_passes` leaves out passes by the names
+    that `archlang show --passes` prints. A program may use files of its own folder and below, of the library, and of
+    the folders of `allow`.
+
+        module = load("gut.arch", "gut", vocab=21, classes=10, depth=6)
+        logits = module(tokens, lengths=lengths)
+
+    Of a folder, it is the trained module, in evaluation mode on the CPU; a run folder has its selected weights, and
+    `load_run` gives more of it. `plugins` allows a program or a saved model to name Python outside of archlang's
+    blocks, which is then run.
+
+    Raises:
+        ProgramError: the program has mistakes.
+        BuildError: a size is unknown, or a block's Python is missing or not allowed.
+        SavedModelError, RunError: the folder is damaged, or is neither a saved model nor a run folder."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return compile_file(path, model, recipe, plugins=plugins, without_passes=without_passes, allow=allow, **statics)
+    given = [name for name, value in (("model", model), ("recipe", recipe)) if value is not None]
+    given += ["without_passes"] * bool(without_passes) + list(statics)
+    if given:
+        raise mistakes.statics_of_folder(folder, given)
+    if is_saved(folder):
+        return read_saved(folder, plugins=plugins).module
+    if not ((folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
+        raise mistakes.not_saved(folder)
+    return load_run(folder).module

@@ -1,0 +1,276 @@
+"""The inputs of a trained model: the form of its fields, and the tokens of texts that people type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.decode.greedy import target_of
+from archlang.diagnostics.names import listed, suggest
+from archlang.record.mistakes import RunError
+from archlang.record.schemas import FileModel
+from archlang.runs import mistakes
+from archlang.tasks.kit.lexicon import UNKNOWN
+from archlang.tasks.kit.ragged import Ragged, join, offsets_of
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import DecodableTask, Kind, Task
+
+# From this many items `InputFormat.of` infers the tokens at which every item of a split begins and ends.
+_SAMPLED_ITEMS = 100
+# The vocabulary of tasks whose texts are read as UTF-8.
+_BYTES = tuple(f"<{byte}>" for byte in range(256))
+
+# Any: text, words, token ids or rows of numbers, as `FieldFormat.encode` checks; or these for several fields.
+FieldValue = Any
+Item = Any
+
+
+class FieldFormat(FileModel):
+    """A field of a model: tokens with their `words`, or `size` numbers for each position. Every item of the task begins
+    with `first` and ends with `last`, unless they are None."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    size: int | None = None
+    first: float | None = None
+    last: float | None = None
+
+    def encode(self, value: FieldValue) -> np.ndarray:
+        """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size] as they are.
+
+        Texts and rows get the marks at which every item of the task begins and ends, if they lack them; token ids are
+        complete.
+
+        Raises:
+            RunError: a word is not in the vocabulary, or the value does not fit the field."""
+        if self.size is not None:
+            return self._with_marks(self._rows(value, self.size))
+        if isinstance(value, str):
+            return self._with_marks(np.asarray(self._tokens(value), dtype=np.int64))
+        if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
+            ids = {word: index for index, word in enumerate(self.words)}
+            return self._with_marks(np.asarray([self._id(word, ids) for word in value], dtype=np.int64))
+        return self._ids(value)
+
+    def spell(self, tokens: np.ndarray) -> tuple[str, ...]:
+        """Returns the text of each position."""
+        if self.size is not None:
+            return ("·",) * len(tokens)
+        return tuple(word_of(self.words, int(token)) for token in tokens)
+
+    def _rows(self, value: FieldValue, size: int) -> np.ndarray:
+        if isinstance(value, str):
+            raise mistakes.field_of_numbers(self.name, size)
+        try:
+            rows = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise mistakes.field_of_numbers(self.name, size) from None
+        if rows.ndim == 1 and size == 1:
+            rows = rows[:, None]
+        if rows.ndim != 2 or rows.shape[1] != size or not len(rows) or not np.isfinite(rows).all():
+            raise mistakes.field_of_numbers(self.name, size)
+        return rows
+
+    def _ids(self, value: FieldValue) -> np.ndarray:
+        try:
+            ids = np.asarray(value)
+        except (TypeError, ValueError):
+            raise mistakes.not_tokens(self.name) from None
+        if ids.dtype == np.bool_ or ids.dtype.kind not in "iu":
+            raise mistakes.not_tokens(self.name)
+        ids = ids.reshape(-1).astype(np.int64)  # a picture is read row by row
+        if not len(ids):
+            raise mistakes.no_tokens()
+        for token in (int(ids.min()), int(ids.max())):
+            if not 0 <= token < len(self.words):
+                raise mistakes.not_a_token_id(token, self.name, len(self.words))
+        return ids
+
+    def _tokens(self, text: str) -> list[int]:
+        """Returns the tokens of a text.
+
+        Words are separated by spaces, and a word that is no token is split into characters. If the space is a token,
+        all characters are tokens; if tokens are bytes, so are those of the text."""
+        ids = {word: index for index, word in enumerate(self.words)}
+        tokens: list[int] = []
+        if " " in ids:
+            tokens = [self._id(character, ids) for character in text]
+        else:
+            for word in text.split():
+                if word in ids:
+                    tokens.append(ids[word])
+                elif self.words == _BYTES:
+                    return list(text.encode())
+                elif all(character in ids for character in word):
+                    tokens.extend(ids[character] for character in word)
+                else:
+                    tokens.append(self._id(word, ids))
+        if not tokens:
+            raise mistakes.no_tokens()
+        return tokens
+
+    def _id(self, word: str, ids: Mapping[str, int]) -> int:
+        """Returns the token of a word; that of unknown words if the vocabulary has one."""
+        if word in ids:
+            return ids[word]
+        if UNKNOWN in ids:
+            return ids[UNKNOWN]
+        raise RunError(
+            f"`{word}` is not a token of the task",
+            suggest(word, self.words, "its first tokens are " + " ".join(self.words[:12])),
+        )
+
+    def _with_marks(self, values: np.ndarray) -> np.ndarray:
+        if self.first is not None and not np.all(values[0] == self.first):
+            values = np.insert(values, 0, self.first, axis=0)
+        if self.last is not None and not np.all(values[-1] == self.last):
+            values = np.append(values, np.full_like(values[:1], self.last), axis=0)
+        return values
+
+
+class InputFormat(FileModel):
+    """What a trained model reads and answers, without the data of its task.
+
+    `words` are the texts of the answer's tokens, and `class_names` those of its classes, if the task has them. A
+    `written` field, by its index, is one that the model may decode from `begin` until `end`, with `limit` tokens at
+    most."""
+
+    kind: Kind
+    fields: tuple[FieldFormat, ...]
+    words: tuple[str, ...]
+    class_names: tuple[str, ...] = ()
+    written: int | None = None
+    begin: int | None = None
+    end: int | None = None
+    limit: Annotated[int, Field(ge=1)] = 1
+
+    @staticmethod
+    def of(task: Task, module: Architecture, example: Split) -> InputFormat:
+        """Returns the format of a task's inputs and of a module trained on it, from the items of one of its splits."""
+        decodable = isinstance(task, DecodableTask)
+        longest = int(max(ragged.lengths.max(initial=1) for ragged in example.inputs.values()))
+        return InputFormat(
+            kind=task.kind,
+            fields=tuple(_field(task, name, ragged) for name, ragged in example.inputs.items()),
+            words=tuple(task.vocabulary),
+            class_names=tuple(getattr(task, "class_names", ())),
+            written=target_of(module.program.graph) if example.form is Form.POSITIONS else None,
+            begin=task.begin if decodable else None,  # type: ignore[attr-defined]  # as `isinstance` has shown
+            end=task.end if decodable else None,  # type: ignore[attr-defined]
+            limit=2 * longest,
+        )
+
+    @property
+    def form(self) -> Form:
+        return self.kind.form
+
+    def typed_fields(self, length: int | None = None) -> tuple[FieldFormat, ...]:
+        """Returns the fields that an input must have. The last field may be an answer that the model decodes: until its
+        end, or up to `length` tokens."""
+        if self.decodes(length):
+            return tuple(field for index, field in enumerate(self.fields) if index != self.written)
+        return self.fields
+
+    def decodes(self, length: int | None = None) -> bool:
+        """Returns whether the model decodes a field from the others."""
+        return (
+            self.written is not None
+            and len(self.fields) > 1
+            and self.begin is not None
+            and (self.end is not None or length is not None)
+        )
+
+    def split(self, inputs: Sequence[Item], places: Sequence[str], length: int | None = None) -> Split:
+        """Returns inputs as items without targets. If no input has the field that the model decodes, neither do the
+        items.
+
+        Args:
+            inputs: For each item a text, its token ids, or a value for each field: in order, or by name.
+            places: What errors call each input; an empty text for a single one.
+
+        Raises:
+            RunError: an input does not fit; the message names its place."""
+        if self.form is Form.SPANS:
+            raise mistakes.spans_cannot_be_typed()
+        rows: list[dict[str, np.ndarray]] = []
+        for item, place in zip(inputs, places, strict=True):
+            with naming(place):
+                rows.append(self._encode(item, length))
+                if rows[-1].keys() != rows[0].keys():
+                    raise mistakes.some_with_answers(self.fields[-1].name)
+        fields = {name: _ragged([row[name] for row in rows]) for name in rows[0]}
+        if self.form is Form.CLASSES:
+            return Split(fields, np.full(len(rows), -1))
+        last = list(fields.values())[-1]
+        return Split(fields, Ragged(np.full(int(last.offsets[-1]), -1), last.offsets))
+
+    def _encode(self, item: Item, length: int | None) -> dict[str, np.ndarray]:
+        expected = self.typed_fields(length)
+        if isinstance(item, Mapping):
+            names = [field.name for field in self.fields]
+            for name in item:
+                if name not in names:
+                    raise mistakes.no_such_field(str(name), names)
+            expected = self.fields if self.fields[-1].name in item else expected
+            for field in expected:
+                if field.name not in item:
+                    raise mistakes.field_missing(field.name, names)
+            values = [item[field.name] for field in expected]
+        else:
+            values = list(item) if self._has_value_per_field(item) else [item]
+            if len(values) == len(self.fields):
+                expected = self.fields
+        if len(values) != len(expected):
+            raise mistakes.wrong_number_of_fields(len(expected), len(values), listed(field.name for field in expected))
+        return {field.name: field.encode(value) for field, value in zip(expected, values, strict=True)}
+
+    def _has_value_per_field(self, item: Item) -> bool:
+        if not isinstance(item, list | tuple):
+            return False
+        holds_values = len(self.fields) > 1 and not all(isinstance(part, int | np.integer) for part in item)
+        return holds_values or any(isinstance(part, str) for part in item)
+
+
+def word_of(words: Sequence[str], token: int) -> str:
+    """Returns the text of a token; its number if it has none."""
+    return words[token] if 0 <= token < len(words) else str(token)
+
+
+def join_words(words: Sequence[str], vocabulary: Sequence[str]) -> str:
+    """Returns the text of some tokens as `FieldFormat` reads it."""
+    return ("" if " " in vocabulary else " ").join(words)
+
+
+def field_words(task: Task, field: str) -> tuple[str, ...]:
+    """Returns the text of each token of a field. The field `source` may have its own vocabulary."""
+    return tuple(getattr(task, "words", task.vocabulary)) if field == "source" else tuple(task.vocabulary)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Puts the place of an input before the message of an error about it."""
+    try:
+        yield
+    except RunError as error:
+        raise (RunError(f"{place}: {error.message}", error.remedy) if place else error) from None
+
+
+def _field(task: Task, name: str, ragged: Ragged) -> FieldFormat:
+    items = [ragged[index] for index in range(min(_SAMPLED_ITEMS, len(ragged))) if len(ragged[index])]
+    first, last = ({float(value) for item in items for value in np.unique(item[place])} for place in (0, -1))
+    return FieldFormat(
+        name=name,
+        words=field_words(task, name) if ragged.values.ndim == 1 else (),
+        size=None if ragged.values.ndim == 1 else ragged.values.shape[1],
+        first=first.pop() if len(items) > 1 and len(first) == 1 else None,
+        last=last.pop() if len(items) > 1 and len(last) == 1 else None,
+    )
+
+
+def _ragged(rows: Sequence[np.ndarray]) -> Ragged:
+    return join([Ragged(row, offsets_of(np.asarray([len(row)], dtype=np.int64))) for row in rows])

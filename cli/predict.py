@@ -1,0 +1,160 @@
+"""`archlang predict`: the answers of a trained model to inputs of the command line or of a file."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.train import Device, Plugin, plain_warnings
+from archlang.diagnostics.terminal import text_column
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from archlang.runs.prediction import Prediction
+
+# Between two lines of progress, and the largest number of batches in memory.
+_BATCHES_AT_A_TIME = 16
+_SHOWN = 60  # characters of an input in the table
+
+# A place for errors, and an input as `Run.predict` takes it.
+_PlacedInput = tuple[str, Any]  # Any: JSON
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder or a saved model.", show_default=False)],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="An input, as tokens separated by spaces; may be repeated."),
+    ] = None,
+    file: Annotated[
+        str,
+        typer.Option(
+            "--file", "-f", help="A file with an input on each line: text, or JSON if it ends in .jsonl. - is stdin."
+        ),
+    ] = "",
+    batch: Annotated[int, typer.Option("--batch", min=1, help="The inputs that are read at a time.")] = 64,
+    length: Annotated[
+        int | None,
+        typer.Option("--length", min=1, help="Tokens to write: for answers without an end, or to continue a text."),
+    ] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last or a step.")] = "best",
+    device: Device = "auto",
+    plugin: Plugin = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each input.")] = False,
+) -> None:
+    """Print what a trained model answers to each input, with its probability.
+
+    A line of a .jsonl file is a text, a list of token ids, or an object with a value for each field: {"source": "jump
+    twice"}. Tokens that every item of the task has at its ends may be omitted, and so may the answer that a model
+    writes. Lines of stdin are texts, or JSON objects.
+
+    Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
+    """
+    from archlang.api.run import load_run
+    from archlang.runs.prediction import predict_inputs
+
+    if bool(inputs) == bool(file):
+        console.fail("give inputs by --input or by --file, not both", "see `archlang predict --help`", code=2)
+    with ExitStack() as stack:
+        stack.enter_context(plain_warnings())
+        placed: Iterator[_PlacedInput]
+        if inputs:
+            placed = ((f"--input {index}", text) for index, text in enumerate(inputs, 1))
+            total: int | None = len(inputs)
+        else:
+            stream = stack.enter_context(_opened(file))
+            total = None
+            placed = _lines(stream, file)
+        opened = load_run(run, checkpoint, device=device, plugin="" if plugin is None else plugin)
+        fields = opened.input_format.typed_fields(length)
+        if inputs and len(fields) > 1:
+            # As `inspect` takes them: an option for each field of one input.
+            placed, total = iter([("", inputs)]), 1
+        progress = None if inputs or not console.err.is_terminal else stack.enter_context(_progress())
+        counter = None if progress is None else progress.add_task("predicting", total=total)
+        rows: list[Prediction] = []
+        while part := list(islice(placed, batch * _BATCHES_AT_A_TIME)):
+            places, values = [place for place, _ in part], [value for _, value in part]
+            predictions = predict_inputs(
+                opened.module, opened.input_format, values, opened.device, batch=batch, length=length, places=places
+            )
+            if as_json:
+                for prediction in predictions:
+                    console.out.write_json_line(prediction.to_json())
+                console.out.file.flush()
+            else:
+                rows += predictions
+            if progress is not None and counter is not None:
+                progress.advance(counter, len(part))
+    if not as_json:
+        _print_table(rows)
+
+
+def _opened(name: str) -> TextIO:
+    if name == "-":
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+    try:
+        return Path(name).open(encoding="utf-8-sig")
+    except OSError as error:
+        console.fail(f"{name} cannot be read: {error.strerror}", "name a file with an input on each line")
+
+
+def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
+    """Yields the input of each line that is not blank, with the place of the line."""
+    number = 0
+    try:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                place = f"{'stdin' if name == '-' else name}:{number}"
+                is_json = name.endswith(".jsonl") or (name == "-" and line.startswith('{"'))
+                yield place, _parsed(line, place) if is_json else line.rstrip("\r\n")
+    except UnicodeDecodeError:
+        console.fail(f"{name}:{number + 1} is not UTF-8", "convert the file to UTF-8")
+
+
+def _parsed(line: str, place: str) -> Any:  # Any: JSON
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        console.fail(f"{place} is not JSON: {error}", 'write a text in quotes, or an object such as {"x": "1 2"}')
+
+
+def _progress() -> Progress:
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), text_column("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=console.err, transient=True)
+
+
+def _print_table(predictions: Sequence[Prediction]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    has_steps = any(prediction.steps is not None for prediction in predictions)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in ("input", "answer"):
+        table.add_column(header, overflow="fold")
+    for header in ("probability", *(["steps"] * has_steps)):
+        table.add_column(header, justify="right")
+    for prediction in predictions:
+        text = " | ".join(prediction.fields.values())
+        steps = [] if prediction.steps is None else [f"{prediction.steps:.1f}"]
+        shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        table.add_row(*map(_plain, (shown, prediction.answer, f"{prediction.probability:.1%}", *steps)))
+    console.out.print(table, soft_wrap=False)
+
+
+def _plain(text: str) -> Any:  # Any: a text of rich, imported late
+    from rich.text import Text
+
+    return Text(text)
