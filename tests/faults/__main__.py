@@ -20,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="the number of cases at a time")
     parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS], help="the parts to run")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no more cases after this time")
     parser.add_argument("--results", type=Path, help="a file of results: only what is not in it runs, and is added")
     parser.add_argument("--faults-again", action="store_true", help="run also the cases that are faults in the file")
     parser.add_argument("--only", default="", help="run only classes whose names contain this")
@@ -39,7 +40,7 @@ def main() -> None:
         def is_wanted(part: str, trial: Trial) -> bool:
             return (part, trial.group, trial.name) not in known and arguments.only in trial.group
 
-        for result in run_suite(arguments.part, arguments.jobs, is_wanted=is_wanted):
+        for result in run_suite(arguments.part, arguments.jobs, arguments.minutes, is_wanted=is_wanted):
             append_result(file, result)
             if result.outcome == FAULT:
                 console.print(f"{result.group}: {result.name}: {result.reason}", markup=False)

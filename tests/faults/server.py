@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults.shim import Orders, Report, arm, new_report
+from tests.faults.shim import KINDS, Orders, Report, arm, new_report
 
 _SECONDS_BETWEEN_CHECKS = 0.005
 
@@ -132,7 +132,7 @@ def _of_session(session: int) -> list[int]:
 
 
 def _counts(report: Report) -> dict[str, object]:
-    return {"counted": report.counted, "hit": report.hit}
+    return {"counted": dict(zip(KINDS, report.by_kind, strict=True))}
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* The order is that of `KINDS` in shim.py. */
-enum { OPEN, CREATE, READ, WRITE, SYNC, RENAME, MKDIR, UNLINK, TRUNCATE, LOCK, LIST, MAP, ALLOCATE };
+enum { OPEN, CREATE, READ, WRITE, SYNC, RENAME, MKDIR, UNLINK, TRUNCATE, LOCK, LIST, MAP, ALLOCATE, KINDS };
 enum { FAIL, FAIL_ALWAYS, KILL, CUT };
 enum { DESCRIPTORS = 65536 };
 
@@ -28,6 +28,7 @@ enum { DESCRIPTORS = 65536 };
 struct report {
     long counted;
     long hit;
+    long by_kind[KINDS];
 };
 
 static struct report *report;
@@ -61,6 +62,7 @@ void faults_shift_clock(double seconds, long after) {
 static int strikes(int kind) {
     if (!report || !(kinds >> kind & 1))
         return 0;
+    __atomic_add_fetch(&report->by_kind[kind], 1, __ATOMIC_SEQ_CST);
     long number = __atomic_add_fetch(&report->counted, 1, __ATOMIC_SEQ_CST);
     if (number != target && !(action == FAIL_ALWAYS && target && number > target))
         return 0;

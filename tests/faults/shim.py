@@ -44,9 +44,10 @@ class Orders:
 
 
 class Report(ctypes.Structure):
-    """Memory that a process shares with its parent: the calls that counted, and those that were struck."""
+    """Memory that a process shares with its parent: the calls that counted, those that were struck, and the calls that
+    counted by kind."""
 
-    _fields_ = (("counted", ctypes.c_long), ("hit", ctypes.c_long))
+    _fields_ = (("counted", ctypes.c_long), ("hit", ctypes.c_long), ("by_kind", ctypes.c_long * len(KINDS)))
 
 
 def why_not() -> str:

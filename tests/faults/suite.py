@@ -1,7 +1,10 @@
 """The whole suite: its trials, judged by several benches at a time."""
 
 import json
+import math
+import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -49,9 +52,16 @@ def judge(trial: Trial, bench: Bench) -> Verdict:
 
 
 def run_suite(
-    parts: Sequence[str], jobs: int, *, is_wanted: Callable[[str, Trial], bool] = lambda part, trial: True
+    parts: Sequence[str],
+    jobs: int,
+    minutes: float = math.inf,
+    *,
+    is_wanted: Callable[[str, Trial], bool] = lambda part, trial: True,
 ) -> Iterator[Result]:
-    """Yields the results of the trials of some parts, as they end."""
+    """Yields the results of the trials of some parts, as they end.
+
+    The order is random, with a fixed seed: what is judged when `minutes` are over is a sample of all trials."""
+    limit = time.monotonic() + 60 * minutes
     local = threading.local()
     with ExitStack() as shops:
         benches = [Bench.of(shops.enter_context(workshop())) for _ in range(jobs)]
@@ -66,9 +76,13 @@ def run_suite(
         pool = shops.enter_context(ThreadPoolExecutor(jobs, initializer=take_bench))
         # All of them first: the first bench counts calls for them, and takes one command at a time.
         wanted = [(part, trial) for part in parts for trial in PARTS[part](benches[0]) if is_wanted(part, trial)]
+        random.Random(0).shuffle(wanted)
         waiting = [pool.submit(result_of, part, trial) for part, trial in wanted]
         for ended in as_completed(waiting):
             yield ended.result()
+            if time.monotonic() > limit:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
 
 
 def read_results(file: Path) -> list[Result]:

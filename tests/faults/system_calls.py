@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,10 @@ from tests.faults.workshop import Case
 
 # Every call that changes the disk.
 _CHANGES = ("create", "write", "sync", "rename", "mkdir", "unlink", "truncate")
+# Every call on a file.
+_FILES = ("open", "read", "lock", "list", *_CHANGES)
+# Allocations count from this size on, in bytes.
+_SMALLEST = 4096
 _KILL = Orders(kinds=_CHANGES, action="kill")
 _FULL = Orders(kinds=_CHANGES, action="fail always", error=errno.ENOSPC)
 _CLASSES = {
@@ -30,7 +34,7 @@ _CLASSES = {
     "one listing of a folder fails (EMFILE)": Orders(kinds=("list",), error=errno.EMFILE),
     "one mapping of memory fails (ENOMEM)": Orders(kinds=("map",), error=errno.ENOMEM),
     "one allocation of 4 KiB or more fails (ENOMEM)": Orders(
-        kinds=("allocate",), error=errno.ENOMEM, smallest=4096
+        kinds=("allocate",), error=errno.ENOMEM, smallest=_SMALLEST
     ),
     "the disk is full from a call on (ENOSPC)": _FULL,
     "no file can be opened from a call on (EMFILE)": Orders(
@@ -45,23 +49,35 @@ _ALLOCATIONS = 60
 def trials(bench: Bench) -> Iterator[Trial]:
     """Yields a trial for each call of a new training, of a resumed one, and of one that generates its data."""
     for start in ("new", "resumed"):
+        counts = _count(bench, start)
         for group, orders in _CLASSES.items():
-            yield from _each(bench, group, start, orders)
+            yield from _each(group, start, orders, counts)
+    counts = _count(bench, "generating")
     for group, orders in (("the disk of the cache is full (ENOSPC)", _FULL), ("killed while writing the cache", _KILL)):
-        yield from _each(bench, group, "generating", replace(orders, in_cache=True))
+        yield from _each(group, "generating", replace(orders, in_cache=True), counts)
 
 
 def sample(bench: Bench) -> Iterator[Trial]:
     """Yields six trials of a new training."""
-    full, killed = (list(_each(bench, "sample", "new", orders)) for orders in (_FULL, _KILL))
-    yield from full[7 :: len(full) // 3]
-    yield from killed[2 :: len(killed) // 3]
+    counts = _count(bench, "new")
+    for orders in (_FULL, _KILL):
+        every = list(_each("sample", "new", orders, counts))
+        yield from every[7 :: len(every) // 3]
 
 
-def _each(bench: Bench, group: str, start: str, orders: Orders) -> Iterator[Trial]:
-    with _begin(bench, start) as case:
-        counting = replace(orders, action="fail", number=0)
-        counted = bench.shop.run(case, *case.train(), orders=counting).counted
+def _count(bench: Bench, start: str) -> Mapping[str, int]:
+    """Returns the number of calls of each kind that an undisturbed training makes."""
+    counts: dict[str, int] = {}
+    for kinds, smallest in ((_FILES, 0), (("map",), 0), (("allocate",), _SMALLEST)):
+        with _begin(bench, start) as case:
+            orders = Orders(kinds=kinds, smallest=smallest, in_cache=start == "generating")
+            end = bench.shop.run(case, *case.train(), orders=orders)
+            counts |= {kind: end.counted[kind] for kind in kinds}
+    return counts
+
+
+def _each(group: str, start: str, orders: Orders, counts: Mapping[str, int]) -> Iterator[Trial]:
+    counted = sum(counts[kind] for kind in orders.kinds)
     every = max(counted // _ALLOCATIONS, 1) if "allocate" in orders.kinds else 1
     for number in range(1, counted + 1, every):
         name = f"{start} training, call {number} of {counted}"

@@ -26,14 +26,13 @@ _UNDISTURBED = Orders()
 @dataclass(frozen=True)
 class End:
     """How a command ended: its exit code (negative for a signal), its output, whether it had to be killed after two
-    minutes, processes that outlived it, and its system calls that counted and that were struck."""
+    minutes, processes that outlived it, and its system calls that counted, by kind."""
 
     code: int
     text: str
     hung: bool
     left: tuple[int, ...]
-    counted: int
-    hit: int
+    counted: Mapping[str, int]
 
 
 class Workshop:
@@ -74,7 +73,7 @@ class Workshop:
         """Returns how a command ended."""
         answer = self._ask(wait=process, seconds=seconds)
         text = case.log.read_text(encoding="utf-8", errors="replace")
-        return End(answer["code"], text, answer["hung"], tuple(answer["left"]), answer["counted"], answer["hit"])
+        return End(answer["code"], text, answer["hung"], tuple(answer["left"]), answer["counted"])
 
     def run(self, case: "Case", *arguments: str | Path, orders: Orders = _UNDISTURBED) -> End:
         """Runs a command to its end."""
