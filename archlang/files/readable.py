@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import archlang
+from archlang.files.folder import Folder
 
 _LIBRARY = os.path.realpath(Path(archlang.__file__).parent / "blocks")
 # Opening a pipe must not wait for a writer, and opening a terminal must not make it the controlling terminal.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NEVER_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 @dataclass(frozen=True)
@@ -44,50 +45,29 @@ class ReadableFolders:
 
         Raises:
             OSError: the file is missing, cannot be read, or is not a regular file."""
-        folder = self._folder_of(real)
-        if folder is None:
+        root = self._folder_of(real)
+        if root is None:
             raise PermissionError
-        return read_regular(_open_below(folder, os.path.relpath(real, folder)), most)
+        inner, name = os.path.split(os.path.relpath(real, root))
+        with ExitStack() as stack:
+            folder = stack.enter_context(Folder.open(Path(root)))
+            if inner:
+                folder = stack.enter_context(folder.folder(Path(inner).as_posix()))
+            return stack.enter_context(folder.open_file(name)).read(most)
 
     def _folder_of(self, real: str) -> str | None:
         return next((folder for folder in self.folders if _is_below(real, folder)), None)
 
 
-def open_path(path: str | Path) -> int:
-    """Opens a file that the user has named, and returns its descriptor.
+def read_named(path: str | Path, most: int) -> bytes:
+    """Reads up to `most` bytes of a file that the user has named, which may be anywhere.
 
     Raises:
-        OSError: the file cannot be opened."""
-    return os.open(path, _FLAGS)
-
-
-def read_regular(descriptor: int, most: int) -> bytes:
-    """Reads up to `most` bytes of an open file and closes it.
-
-    Raises:
-        OSError: it is not a regular file, whose reading might never end, or cannot be read."""
-    with open(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError
-        if not stat.S_ISREG(mode):
+        OSError: the file is missing, cannot be read, or is not a regular file, whose reading might never end."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("it is not a regular file")
         return file.read(most)
-
-
-def _open_below(folder: str, relative: str) -> int:
-    if os.open not in os.supports_dir_fd:
-        return open_path(os.path.join(folder, relative))
-    *folders, name = relative.split(os.sep)
-    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in folders:
-            child = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK, dir_fd=parent)
-            os.close(parent)
-            parent = child
-        return os.open(name, _FLAGS | _NO_LINK, dir_fd=parent)
-    finally:
-        os.close(parent)
 
 
 def _real(path: str | Path) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from archlang.diagnostics import ProgramError
-from archlang.files.readable import ReadableFolders, open_path, read_regular
+from archlang.files.mistakes import RefusedFile
+from archlang.files.readable import ReadableFolders, read_named
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 
@@ -18,7 +19,7 @@ def read(path: str | Path) -> Source:
 
     Raises:
         ProgramError: the file cannot be read, is too large, or is not UTF-8."""
-    return _read(path, lambda: read_regular(open_path(path), LARGEST + 1))
+    return _read(path, lambda: read_named(path, LARGEST + 1))
 
 
 def read_used(path: str | Path, real: str, readable: ReadableFolders) -> Source:
@@ -38,6 +39,8 @@ def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
         raise ProgramError([mistakes.file_unreadable(nowhere, "it is a folder")]) from None
     except FileNotFoundError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "there is no such file")]) from None
+    except RefusedFile:
+        raise ProgramError([mistakes.file_unreadable(nowhere, "it is not a regular file")]) from None
     except PermissionError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "permission is denied")]) from None
     except OSError as error:

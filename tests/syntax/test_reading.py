@@ -59,7 +59,7 @@ def test_a_pipe_that_nobody_writes_to(tmp_path: Path) -> None:
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     file = tmp_path / "a.arch"
