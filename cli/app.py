@@ -17,6 +17,7 @@ from archlang.cli import (
     export,
     fmt,
     inspect,
+    optimizers,
     predict,
     report,
     runs,
@@ -47,6 +48,7 @@ app.command("summary")(summary.summary)
 app.command("explain")(explain.explain)
 app.command("blocks")(blocks.blocks)
 app.command("tasks")(tasks.tasks)
+app.command("optimizers")(optimizers.optimizers)
 app.command("test")(contracts.hold_blocks)
 app.command("train")(train.train)
 app.command("table")(table.table)

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
 from archlang.cli.settings import Allow, parse_sets
 
 _FLOAT_BYTES = 4
@@ -64,11 +63,11 @@ def summary(
             f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
             f"{megabytes:,.1f} MB of activations"
         )
-    if first.unknown:
-        console.say(f"the parameters of {', '.join(first.unknown)} are unknown", "the sums above do not include them")
-    if first.uncounted:
-        console.say(f"the FLOPs of {', '.join(first.uncounted)} are unknown", "the sums above do not include them")
-    if first.unmeasured:
-        console.say(
-            f"the activations of {', '.join(first.unmeasured)} are unknown", "the sums above do not include them"
-        )
+    for what, blocks in (
+        ("parameters", first.unknown), ("FLOPs", first.uncounted), ("activations", first.unmeasured),
+    ):  # fmt: skip
+        if blocks:
+            reason = "a size is unknown, or the signature does not state them"
+            print(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
+    if first.unknown and recipe is None:
+        print("`--recipe NAME` or `--set vocab=10` sets sizes that a task sets.")

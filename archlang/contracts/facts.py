@@ -61,7 +61,7 @@ def _misfit(part: object, linear: LinearMap) -> str:
 
 
 def records(subject: Subject) -> None:
-    """Compares the shape of the recorded attention with [b h n m].
+    """Compares the shape of the recorded attention with [b h n m], without a mask of the keys and with one.
 
     Raises:
         Broken: its method `weights` raises an error or returns another shape than [b h n m].
@@ -74,12 +74,15 @@ def records(subject: Subject) -> None:
     block: Any = subject.block
     values = samples.collate(case.inputs, [sample], sample.sizes)
     arguments = [values[index] for index in case.arguments]
-    try:
-        with torch.no_grad():
-            weights = block.weights(*arguments)
-    except Exception as error:
-        raise Broken(mistakes.raises(case, "its method `weights`", error, facts)) from error
-    sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
-    if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
-        actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
-        raise Broken(mistakes.wrong_record(case, f"[1, h, {sizes[0]}, {sizes[1]}]", str(actual), facts))
+    masks = subject.masks([sample], sample.sizes, masked=True)
+    of_keys = {name: masks[name] for name in (f"mask_{axis}" for axis in case.instance.axes[-1]) if name in masks}
+    for options in ({}, of_keys):
+        try:
+            with torch.no_grad():
+                weights = block.weights(*arguments, **options)
+        except Exception as error:
+            raise Broken(mistakes.record_raises(case, error, options, facts)) from error
+        sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
+        if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
+            actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
+            raise Broken(mistakes.wrong_record(case, f"[1, h, {sizes[0]}, {sizes[1]}]", str(actual), facts))

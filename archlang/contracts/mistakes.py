@@ -1,6 +1,6 @@
 """Diagnostics about blocks that violate their signatures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.contracts.cases import Case
@@ -168,6 +168,19 @@ def wrong_parameters(case: Case, stated: int, counted: int, facts: Facts) -> Dia
 def wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Diagnostic:
     remedy = "use an `archlang.kernels.linear.Linear`, and apply it with `mapped` and `products`"
     return _mistake("E0717", f"the map `{name}` {reason}", case.item.maps[0].span, "stated here", case, facts, remedy)
+
+
+def record_raises(case: Case, error: Exception, masks: Iterable[str], facts: Facts) -> Diagnostic:
+    takes = " and ".join(["the inputs", *(f"`{name}`" for name in masks)])
+    return _mistake(
+        "E0718",
+        f"the method `weights` raises {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
+        next(record.span for record in case.item.records if record.kind == "attention"),
+        "stated here",
+        case,
+        facts,
+        f"write a method that takes {takes}, or delete the clause",
+    )
 
 
 def wrong_record(case: Case, expected: str, actual: str, facts: Facts) -> Diagnostic:

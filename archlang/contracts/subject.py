@@ -135,7 +135,7 @@ class Subject:
         if values is None:
             values = samples.collate(case.inputs, batch, padded)
         values = [value.to(dtype) if value.is_floating_point() else value for value in values]
-        masks = self._masks(batch, padded, masked)
+        masks = self.masks(batch, padded, masked)
         torch.manual_seed(self.seed)
         block = root.get_submodule(BLOCK)
         try:
@@ -157,7 +157,7 @@ class Subject:
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
         return self._fields(result, batch, padded)
 
-    def _masks(self, batch: Sequence[Sample], padded: Sizes, masked: bool) -> dict[str, Tensor | None]:
+    def masks(self, batch: Sequence[Sample], padded: Sizes, masked: bool) -> dict[str, Tensor | None]:
         """Returns the masks by the names of the parameters."""
         instance = self.case.instance
         named = named_lengths(instance, [self.case.inputs[index] for index in self.case.arguments])
@@ -271,7 +271,7 @@ class Subject:
             Broken: the block raises an error, or a tally has a wrong shape or type."""
         padded = samples.longest(batch)
         values = samples.collate(self.case.inputs, batch, padded)
-        mask = next(iter(self._masks(batch, padded, True).values()), None)
+        mask = next(iter(self.masks(batch, padded, True).values()), None)
         block = self.block
         assert isinstance(block, HaltingBlock)
         torch.manual_seed(self.seed)

@@ -67,8 +67,9 @@ class BoundCall:
             unknown=self._unknown(item),
             caveats=self._caveats(item),
         )
-        if not is_limited():  # a check needs no facts
-            facts = Facts(self.binding, item)
+        # A check needs no facts; those of the library have no mistakes.
+        if not is_limited() or not item.python.startswith("archlang."):
+            facts = Facts(self.binding, item, self.report)
             instance = replace(
                 instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()
             )

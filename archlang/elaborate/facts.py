@@ -1,17 +1,18 @@
 """Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
-from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
-from archlang.names.values import Bound, Data, Length, Unknown, describe
+from archlang.names.values import Bound, Data, Length, Unknown, Value, describe
 from archlang.source import Span
-from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName
 from archlang.syntax.tree import Record as RecordClause
+from archlang.syntax.walk import walk
 from archlang.types import Dim
 
 # The quantities that may differ from sample to sample, as they are computed from lengths.
@@ -47,7 +48,7 @@ class Facts:
         return tuple(
             LinearMap(name.name, self._inputs.index(name.input), width)
             for maps in self._item.maps
-            if self._holds(maps.test) and (width := self._number(maps.width)) is not None
+            if self._holds(maps.test) and (width := self._number(maps.width, 1)) is not None
             for name in maps.names
             if name.input in self._inputs
         )
@@ -64,39 +65,80 @@ class Facts:
         """The number of the equally long parts that the block cuts: 0 for as few as possible, None if they differ."""
         for cut in self._item.cuts:
             if self._holds(cut.test):
-                parts = 0 if cut.parts is None else self._number(cut.parts)
-                return None if parts is None else max(0, parts)
+                return 0 if cut.parts is None else self._number(cut.parts, 1)
         return None
 
     def check(self) -> None:
         """Reports the mistakes in the clauses that do not depend on statics."""
         item = self._item
+        result = item.signature.result
+        results = {} if result is None else {node.name for node in walk(result) if isinstance(node, TypeName)}
         for size in item.sizes:
             self._check_number(self._evaluator, size.value)
         for cost in item.costs:
             if cost.quantity not in QUANTITIES:
                 self._report(mistakes.unknown_quantity(cost.span, cost.quantity, QUANTITIES))
-            self._check_number(self._evaluator_of(cost.quantity), cost.value)
+            self._check_number(self._evaluator_of(cost.quantity), cost.value, 0, cost.test)
+            if item.pure and cost.quantity == "parameters":
+                self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span or item.name_span))
         for maps in item.maps:
-            self._check_number(self._evaluator, maps.width)
+            self._check_number(self._evaluator, maps.width, 1, maps.test)
+            if item.pure:
+                self._report(mistakes.pure_with_weights(maps.span, item.name, item.pure_span or item.name_span))
             for name in maps.names:
                 self._check_input(name.span, name.input)
+                self._check_type(name.span, name.input, ("seq", "vec", "data"))
         for record in item.records:
             if record.kind not in RECORDS:
                 self._report(mistakes.unknown_record(record.span, record.kind, RECORDS))
             if record.input is not None:
                 self._check_input(record.span, record.input)
+                if record.kind == "attention":
+                    self._report(mistakes.attention_of_input(record.span))
         for cut in item.cuts:
+            if "chunks" not in results:
+                self._report(mistakes.cuts_no_chunks(cut.span, item.name))
             if cut.parts is not None:
-                self._check_number(self._evaluator, cut.parts)
+                self._check_number(self._evaluator, cut.parts, 1, cut.test)
+        self._check_twice("map", [(name.name, name.span, maps.test) for maps in item.maps for name in maps.names])
+        self._check_twice("record", [(record.kind, record.span, record.test) for record in item.records])
+        self._check_twice("cut", [("cuts evenly", cut.span, cut.test) for cut in item.cuts])
         clauses: tuple[Cost | Maps | RecordClause | Cut, ...] = (*item.costs, *item.maps, *item.records, *item.cuts)
         for clause in clauses:
             self._holds(clause.test)
 
-    def _check_number(self, evaluator: Evaluator, expression: Expression) -> None:
+    def _check_number(
+        self, evaluator: Evaluator, expression: Expression, least: int | None = None, test: Expression | None = None
+    ) -> None:
         value = evaluator.value(expression, "int")
         if value is not None and not isinstance(value, Dim | Unknown):
-            self._report(name_mistakes.wrong_kind(expression.span, "this clause", "int", describe(value), None))
+            self._report(mistakes.no_integer_in_clause(expression.span, describe(value)))
+        elif isinstance(value, Dim) and value.constant is not None and least is not None and self._holds(test):
+            self._in_range(expression, value, least)
+
+    def _in_range(self, expression: Expression, value: Value, least: int) -> bool:
+        """Whether a value is an integer of at least `least` where every length is 1; if not, reports it."""
+        if isinstance(value, Dim):
+            smallest = value.substitute(dict.fromkeys(value.names, Dim.of(1))).constant
+            if smallest is None or smallest >= least:
+                return True
+            shown = str(smallest) + ("" if value.constant is not None else " where every length is 1")
+            self._report(mistakes.clause_out_of_range(expression.span, unparse(expression), shown, least))
+        elif isinstance(value, float):
+            self._report(mistakes.clause_out_of_range(expression.span, unparse(expression), f"{value:g}", least))
+        return False
+
+    def _check_twice(self, what: str, clauses: Iterable[tuple[str, Span, Expression | None]]) -> None:
+        """Reports what two clauses without a condition state: only one of them could hold."""
+        first: dict[str, Span] = {}
+        for name, span, test in clauses:
+            if test is None and first.setdefault(name, span) is not span:
+                self._report(mistakes.stated_twice(span, what, name, first[name]))
+
+    def _check_type(self, span: Span, name: str, kinds: Collection[str]) -> None:
+        for parameter in self._item.signature.inputs:
+            if parameter.name == name and parameter.type.name not in kinds:
+                self._report(mistakes.map_of_wrong_type(span, name, unparse(parameter.type)))
 
     def _check_input(self, span: Span, name: str) -> None:
         if name not in self._inputs:
@@ -111,7 +153,7 @@ class Facts:
         for term in terms:
             applies = term.test is None or self._evaluator.truth(term.test)
             value = self._evaluator_of(quantity).value(term.value, "int") if applies else None
-            if applies is None or (applies and not isinstance(value, Dim)):
+            if applies is None or (applies and not self._in_range(term.value, value, 0)):
                 return None
             if isinstance(value, Dim):
                 sizes.append(value)
@@ -121,9 +163,9 @@ class Facts:
     def _evaluator_of(self, quantity: str) -> Evaluator:
         return self._of_lengths if quantity in _OF_LENGTHS else self._evaluator
 
-    def _number(self, expression: Expression) -> int | None:
+    def _number(self, expression: Expression, least: int) -> int | None:
         number = self._evaluator.value(expression, "int")
-        return number.constant if isinstance(number, Dim) else None
+        return number.constant if self._in_range(expression, number, least) and isinstance(number, Dim) else None
 
     def _holds(self, test: Expression | None) -> bool:
         return test is None or self._evaluator.truth(test) is True

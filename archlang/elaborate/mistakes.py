@@ -255,6 +255,49 @@ def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
     return Diagnostic("E0505", message, span, "declared random here", labels, "delete `pure` or the clause `random`")
 
 
+def pure_with_weights(span: Span, block: str, pure: Span) -> Diagnostic:
+    message = f"`{block}` is declared pure, and a pure block has no weights"
+    labels = (Label(pure, "declared pure here"),)
+    return Diagnostic("E0510", message, span, "about weights", labels, "delete `pure` or this clause")
+
+
+def attention_of_input(span: Span) -> Diagnostic:
+    message = "`records attention` keeps what the method `weights` computes, not an input"
+    return Diagnostic("E0510", message, span, "names an input", remedy="write `records attention`")
+
+
+def cuts_no_chunks(span: Span, block: str) -> Diagnostic:
+    message = f"`{block}` gives no `chunks`, so it has no parts"
+    return Diagnostic("E0510", message, span, "about parts", remedy="delete this clause")
+
+
+def map_of_wrong_type(span: Span, name: str, type_text: str) -> Diagnostic:
+    message = f"`{name}` is `{type_text}`, which has no features for a linear map"
+    return Diagnostic("E0510", message, span, "no features", remedy="name an input that is a `seq`, `vec` or `data`")
+
+
+def stated_twice(span: Span, what: str, name: str, first: Span) -> Diagnostic:
+    message = f"the {what} `{name}` is stated twice"
+    labels = (Label(first, "first stated here"),)
+    return Diagnostic("E0510", message, span, "stated again", labels, "delete one, or give both conditions with `when`")
+
+
+def no_integer_in_clause(span: Span, value: str) -> Diagnostic:
+    return Diagnostic("E0303", f"this clause takes an integer, not {value}", span, "expected an integer")
+
+
+def clause_out_of_range(span: Span, written: str, value: str, least: int) -> Diagnostic:
+    message = f"this clause takes an integer of at least {least}, but `{written}` is {value}"
+    return Diagnostic(
+        "E0509", message, span, "out of range", remedy="correct the expression, or exclude it with `when`"
+    )
+
+
+def reserved_size(span: Span, name: str) -> Diagnostic:
+    message = f"`{name}` already means a size of the inputs in these clauses"
+    return Diagnostic("E0205", message, span, "bound again", remedy="use another name")
+
+
 def no_class(span: Span, python: str) -> Diagnostic:
     remedy = 'write the module and the class: `python "mine:Shift"`'
     return Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)

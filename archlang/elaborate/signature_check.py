@@ -7,6 +7,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
+from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import KINDS, Bound
@@ -32,6 +33,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     named += [(parameter.name, parameter.span) for parameter in signature.inputs]
     if isinstance(item, Extern):
         named += [(size.name or "", size.span) for size in item.sizes]
+        _check_names_of_sizes(declaration, item, report)
     for name, span in named:
         if name in first:
             report(name_mistakes.bound_twice(span, name, first[name]))
@@ -66,6 +68,17 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
     for name, span in places[Axis.LENGTH].items():
         if name in features:
             report(mistakes.length_and_feature(span, name, features[name]))
+
+
+def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report) -> None:
+    """Reports names of the clause `sizes` that are sizes of the inputs. They would hide them in the other clauses."""
+    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    inputs = {
+        name for parameter in item.signature.inputs for axis in Axis for name in binding.sizes_by_axis(parameter, axis)
+    }
+    for size in item.sizes:
+        if size.name in {*inputs, POSITIONS}:
+            report(mistakes.reserved_size(size.span, size.name))
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:

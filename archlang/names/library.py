@@ -12,8 +12,8 @@ from archlang.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Extern, Program
 
-_ROOT = Path(archlang.__file__).parent
-BLOCKS = _ROOT / "blocks"
+PACKAGE = Path(archlang.__file__).parent
+BLOCKS = PACKAGE / "blocks"
 _HEADS = re.compile(r"^(?:extern[ \t]+)?(?:block|model|task|optimizer)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 
 
@@ -51,14 +51,14 @@ def block(name: str) -> Definition | Extern | None:
 
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
-    item = _get(_ROOT / "tasks", name)
+    item = _get(PACKAGE / "tasks", name)
     return item if isinstance(item, Extern) else None
 
 
 @cache
 def optimizer(name: str) -> Extern | None:
     """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
-    item = _get(_ROOT / "train", name)
+    item = _get(PACKAGE / "train", name)
     if not isinstance(item, Extern):
         return None
     signature = item.signature
@@ -71,16 +71,16 @@ def optimizer(name: str) -> Extern | None:
 
 def training_settings(name: str = "training") -> Extern:
     """The `extern settings` that optimizers include by this name."""
-    items = _program(_ROOT / "train" / "optimizers.arch").items
+    items = _program(PACKAGE / "train" / "optimizers.arch").items
     return next(item for item in items if isinstance(item, Extern) and (item.word, item.name) == ("settings", name))
 
 
 def task_names() -> frozenset[str]:
-    return frozenset(_index(_ROOT / "tasks"))
+    return frozenset(_index(PACKAGE / "tasks"))
 
 
 def optimizer_names() -> frozenset[str]:
-    return frozenset(_index(_ROOT / "train"))
+    return frozenset(_index(PACKAGE / "train"))
 
 
 def blocks() -> Mapping[str, Definition | Extern]:

@@ -1,6 +1,6 @@
 """Diagnostics about names, `use` lines and statics."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, plural, suggest
@@ -203,7 +203,8 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
 
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
-    message = f"`{name}` takes {_a(expected)}, not {value}"
+    subject = f"`{name}`" if name.isidentifier() else name
+    message = f"{subject} takes {_a(expected)}, not {value}"
     return Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, _KIND_REMEDY.get(expected, ""))
 
 
@@ -272,6 +273,12 @@ def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
 
 def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
+
+
+def declared_by_library_only(span: Span, word: str, name: str, optimizers: Collection[str]) -> Diagnostic:
+    message = f"only archlang's own files declare {word}: `{name}` would have no effect"
+    remedy = f"delete it; the optimizers are {listed(optimizers)}"
+    return Diagnostic("E0234", message, span, "has no effect", remedy=remedy)
 
 
 def size_too_large(span: Span) -> Diagnostic:

@@ -9,7 +9,8 @@ from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
-from archlang.names.mistakes import too_much_work
+from archlang.names import library
+from archlang.names.mistakes import declared_by_library_only, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.plan.cells import CellPlanner
@@ -96,6 +97,9 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
     report.settle()
     for task in resolved.tasks.values():
         yield task, partial(check_signature, Declaration(task, resolved), report)
+    for item in resolved.program.items:
+        if isinstance(item, Extern) and item.word in ("optimizer", "settings"):
+            yield item, partial(_refuse_training_settings, item, report)
     for recipe in resolved.recipes.values():
         yield recipe, partial(_check_recipe, recipe, resolved, report, points)
     cells = CellPlanner(resolved, report)
@@ -110,6 +114,12 @@ def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
         ambient = model_sizes({}) if declaration.item.word == "model" else {}
         elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
         report.add(unused_names(declaration.item))
+
+
+def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
+    if not Path(item.span.source.path).is_relative_to(library.PACKAGE):
+        word = "optimizers" if item.word == "optimizer" else "settings of training"
+        report(declared_by_library_only(item.name_span, word, item.name, library.optimizer_names()))
 
 
 def _check_recipe(recipe: Recipe, resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> None:

@@ -174,19 +174,23 @@ def clauses_of(item: tree.Extern) -> Iterator[tuple[str, str]]:
     """Yields the clauses after `where` in order, each on one line and wrapped."""
     yield from _clause("reads", item.reads)
     yield from _clause("gives", item.gives)
-    alone: tuple[Part, ...] = (*item.caveats, *item.cuts)
-    for clause in alone:
-        yield part_text(clause), wrapped_part(clause, STEP, 2 * STEP, 0)
+    yield from _alone(item.caveats)
     for word in ["pure"] * item.pure + ["causal"] * item.causal:
         yield word, word
     yield from _clause("sizes", item.sizes)
     yield from _clause("costs", item.costs)
     yield from _clause("maps", item.maps)
     yield from _clause("records", item.records)
+    yield from _alone(item.cuts)
     for settings in item.includes:
         yield (f"with {settings.text}",) * 2
     if item.word != "settings":
         yield (f'python "{item.python}"',) * 2
+
+
+def _alone(clauses: Sequence[Part]) -> Iterator[tuple[str, str]]:
+    for clause in clauses:
+        yield part_text(clause), wrapped_part(clause, STEP, 2 * STEP, 0)
 
 
 def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:

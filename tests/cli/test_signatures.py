@@ -95,3 +95,10 @@ def test_a_shown_block_has_its_reads_and_its_caveats(archlang: Command) -> None:
     assert "reads q pointwise, kv causal when causal and causal_rule == always else full" in shown
     assert "random in training when dropout > 0 or output_dropout > 0" in shown
     assert "    pure\n" in archlang("blocks", "relu").out
+
+
+def test_an_optimizer_is_printed_with_the_training_settings(archlang: Command) -> None:
+    assert "sgd" in archlang("optimizers").out
+    printed = archlang("optimizers", "adamw").out
+    assert "batch: int = 32" in printed
+    assert archlang("optimizers", "adamv").code == 2

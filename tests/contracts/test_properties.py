@@ -81,6 +81,14 @@ def test_a_block_that_violates_one_property_is_reported_for_it_only(
     assert broken(judge(program(name))) == {property_: code}
 
 
+def test_recorded_attention_takes_the_mask_of_its_keys(judge: Judge) -> None:
+    verdicts = judge(program("ShowsNoMask", clauses="records attention"))
+    assert broken(verdicts) == {"records": "E0718"}
+    mistake = verdicts["records"].mistake
+    assert mistake is not None
+    assert "`mask_n`" in mistake.remedy
+
+
 def test_results_and_gradients_without_positions_must_be_finite(judge: Judge) -> None:
     assert broken(judge(program("Divides", signature=VECTOR))) == {"batch": "E0712"}
     assert broken(judge(program("RootOfNothing", signature=VECTOR))) == {"gradients": "E0707"}

@@ -126,6 +126,16 @@ class GrowsWithoutMask(Grows):
 # Padding and batches
 
 
+class ShowsNoMask(Toy):
+    """`weights` takes no mask of the keys, which a recording of a padded batch passes."""
+
+    def weights(self, x: Tensor) -> Tensor:
+        return (x @ x.transpose(1, 2))[:, None]
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x
+
+
 class ReadsPadding(Toy):
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         return x.sum(1, keepdim=True).expand_as(x)

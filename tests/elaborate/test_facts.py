@@ -10,11 +10,12 @@ from archlang.backend import Architecture
 from archlang.backend.runtime.recording import recording
 from archlang.compile import compile_graph
 from archlang.contracts import importable
+from archlang.diagnostics import ProgramError
 from archlang.graph import Graph, Instance
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Join, Repeat
 from archlang.graph.summary import summarize
-from archlang.plan.check import check_text
+from archlang.plan.check import check, check_text
 from archlang.types import Dim
 from tests.conftest import Compiled
 
@@ -63,7 +64,6 @@ def test_maps_records_and_even_cuts_depend_on_conditions(tmp_path: Path) -> None
         ("", UNKNOWN),
         ("pure", Costs(0)),
         ("costs flops = 0", Costs(None, Dim.of(0))),
-        ("costs parameters = d / 3, flops = n", Costs(None, Dim.of("n"))),
         ("sizes a = b, b = a costs parameters = a, flops = 0", Costs(None, Dim.of(0))),
     ],
 )
@@ -92,12 +92,45 @@ def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
         ("records gate = y", "E0502", "no input `y`"),
         ("costs memory = 3", "E0507", "`memory`"),
         ("records gates", "E0508", "`gates`"),
+        ("costs flops = 0 - 5", "E0509", "at least 0, but `0 - 5` is -5"),
+        ("maps key(x) = 0", "E0509", "at least 1, but `0` is 0"),
+        ("pure costs parameters = d", "E0510", "has no weights"),
+        ("pure maps key(x) = d", "E0510", "has no weights"),
+        ("cuts evenly", "E0510", "gives no `chunks`"),
+        ("maps key(t) = d", "E0510", "`t` is `tokens[n]`"),
+        ("maps key(x), key(x) = d", "E0510", "the map `key` is stated twice"),
+        ("records gate, gate = x", "E0510", "the record `gate` is stated twice"),
+        ("records attention = x", "E0510", "not an input"),
+        ("sizes d = 3", "E0205", "`d` already means a size"),
+        ("sizes n = 3", "E0205", "`n` already means a size"),
+        ("sizes positions = 3", "E0205", "`positions` already means a size"),
     ],
 )
 def test_a_clause_that_cannot_be_is_reported(clauses: str, code: str, message: str) -> None:
-    (mistake,) = check_text(f'extern block mix(x: seq[n, d]) -> seq[n, d] {clauses} python "mine:Mix"\n')
+    (mistake,) = check_text(f'extern block mix(x: seq[n, d], t: tokens[n]) -> seq[n, d] {clauses} python "mine:Mix"\n')
     assert mistake.code == code, mistake.message
     assert message in mistake.message
+
+
+@pytest.mark.parametrize(
+    ("clauses", "code", "message"),
+    [
+        ("costs parameters = d - 10", "E0509", "`d - 10` is -2"),
+        ("costs parameters = d / 3", "E0509", "`d / 3` is 2.66667"),
+        ("costs flops = n - 3 * n", "E0509", "`n - 3 * n` is -2 where every length is 1"),
+        ("maps key(q) = d - 8", "E0509", "`d - 8` is 0"),
+        ("costs parameters = d / (heads - 2)", "E0307", "divides by zero"),
+        ("costs activations = n when heads", "E0303", "a condition takes `true` or `false`"),
+    ],
+)
+def test_a_clause_that_a_call_shows_to_be_wrong_is_reported_by_check_and_by_compiling(
+    tmp_path: Path, clauses: str, code: str, message: str
+) -> None:
+    with pytest.raises(ProgramError) as caught:
+        instance(tmp_path, clauses)
+    for mistakes in (caught.value.diagnostics, check(tmp_path / "m.arch")):
+        assert [mistake.code for mistake in mistakes] == [code]
+        assert message in mistakes[0].message
 
 
 # A block of the user's own
