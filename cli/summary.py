@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from archlang.cli import console
 from archlang.cli.settings import Allow, parse_sets
 
 _FLOAT_BYTES = 4
@@ -68,6 +69,6 @@ def summary(
     ):  # fmt: skip
         if blocks:
             reason = "a size is unknown, or the signature does not state them"
-            print(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
+            console.out.write(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
     if first.unknown and recipe is None:
-        print("`--recipe NAME` or `--set vocab=10` sets sizes that a task sets.")
+        console.out.write("`--recipe NAME` or `--set vocab=10` sets sizes that a task sets.")
