@@ -63,12 +63,16 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     summary = summarize(run)
     if as_json:
-        console.out.write_json({**summary.json_value(), "settings": summary.settings})
+        console.out.write_json({
+            **summary.json_value(), "settings": summary.settings, "history": list(summary.history),
+        })  # fmt: skip
         return
     console.out.print(
         f"{summary.model} on {summary.task}, seed {summary.seed}: {summary.state} at step {summary.step}, "
         f"{_size(summary.size)}"
     )
+    for sentence in summary.history:
+        console.out.print(sentence)
     settings = Table("setting", "value")
     for name, value in summary.settings.items():
         settings.add_row(name, value)

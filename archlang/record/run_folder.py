@@ -47,6 +47,7 @@ from archlang.record.reading import (
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
+from archlang.record.versions import with_resumption
 
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, LOCK)
@@ -56,7 +57,7 @@ class RecordWarning(UserWarning):
     """A part of the record was lost; the run continues."""
 
 
-def versions(device: torch.device) -> schemas.VersionsRecord:
+def this_process(device: torch.device) -> schemas.VersionsRecord:
     """Returns the software and the machine of this process."""
     return schemas.VersionsRecord(
         archlang=archlang.__version__,
@@ -118,7 +119,7 @@ class Record:
             RECIPE: plan.source.text,
             GRAPH: print_graph(plan.graph),
             GRAPH_AT_TEST: print_graph(plan.at_test),
-            schemas.VERSIONS: schemas.json_text(versions(device)),
+            schemas.VERSIONS: schemas.json_text(this_process(device)),
             schemas.DATA: schemas.json_text(data),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
@@ -209,6 +210,24 @@ class Record:
         with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
             names = (schemas.METRICS, schemas.TIMINGS)
             return {name: folder.flushed_size(name) for name in names if folder.has_file(name)}
+
+    def note_resumption(self, step: int, device: torch.device) -> None:
+        """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`.
+
+        Raises:
+            RunError: `versions.json` cannot be written."""
+        try:
+            recorded = read_record(self.folder, schemas.VERSIONS, schemas.VersionsRecord)
+        except mistakes.RunMachineError:
+            raise
+        except mistakes.RunError as error:
+            warnings.warn(f"{error.message}: what the run began with is unknown", RecordWarning, stacklevel=2)
+            return
+        record, changes = with_resumption(recorded, step, this_process(device))
+        if changes:
+            self.write_json(schemas.VERSIONS, record)
+            message = f"the run resumes with {changes}; its results may differ from those of an undisturbed run"
+            warnings.warn(message, RecordWarning, stacklevel=2)
 
     def truncate(self, sizes: Mapping[str, int], step: int = 0) -> None:
         """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`.

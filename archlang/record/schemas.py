@@ -198,8 +198,8 @@ class DataRecord(RootModel[dict[str, SplitRecord]]):
         return self.root["train"].groups
 
 
-class VersionsRecord(FileModel):
-    """`versions.json`: the software and the machine of a run."""
+class SoftwareRecord(FileModel):
+    """The software and the machine of a process."""
 
     archlang: str
     python: str
@@ -211,6 +211,18 @@ class VersionsRecord(FileModel):
     threads: int
     device: str
     gpus: tuple[str, ...]
+
+
+class ResumedRecord(SoftwareRecord):
+    """The software and the machine that resumed a run at a step."""
+
+    step: int
+
+
+class VersionsRecord(SoftwareRecord):
+    """`versions.json`: what a run began with, and each time that something else resumed it."""
+
+    resumed: Annotated[tuple[ResumedRecord, ...], Field(exclude_if=lambda records: not records)] = ()
 
 
 # metrics.jsonl, timings.jsonl

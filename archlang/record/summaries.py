@@ -12,6 +12,7 @@ from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import LOCK, metrics_lines, parse_metrics, read_record, read_results
 from archlang.record.schemas import RUN, Results, RunRecord
+from archlang.record.versions import read_history
 from archlang.types.statics import StaticValue
 
 
@@ -32,6 +33,8 @@ class RunSummary:
     results: Results | None
     size: int
     """bytes"""
+    history: tuple[str, ...] = ()
+    """with which software the run began, and with which other it was resumed"""
 
     def json_value(self) -> dict[str, Any]:  # Any: JSON
         """Returns the summary as `archlang runs list --json` prints it."""
@@ -53,7 +56,7 @@ def summarize(folder: Path) -> RunSummary:
     state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
     return RunSummary(
         folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results,
-        _size(folder),
+        _size(folder), read_history(folder),
     )  # fmt: skip
 
 

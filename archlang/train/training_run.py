@@ -117,6 +117,7 @@ class TrainingRun:
         if self._leads:
             self.checkpoints.remove_after(checkpoint.step)
             self.record.truncate(state.sizes, checkpoint.step)
+            self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True
 
     def save(self, get_state: Callable[[], StepState]) -> None:

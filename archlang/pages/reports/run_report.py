@@ -143,10 +143,12 @@ class RunReport:
             rows.append([claim.metric + at, f"{claim.value:.3g}{deviation}", measured, claim.origin])
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
-    def costs(self) -> list[str]:
-        """Returns a sentence for each metric that selecting by the lowest loss would make worse."""
+    def notes(self) -> list[str]:
+        """Returns a sentence for each metric that selecting by the lowest loss would make worse; then, if other
+        software or another machine resumed the run, which."""
         selection = () if self.results is None else self.results.selection
-        return [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
+        costs = [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
+        return [*costs, *(self.run.history if len(self.run.history) > 1 else ())]
 
     # Formats
 
@@ -164,7 +166,7 @@ class RunReport:
             title=self.title,
             subtitle=subtitle,
             measured=self.measured(),
-            sentences=self.costs(),
+            sentences=self.notes(),
             claimed=self.claimed(),
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
@@ -181,7 +183,7 @@ class RunReport:
         """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""
         parts: list[RenderableType] = [Text(self.title, "bold"), Text(f"{self.run.state} at step {self.run.step}")]
         parts += [table.terminal() for table in (self.measured(), self.claimed()) if table.rows]
-        parts += map(Text, self.costs())
+        parts += map(Text, self.notes())
         for chart in self.charts():
             if chart.marked:
                 parts.append(Text(f"\n{chart.title}", "bold"))
