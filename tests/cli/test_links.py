@@ -59,6 +59,10 @@ def assert_nothing_changes_through_a_link(
     for name in OWN:
         if not (victims / name).exists():
             (victims / name).write_text("precious")
+    # What is truncated or begun again would otherwise be the same afterwards.
+    (victims / ".lock").write_text("precious")
+    for name in ("metrics.jsonl", "timings.jsonl"):
+        (victims / name).write_bytes(2 * (victims / name).read_bytes())
     before = contents(victims)
     for name in names:
         shutil.copytree(victims, run, dirs_exist_ok=True)
