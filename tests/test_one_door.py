@@ -17,15 +17,14 @@ METHODS = {
 }  # fmt: skip
 # Functions of libraries that open files by their paths.
 LIBRARIES = {"load_file", "save_file", "safe_open", "SummaryWriter", "RDBStorage", "AutoExecutor"}
-MODULES = {"shutil", "tempfile", "os", "io", "glob", "fileinput", "filelock"}
+MODULES = {"shutil", "tempfile", "os", "glob", "fileinput", "filelock"}
 HARMLESS = {
     "os.path", "os.environ", "os.kill", "os.getpid", "os.getppid", "os.cpu_count", "os.sched_getaffinity", "os.setpgrp",
-    "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull", "io.BytesIO", "io.StringIO",
+    "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull",
 }  # fmt: skip
 EXCEPTIONS = {
     ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
     ("record/checkpoint.py", "safetensors.torch.load_file"): "gets the path of the file that the door has opened",
-    ("record/tensorboard.py", "SummaryWriter"): "gets a folder that the door has checked",
     ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
     ("runs/engines/slurm.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
     ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
@@ -33,6 +32,7 @@ EXCEPTIONS = {
     ("runs/timing.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("pages/html.py", "read_text"): "the templates of the package",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
+    ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
 }
 # Opens the null device in place of standard streams that are closed.
