@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +34,7 @@ from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
-from archlang.files.os_errors import os_errors_as
+from archlang.files.os_errors import os_errors_as, os_reason
 from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Halting, Repeat, Stack
 from archlang.graph.scope import scope_of
@@ -122,7 +122,7 @@ def write_saved(
     weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
     contents = {
         MODEL: json_text(record).encode(),
-        GRAPH: print_graph(graph).encode(),
+        GRAPH: print_graph(_without_places(graph)).encode(),
         WEIGHTS: safetensors.torch.save(weights),
         **{f"{PROGRAM}/{name}": text.encode() for name, text in program.items()},
     }
@@ -146,8 +146,20 @@ def write_saved(
                 home.write(own_name, content)
 
 
+def _without_places(graph: Graph) -> Graph:
+    """Returns a graph without the places of the program, which would name folders of this machine."""
+
+    def stripped(region: Region) -> Region:
+        nodes = (replace(node, span=None, regions=tuple(map(stripped, node.regions))) for node in region.nodes)
+        return replace(region, nodes=tuple(nodes))
+
+    instances = {path: replace(instance, span=None) for path, instance in graph.instances.items()}
+    return replace(graph, region=stripped(graph.region), instances=instances)
+
+
 def _is_empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
+    with Folder.open(folder) as opened:
+        return not opened.names()
 
 
 # Reading
@@ -181,7 +193,7 @@ def read_saved(folder: Path, *, plugins: bool = False) -> SavedModel:
             sizes = _built(folder, graph, record, plugins=False).state_dict()
         _check_size(folder, manifest.files[WEIGHTS].size, sizes)
     module = _built(folder, graph, record, plugins=plugins)
-    _load_weights(folder, module, _verified(folder, WEIGHTS, manifest.files[WEIGHTS], limit=None))
+    _load_weights(folder, module, _verified(folder, WEIGHTS, manifest.files[WEIGHTS]))
     sources = [Source(str(folder / name), content.decode(errors="replace")) for name, content in contents.items()
                if _is_program_file(name)]  # fmt: skip
     main = next((source for source in sources if source.path == str(folder / PROGRAM / RECIPE)), None)
@@ -204,34 +216,29 @@ def _is_program_file(name: str) -> bool:
     return _PROGRAM_FILE.fullmatch(name) is not None and not {"..", "."} & set(name.split("/"))
 
 
-def _read(folder: Path, name: str, limit: int | None, size: int | None = None) -> bytes:
+def _read(folder: Path, name: str, limit: int) -> bytes:
     """Returns the content of a file that is no link and is in no linked folder."""
-    path = folder / name
     *parents, own_name = name.split("/")
     try:
         with (
             Folder.open(folder) as opened,
             opened.folder("/".join(parents)) if parents else nullcontext(opened) as inner,
-            inner.open_file(own_name) as file,
         ):
-            actual = os.fstat(file.fileno()).st_size
-            if size is not None and actual != size:
-                raise mistakes.damaged(path, f"it has {actual:,} bytes, and not {size:,} as {MANIFEST} says")
-            if limit is not None and actual > limit:
-                raise mistakes.too_large(path, actual, limit)
-            return file.read(actual)
+            return inner.read(own_name, limit)
     except RefusedFile as error:
         raise mistakes.SavedModelError(error.message, error.remedy) from error
     except FileNotFoundError:
         raise mistakes.file_missing(folder, name) from None
     except OSError as error:
-        raise mistakes.damaged(path, error.strerror or str(error)) from error
+        raise mistakes.damaged(folder / name, os_reason(error)) from error
 
 
-def _verified(folder: Path, name: str, file: FileRecord, limit: int | None = _LARGEST_TEXT) -> bytes:
-    content = _read(folder, name, limit, file.size)
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise mistakes.damaged(folder / name, "its digest is not the one of manifest.json")
+def _verified(folder: Path, name: str, file: FileRecord) -> bytes:
+    if name != WEIGHTS and file.size > _LARGEST_TEXT:
+        raise mistakes.too_large(folder / name, file.size, _LARGEST_TEXT)
+    content = _read(folder, name, file.size)
+    if len(content) != file.size or hashlib.sha256(content).hexdigest() != file.sha256:
+        raise mistakes.damaged(folder / name, f"it is not the file that {MANIFEST} describes")
     return content
 
 

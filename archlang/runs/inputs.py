@@ -262,14 +262,26 @@ def naming(place: str) -> Iterator[None]:
 
 def _field(task: Task, name: str, ragged: Ragged) -> FieldFormat:
     items = [ragged[index] for index in range(min(_SAMPLED_ITEMS, len(ragged))) if len(ragged[index])]
-    first, last = ({float(value) for item in items for value in np.unique(item[place])} for place in (0, -1))
+    is_tokens = ragged.values.ndim == 1
     return FieldFormat(
         name=name,
-        words=field_words(task, name) if ragged.values.ndim == 1 else (),
-        size=None if ragged.values.ndim == 1 else ragged.values.shape[1],
-        first=first.pop() if len(items) > 1 and len(first) == 1 else None,
-        last=last.pop() if len(items) > 1 and len(last) == 1 else None,
+        words=field_words(task, name) if is_tokens else (),
+        size=None if is_tokens else ragged.values.shape[1],
+        first=_mark(items, 0),
+        last=_mark(items, -1),
     )
+
+
+def _mark(items: Sequence[np.ndarray], place: int) -> float | None:
+    """Returns the value that every item has at its first or last place and no item has inside, such as `[B]`; None if
+    there is none."""
+    values = {float(value) for item in items for value in np.unique(item[place])}
+    if len(items) < 2 or len(values) != 1:
+        return None
+    (value,) = values
+    inside = np.concatenate([item[1:-1] for item in items])
+    is_inside = (inside == value) if inside.ndim == 1 else (inside == value).all(1)
+    return None if is_inside.any() else value
 
 
 def _ragged(rows: Sequence[np.ndarray]) -> Ragged:

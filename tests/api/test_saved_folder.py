@@ -1,0 +1,214 @@
+"""Saved models: what is loaded equals what was saved, and a folder that someone else has changed is refused."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import archlang
+from archlang.api.mistakes import SavedModelError
+from archlang.backend import BuildError
+from archlang.backend.architecture import Architecture
+
+PROGRAM = """use "layer.arch"
+model m[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps halting h by token_halt { h <- layer(h) }
+    return linear[classes](last(h))
+}
+"""
+LAYER = "block layer(h: seq[n, d]) -> seq[n, d] { return h + attention[2](norm(h)) }\n"
+Edit = Callable[[str], str]
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Architecture:
+    (tmp_path / "m.arch").write_text(PROGRAM)
+    (tmp_path / "layer.arch").write_text(LAYER)
+    torch.manual_seed(0)
+    return archlang.load(tmp_path / "m.arch", vocab=7, classes=3, d=16).eval()
+
+
+@pytest.fixture
+def folder(module: Architecture, tmp_path: Path) -> Path:
+    archlang.save(module, tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def tokens() -> Tensor:
+    return torch.randint(0, 7, (3, 9), generator=torch.Generator().manual_seed(1))
+
+
+def rewrite(folder: Path, name: str, content: bytes) -> None:
+    """Changes a file, and the manifest with it, as an attacker would."""
+    (folder / name).write_bytes(content)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def refused(folder: Path, message: str) -> None:
+    with pytest.raises(SavedModelError) as error:
+        archlang.load(folder)
+    assert message in str(error.value)
+
+
+def test_a_loaded_module_has_the_same_outputs_bit_for_bit(module: Architecture, folder: Path) -> None:
+    loaded = archlang.load(folder)
+    assert not loaded.training
+    assert torch.equal(loaded(tokens()), module(tokens()))
+    assert loaded.state_dict().keys() == module.state_dict().keys()
+
+
+def test_weights_of_another_precision_stay_so(module: Architecture, tmp_path: Path) -> None:
+    archlang.save(module.double(), tmp_path / "double")
+    loaded = archlang.load(tmp_path / "double")
+    assert loaded(tokens()).dtype == torch.float64
+    assert torch.equal(loaded(tokens()), module(tokens()))
+
+
+def test_a_module_without_passes_is_loaded_without_them(tmp_path: Path, module: Architecture) -> None:
+    plain = archlang.load(tmp_path / "m.arch", vocab=7, classes=3, without_passes=["join", "invariants"]).eval()
+    archlang.save(plain, tmp_path / "plain")
+    assert torch.equal(archlang.load(tmp_path / "plain")(tokens()), plain(tokens()))
+    assert json.loads((tmp_path / "plain" / "model.json").read_text())["without_passes"] == ["invariants", "join"]
+
+
+def test_the_program_is_beside_its_model_with_the_files_that_it_uses(folder: Path) -> None:
+    assert (folder / "program" / "recipe.arch").read_text() == PROGRAM
+    assert (folder / "program" / "layer.arch").read_text() == LAYER
+    assert archlang.check(folder / "program" / "recipe.arch") == ()
+    assert json.loads((folder / "model.json").read_text())["settings"] == {
+        "model.vocab": 7,
+        "model.classes": 3,
+        "model.d": 16,
+    }
+
+
+def test_no_file_names_a_folder_of_this_machine(folder: Path) -> None:
+    assert not [
+        file for file in folder.rglob("*.*") if file.is_file() and str(folder.parent).encode() in file.read_bytes()
+    ]
+
+
+def test_a_loaded_module_can_be_saved_again(folder: Path, tmp_path: Path) -> None:
+    archlang.save(archlang.load(folder), tmp_path / "again")
+    assert {file.name: file.read_bytes() for file in folder.glob("*.*")} == {
+        file.name: file.read_bytes() for file in (tmp_path / "again").glob("*.*")
+    }
+
+
+def test_saving_replaces_a_saved_model_but_no_other_folder(module: Architecture, folder: Path, tmp_path: Path) -> None:
+    archlang.save(module, folder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(SavedModelError, match="holds other files"):
+        archlang.save(module, tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+def test_what_is_no_model_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(SavedModelError, match="a Linear is not a model of archlang"):
+        archlang.save(nn.Linear(2, 2), tmp_path / "saved")  # type: ignore[arg-type]
+
+
+# Folders of strangers
+
+
+def test_a_changed_file_is_refused(folder: Path) -> None:
+    (folder / "graph.txt").write_text((folder / "graph.txt").read_text() + "#\n")
+    refused(folder, "graph.txt has")
+
+
+def test_a_file_of_the_same_size_with_another_digest_is_refused(folder: Path) -> None:
+    weights = bytearray((folder / "weights.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "weights.safetensors").write_bytes(weights)
+    refused(folder, "is not the file that manifest.json describes")
+
+
+@pytest.mark.parametrize("name", ["graph.txt", "weights.safetensors", "program/layer.arch"])
+def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    refused(folder, f"has no {name}")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "model.json", "program/layer.arch"])
+def test_a_link_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    refused(folder, "is a link" if name != "manifest.json" else "manifest.json")
+
+
+def test_a_linked_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "program").rename(tmp_path / "elsewhere")
+    (folder / "program").symlink_to(tmp_path / "elsewhere")
+    refused(folder, "program")
+
+
+@pytest.mark.parametrize("name", ["../out.arch", "program/../../out.arch", "/etc/passwd", "run.py", "program/x.py"])
+def test_a_manifest_that_names_another_file_is_refused(folder: Path, name: str) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] = {"size": 0, "sha256": hashlib.sha256(b"").hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    refused(folder, "a saved model has no file")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"format": 1}', '{"format": 9, "archlang": "9", "files": {}}', "[" * 9999]
+)
+def test_a_manifest_that_is_none_is_refused(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_text(text)
+    refused(folder, "manifest.json is damaged" if "9," not in text else "a newer archlang")
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: "graph\n", "graph.txt is damaged"),
+        (lambda text: text.replace("limit = 2", "limit = 2000000"), "steps of nested loops"),
+        (lambda text: text.replace("vocab = 7", "vocab = 7000000000000"), "do not fit"),
+        (lambda text: text.replace("d = 16, init", "d = 32, init"), "do not fit"),
+        (lambda text: text.replace("return %", "return %9"), "graph.txt is damaged"),
+        (lambda text: text.replace("blocks.embed:Embed", "blocks.embed:Tensor"), "Tensor"),
+    ],
+)  # fmt: skip
+def test_a_graph_of_another_model_is_refused(folder: Path, edit: Edit, message: str) -> None:
+    text = (folder / "graph.txt").read_text()
+    assert edit(text) != text
+    rewrite(folder, "graph.txt", edit(text).encode())
+    with pytest.raises((SavedModelError, BuildError), match=message):
+        archlang.load(folder)
+
+
+def test_weights_larger_than_the_model_are_not_read(folder: Path) -> None:
+    rewrite(folder, "weights.safetensors", b"\0" * (4 << 20))
+    refused(folder, "a saved model has")
+
+
+def test_weights_that_are_no_safetensors_are_refused(folder: Path) -> None:
+    rewrite(folder, "weights.safetensors", (folder / "weights.safetensors").read_bytes()[:-4] + b"\0" * 8)
+    refused(folder, "weights.safetensors is damaged")
+
+
+def test_python_outside_of_the_library_is_refused_until_it_is_allowed(folder: Path) -> None:
+    text = (folder / "graph.txt").read_text()
+    rewrite(folder, "graph.txt", text.replace("archlang.blocks.embed:Embed", "mine:Embed").encode())
+    with pytest.raises(BuildError, match="plugins=True"):
+        archlang.load(folder)
+    with pytest.raises(BuildError, match="mine"):
+        archlang.load(folder, plugins=True)
+
+
+def test_settings_for_a_folder_are_refused(folder: Path) -> None:
+    with pytest.raises(SavedModelError, match="settings are fixed: d"):
+        archlang.load(folder, d=32)
+
+
+def test_another_folder_is_neither_a_saved_model_nor_a_run(tmp_path: Path) -> None:
+    with pytest.raises(SavedModelError, match="neither a saved model nor a run folder"):
+        archlang.load(tmp_path)
