@@ -189,7 +189,7 @@ def test_answers_without_an_end_need_a_length(tmp_path: Path) -> None:
 
 
 def test_questions_of_mathematics_keep_their_spaces(tmp_path: Path) -> None:
-    run = trained(tmp_path, WRITER, "mathematics[draws = 20, test_size = 4]", "iid.accuracy")
+    run = trained(tmp_path, WRITER, "mathematics[draws = 500, test_size = 4]", "iid.accuracy")
     (prediction,) = run.predict(["What is 1 + 2?"])
     assert prediction.fields["source"] == "[B]What is 1 + 2?[E]"
 

@@ -1,0 +1,76 @@
+"""`archlang predict`, as a user types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import archlang as package
+from tests.cli.conftest import Command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_run: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").symlink_to(finished_run)
+    return tmp_path
+
+
+def test_inputs_are_answered_in_a_table(archlang: Command, folder: Path) -> None:
+    result = archlang("predict", "run", "--input", "10 a b", "--input", "01 b", "--device", "cpu")
+    assert (result.code, result.err) == (0, "")
+    assert all(word in result.out for word in ("input", "answer", "probability", "steps", "[B] 10 a b [E]", "class"))
+
+
+def test_json_has_a_line_for_each_line_of_a_file(archlang: Command, folder: Path) -> None:
+    (folder / "in.txt").write_text("10 a b\n\n01 b\n")
+    result = archlang("predict", "run", "--file", "in.txt", "--batch", "1", "--json", "--device", "cpu")
+    predictions = package.load_run("run").predict(["10 a b", "01 b"])
+    assert [json.loads(line)["answer"] for line in result.out.splitlines()] == [
+        prediction.answer for prediction in predictions
+    ]
+
+
+def test_jsonl_holds_texts_ids_and_fields(archlang: Command, folder: Path) -> None:
+    (folder / "in.jsonl").write_text('"10 a"\n[6, 2, 3, 5]\n{"x": "10 a"}\n')
+    lines = archlang("predict", "run", "--file", "in.jsonl", "--json", "--device", "cpu").out.splitlines()
+    assert lines[0] == lines[1] == lines[2]
+
+
+def test_stdin_is_read_as_text_or_objects(archlang: Command, folder: Path) -> None:
+    stdin = b'\xef\xbb\xbf10 a\n{"x": "10 a"}\n'
+    lines = archlang("predict", "run", "--file", "-", "--json", "--device", "cpu", stdin=stdin).out.splitlines()
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+
+
+def test_a_saved_model_answers_like_its_run(archlang: Command, folder: Path) -> None:
+    package.save(package.load_run("run"), "saved")
+    inputs = ["--input", "10 a b", "--json", "--device", "cpu"]
+    assert archlang("predict", "saved", *inputs).out == archlang("predict", "run", *inputs).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run"], 2, "give inputs by --input or by --file, not both"),
+        (["run", "--input", "10", "--file", "-"], 2, "give inputs by --input or by --file, not both"),
+        (["run", "--input", "10", "--batch", "0"], 2, "--batch"),
+        (["run", "--input", "10", "--input", "q"], 1, "--input 2: `q` is not a token of the task"),
+        (["run", "--file", "in.txt"], 1, "in.txt:2: `q` is not a token of the task"),
+        (["run", "--file", "broken.jsonl"], 1, "broken.jsonl:1 is not JSON"),
+        (["run", "--file", "latin.txt"], 1, "is not UTF-8"),
+        (["run", "--file", "missing.txt"], 1, "missing.txt cannot be read"),
+        (["run", "--input", "10", "--checkpoint", "7"], 1, "has no checkpoint of step 7"),
+        (["nowhere", "--input", "10"], 1, "is not a run folder"),
+    ],
+)
+def test_a_wrong_command_is_an_error(
+    archlang: Command, folder: Path, arguments: list[str], code: int, message: str
+) -> None:
+    (folder / "in.txt").write_text("10 a\nq\n")
+    (folder / "broken.jsonl").write_text("10 a\n")
+    (folder / "latin.txt").write_bytes(b"10 \xe4\n")
+    result = archlang("predict", *arguments, "--device", "cpu")
+    assert result.code == code
+    assert message in " ".join(result.err.replace("│", " ").split())
