@@ -119,7 +119,9 @@ def test_samples_are_compared_with_their_targets(finished_run: Path) -> None:
     run = archlang.load_run(finished_run)
     samples = run.samples("test")
     predictions = run.predict(samples, batch=7)
-    assert [prediction.target for prediction in predictions] == [f"class {target}" for target in samples.targets]
+    assert [prediction.target for prediction in predictions] == [
+        f"class {target}" for target in np.asarray(samples.targets)
+    ]
     accuracy = archlang.load_run(finished_run).report().splits["test"].metrics["accuracy"]
     assert np.mean([prediction.right for prediction in predictions]) == pytest.approx(accuracy)
 
@@ -174,8 +176,7 @@ def test_a_model_writes_its_answer_until_its_end(tmp_path: Path) -> None:
     assert list(teacher_forced.fields) == ["source", "target"]
     samples = run.samples("test")
     assert [prediction.target for prediction in run.predict(samples)] == [
-        " ".join(run.vocabulary[token] for token in samples.targets[index][:-1])  # type: ignore[index]
-        for index in range(len(samples))
+        " ".join(run.vocabulary[token] for token in samples.targets[index][:-1]) for index in range(len(samples))
     ]
 
 
