@@ -36,7 +36,6 @@ EXCEPTIONS = {
     ("cli/predict.py", "io.TextIOWrapper"): "standard input",
     ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
-    ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
 }
 # Opens the null device in place of standard streams that are closed.
