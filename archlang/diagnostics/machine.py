@@ -10,7 +10,7 @@ from archlang.files.os_errors import NO_MEMORY, is_current_folder_deleted, machi
 # Words of torch, of its libraries and of the dynamic loader where an allocation fails.
 _NO_MEMORY_WORDS = (
     "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "failed to map segment",
-    "storage size calculation overflowed", "unable to allocate",
+    "storage size calculation overflowed", "unable to allocate", "could not create a primitive",
 )  # fmt: skip
 _NO_THREAD = "can't start new thread"
 _CLOSE_PROGRAMS = "close other programs, or raise the limits on memory; nothing that was written before is damaged"

@@ -65,9 +65,7 @@ class Checkpoints:
         with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open(create=True) as folder:
             with folder.new_folder(_name(step)) as unfinished:
                 _write(unfinished, module, state)
-            for old in _steps(folder)[:-_KEPT]:
-                if old != best:
-                    folder.discard(_name(old))
+            _remove_old(folder, best)
 
     def steps(self) -> list[int]:
         """Returns the steps that have a checkpoint, in order.
@@ -122,9 +120,9 @@ class Checkpoints:
                     raise mistakes.damaged(path, str(error)) from error
                 raise
 
-    def remove_after(self, step: int) -> None:
-        """Removes the checkpoints after `step`, which a resumed run writes again, and those that a killed process left
-        unfinished.
+    def remove_after(self, step: int, best: int | None = None) -> None:
+        """Removes the checkpoints after `step`, which a resumed run writes again, those that a killed process left
+        unfinished, and those that `save` would have removed.
 
         Raises:
             RunError: The folder cannot be read, or a checkpoint is a link."""
@@ -133,6 +131,7 @@ class Checkpoints:
             for later in _steps(folder):
                 if later > step:
                     folder.discard(_name(later))
+            _remove_old(folder, best)
 
     @contextmanager
     def _open(self, *, create: bool = False) -> Iterator[Folder]:
@@ -142,6 +141,13 @@ class Checkpoints:
 
 def _name(step: int) -> str:
     return f"step-{step:08d}"
+
+
+def _remove_old(folder: Folder, best: int | None) -> None:
+    """Removes all checkpoints but the last two and that of the step `best`."""
+    for old in _steps(folder)[:-_KEPT]:
+        if old != best:
+            folder.discard(_name(old))
 
 
 def _steps(folder: Folder) -> list[int]:

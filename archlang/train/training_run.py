@@ -115,7 +115,7 @@ class TrainingRun:
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, state.best, state.best_step, list(state.history))
         if self._leads:
-            self.checkpoints.remove_after(checkpoint.step)
+            self.checkpoints.remove_after(checkpoint.step, state.best_step)
             self.record.truncate(state.sizes, checkpoint.step)
             self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True

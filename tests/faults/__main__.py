@@ -2,14 +2,13 @@
 
 import argparse
 import platform
-import subprocess
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from tests.faults.judging import FAULT, Trial
+from tests.faults.judging import FAULT, NOT_RUN, Trial
 from tests.faults.page import PAGE, page
 from tests.faults.shim import why_not
 from tests.faults.suite import PARTS, append_result, count_outcomes, read_results, run_suite
@@ -34,7 +33,7 @@ def main() -> None:
         known = {
             result.key
             for result in read_results(file)
-            if not (arguments.faults_again and result.outcome == FAULT)
+            if result.outcome != NOT_RUN and not (arguments.faults_again and result.outcome == FAULT)
         }  # fmt: skip
 
         def is_wanted(part: str, trial: Trial) -> bool:
@@ -52,10 +51,8 @@ def main() -> None:
 
 
 def _facts() -> str:
-    """Returns the commit, the date and the machine."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=PAGE.parent)
-    date = datetime.now(UTC).date().isoformat()
-    return f"The numbers are of commit {commit.stdout.strip()}, {date}, {platform.system()} on {platform.machine()}."
+    """Returns the date and the machine."""
+    return f"Written on {datetime.now(UTC).date().isoformat()}, on {platform.system()}, {platform.machine()}."
 
 
 if __name__ == "__main__":

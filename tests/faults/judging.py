@@ -9,15 +9,17 @@ from tests.faults.shim import Orders
 from tests.faults.workshop import Case, End, Workshop, contents
 
 EQUAL = "equal"
-ERROR = "error, then equal"
-KILLED = "killed, then equal"
+RERUN = "equal after a rerun"
+KILLED = "killed, equal after a rerun"
 REFUSED = "refused"
 FAULT = "fault"
-OUTCOMES = (EQUAL, ERROR, KILLED, REFUSED, FAULT)
+NOT_RUN = "not run"
+OUTCOMES = (EQUAL, RERUN, KILLED, REFUSED, FAULT, NOT_RUN)
 
 # Exit codes of errors with a message: of files and data, of the command line, of the surroundings.
 _INTERNAL = 70
 _SECRET = "precious"
+_LEFT = "is left over"
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,10 @@ class Bench:
         reason = _shame(end, may_die) or self._touched(case, outside)
         if reason:
             return Verdict(FAULT, reason)
-        if end.code == 0 and not (difference := self.difference(case)):
+        difference = self.difference(case)
+        if end.code == 0 and not difference:
             return Verdict(EQUAL)
-        if end.code == 0:
+        if end.code == 0 and not difference.endswith(_LEFT):
             return Verdict(FAULT, f"ended with 0, but {difference}: {_last_line(end.text)}")
         again = self.shop.run(case, *case.train())
         reason = _shame(again) or self._touched(case, outside)
@@ -92,7 +95,7 @@ class Bench:
         reason = reason or self.difference(case)
         if reason:
             return Verdict(FAULT, f"after “{_last_line(end.text)}”, the rerun: {reason}")
-        return Verdict(KILLED if end.code < 0 else ERROR)
+        return Verdict(KILLED if end.code < 0 else RERUN)
 
     def difference(self, case: Case, without: str = "") -> str:
         """Returns how the run differs from an undisturbed one; empty if it does not.
@@ -102,9 +105,9 @@ class Bench:
         expected, record = self._expected(case), case.record()
         names = sorted(name for name in {*expected, *record} if expected.get(name) != record.get(name))
         if names := [name for name in names if name != without]:
-            states = {True: "differs", False: "is missing" if names[0] in expected else "is left over"}
+            states = {True: "differs", False: "is missing" if names[0] in expected else _LEFT}
             return f"{names[0]} {states[names[0] in expected and names[0] in record]}"
-        return f"{left[0]} is left over" if (left := case.temporaries()) else ""
+        return f"{left[0]} {_LEFT}" if (left := case.temporaries()) else ""
 
     def _expected(self, case: Case) -> dict[str, bytes]:
         """Returns the record of the undisturbed run, as it would be in the folder of a case."""

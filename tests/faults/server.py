@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def main() -> None:
 def _import_everything() -> None:
     import torch
 
+    import archlang.cli.app
     import archlang.cli.main
     import archlang.pages.inspection
     import archlang.pages.reports
@@ -79,8 +81,8 @@ def _become(request: Any, report: Report) -> None:
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException as error:
-        os.write(2, f"Traceback: {error!r}\n".encode())
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(code)

@@ -1,8 +1,10 @@
 """The whole suite: its trials, judged by several benches at a time."""
 
+import functools
 import json
 import math
 import random
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -13,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.faults import hostile_folders, kills, memory, system_calls
-from tests.faults.judging import FAULT, Bench, Trial, Verdict
+from tests.faults.judging import FAULT, NOT_RUN, Bench, Trial, Verdict
 from tests.faults.workshop import workshop
 
 PARTS: Mapping[str, Callable[[Bench], Iterator[Trial]]] = {
@@ -26,21 +28,29 @@ PARTS: Mapping[str, Callable[[Bench], Iterator[Trial]]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """A judged trial."""
+    """A judged trial, and the commit of archlang."""
 
     part: str
     group: str
     name: str
     outcome: str
     reason: str
+    commit: str
 
     @staticmethod
     def of(part: str, trial: Trial, verdict: Verdict) -> "Result":
-        return Result(part, trial.group, trial.name, verdict.outcome, verdict.reason)
+        return Result(part, trial.group, trial.name, verdict.outcome, verdict.reason, _commit())
 
     @property
     def key(self) -> tuple[str, str, str]:
         return self.part, self.group, self.name
+
+
+@functools.cache
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent)
+    return process.stdout.strip()
 
 
 def judge(trial: Trial, bench: Bench) -> Verdict:
@@ -77,12 +87,17 @@ def run_suite(
         # All of them first: the first bench counts calls for them, and takes one command at a time.
         wanted = [(part, trial) for part in parts for trial in PARTS[part](benches[0]) if is_wanted(part, trial)]
         random.Random(0).shuffle(wanted)
-        waiting = [pool.submit(result_of, part, trial) for part, trial in wanted]
+        waiting = {pool.submit(result_of, part, trial): (part, trial) for part, trial in wanted if minutes}
+        if not minutes:
+            yield from (Result.of(part, trial, Verdict(NOT_RUN)) for part, trial in wanted)
         for ended in as_completed(waiting):
             yield ended.result()
             if time.monotonic() > limit:
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(wait=True, cancel_futures=True)
                 break
+        for future, (part, trial) in waiting.items():
+            if future.cancelled():
+                yield Result.of(part, trial, Verdict(NOT_RUN))
 
 
 def read_results(file: Path) -> list[Result]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from archlang.files.folder import Folder
 from archlang.record.checkpoint import Checkpoints, CheckpointWarning
 from archlang.record.mistakes import RunError
 from archlang.record.schemas import CheckpointState, EvaluationMetrics
@@ -95,6 +96,16 @@ def test_later_and_unfinished_checkpoints_are_removed(checkpoints: Checkpoints) 
     (checkpoints.folder / ".step-00000003.1234").mkdir()
     checkpoints.remove_after(1)
     assert [path.name for path in checkpoints.folder.iterdir()] == ["step-00000001"]
+
+
+def test_resuming_removes_old_checkpoints_that_a_full_disk_has_kept(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(Folder, "discard", lambda folder, name: None)
+        save(checkpoints, 1, 2, 3, 4)
+    checkpoints.remove_after(4, best=1)
+    assert checkpoints.steps() == [1, 3, 4]
 
 
 @contextmanager
