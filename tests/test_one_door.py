@@ -33,7 +33,6 @@ EXCEPTIONS = {
     ("pages/html.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/hub.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("cli/predict.py", "io.TextIOWrapper"): "standard input",
     ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
