@@ -13,7 +13,7 @@ from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
-from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
+from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS, MOST_PARAMETERS
 from archlang.names.resolve import MOST_USES
 from archlang.plan import check as check_module
 from archlang.plan import grid
@@ -290,6 +290,7 @@ def test_the_page_of_the_language_lists_every_limit() -> None:
         ("W0203", MOST_WARNINGS),
         ("E0228", MOST_STEPS),
         ("E0421", MOST_OPERATIONS),
+        ("E0421", MOST_PARAMETERS),
         ("E0308", MOST_STEPS_OF_A_LOOP),
         ("E0421", MOST_LOOP_STEPS),
         ("E0426", LARGEST_SIZE),
@@ -299,3 +300,19 @@ def test_the_page_of_the_language_lists_every_limit() -> None:
         ("W0202", MOST_POINTS),
         ("W0202", MOST_STEPS_WITH_POINTS),
     ]
+
+
+def test_a_model_too_large_for_any_machine_is_refused_where_it_becomes_so() -> None:
+    text = """
+model wide[d = {d}](x: tokens[n]) -> logits[classes] {{
+    return embed[8](x) |> mean |> linear[d] |> linear[d] |> linear[classes]
+}}
+recipe trial {{ task ctl
+ model wide
+ train adamw[lr = 1e-3, steps = 3] }}
+"""
+    assert codes(text.format(d=100_000)) == []
+    diagnostic = only(text.format(d=2_000_000))
+    assert diagnostic.code == "E0421"
+    assert "1,000,000,000,000" in diagnostic.message
+    assert str(diagnostic.span).endswith(":3:48")

@@ -19,6 +19,9 @@ from archlang.types import CONSTRUCTORS, Axis, Dim, Type
 from archlang.types.causality import MANNERS, Manner
 from archlang.types.statics import StaticValue
 
+# With narrower blocks, the limit on modules keeps a model far below the limit on parameters.
+_WIDE = 4096
+
 
 @dataclass
 class BoundCall:
@@ -67,8 +70,11 @@ class BoundCall:
             unknown=self._unknown(item),
             caveats=self._caveats(item),
         )
-        # A check needs no facts; those of the library have no mistakes.
-        if not is_limited() or not item.python.startswith("archlang."):
+        # A check needs no facts, except the parameters of wide blocks; those of the library have no mistakes.
+        widths = [size.constant or 0 for size in features_by_name.values()]
+        widths += [value for value in statics.values() if isinstance(value, int)]
+        is_wide = max(widths, default=0) >= _WIDE
+        if not is_limited() or is_wide or not item.python.startswith("archlang."):
             facts = Facts(self.binding, item, self.report)
             instance = replace(
                 instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()

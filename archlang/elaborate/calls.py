@@ -150,7 +150,8 @@ class Calls:
             shared.features.update(instance.features)
         if first is None:
             self._context.instances[instance.path] = instance
-            self._context.size.add_modules(instance.path, instance.span or self._context.calls[-1])
+            span = instance.span or self._context.calls[-1]
+            self._context.size.add_modules(instance.path, span, parameters=instance.costs.parameters or 0)
             return True
         if first == instance:
             return True

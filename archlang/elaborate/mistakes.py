@@ -163,6 +163,11 @@ def too_large(span: Span, limit: int) -> Diagnostic:
     return Diagnostic("E0421", message, span, "too large", remedy=remedy)
 
 
+def too_many_parameters(span: Span, count: int, limit: int) -> Diagnostic:
+    message = f"this model has {count:,} parameters up to here, and may have {limit:,}"
+    return Diagnostic("E0421", message, span, "too large for any machine", remedy="use smaller widths")
+
+
 def too_many_steps(span: Span, limit: int) -> Diagnostic:
     message = f"this loop and those around it take more than {limit} steps together"
     return Diagnostic("E0421", message, span, "too many steps", remedy="use smaller counts")

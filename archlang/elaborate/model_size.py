@@ -1,4 +1,4 @@
-"""How large a model becomes: limits on its operations, its modules and the steps of its nested loops."""
+"""How large a model becomes: limits on its operations, modules and parameters, and on the steps of its nested loops."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +11,8 @@ MOST_OPERATIONS = 20_000
 """Operations that a model unfolds to, and modules that it has."""
 MOST_LOOP_STEPS = 1_000_000
 """Steps of nested loops together."""
+MOST_PARAMETERS = 1_000_000_000_000
+"""Parameters of a model: 4 TB of 32-bit weights, which every device of a run holds whole."""
 
 
 class TooLarge(Exception):
@@ -27,6 +29,7 @@ class ModelSize:
     def __init__(self) -> None:
         self._values = 0
         self._modules = 0
+        self._parameters = 0
         self._stack_counts: dict[str, int] = {}
         self._steps = 1
 
@@ -41,17 +44,20 @@ class ModelSize:
         if self._values > MOST_OPERATIONS:
             raise TooLarge(mistakes.too_large(span, MOST_OPERATIONS))
 
-    def add_modules(self, path: str, span: Span, count: int = 1) -> None:
-        """Counts `count` modules at `path`, once for each step of the stacks around it.
+    def add_modules(self, path: str, span: Span, count: int = 1, parameters: int = 0) -> None:
+        """Counts `count` modules at `path`, each with `parameters`, once for each step of the stacks around it.
 
         Raises:
-            TooLarge: the model has more than `MOST_OPERATIONS` modules."""
+            TooLarge: the model has more than `MOST_OPERATIONS` modules, or more than `MOST_PARAMETERS`."""
         for stack, steps in self._stack_counts.items():
             if path.startswith(f"{stack}.*"):
                 count *= steps
         self._modules += count
         if self._modules > MOST_OPERATIONS:
             raise TooLarge(mistakes.too_large(span, MOST_OPERATIONS))
+        self._parameters += count * parameters
+        if self._parameters > MOST_PARAMETERS:
+            raise TooLarge(mistakes.too_many_parameters(span, self._parameters, MOST_PARAMETERS))
 
     def add_stack(self, path: str, span: Span, count: int | None) -> None:
         """Counts the modules of a stack: one for each step. None is an unknown count.

@@ -7,6 +7,7 @@ from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.runs import mistakes
+from archlang.runs.model_memory import require_memory
 from archlang.runs.splits import load_splits
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.task import Task
@@ -36,11 +37,13 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
 
 
 def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, console: Terminal | None) -> Workload:
-    """Loads every split of the task.
+    """Loads every split of the task, if the model fits into memory.
 
     Raises:
+        RunMachineError: the model does not fit into memory.
         RunError: the training split or the selecting split is empty.
         TaskError: a split cannot be generated."""
+    require_memory(plan, fabric.device)
     splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(splits[name]):

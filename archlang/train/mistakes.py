@@ -39,6 +39,12 @@ def out_of_memory(device: str, batch: int) -> RunMachineError:
     return RunMachineError(message, "lower `train.batch`, or the sizes of the model")
 
 
+def model_too_large(device: str, needed: int, available: int) -> RunMachineError:
+    contents = "the model, its gradients and the state of the optimizer"
+    message = f"{contents} need {needed / 1e9:,.1f} GB, and `{device}` has {available / 1e9:,.1f} GB of free memory"
+    return RunMachineError(message, "use smaller sizes, or a larger machine; nothing was written")
+
+
 def no_weights() -> RunError:
     return RunError("the model has no weights to train", "use a block with weights, such as `linear`")
 

@@ -39,7 +39,10 @@ RAISED: dict[str, Exception] = {
     "a Python package is missing": ModuleNotFoundError("No module named 'torch._higher_order_ops'", name="torch"),
 }
 # Tested with the runs that they are about.
-ELSEWHERE = {"a run folder may not be read", "another process uses the run folder", "the device does not exist"}
+ELSEWHERE = {
+    "a run folder may not be read", "another process uses the run folder", "the device does not exist",
+    "the model does not fit into memory",
+}  # fmt: skip
 
 
 def rows() -> dict[str, int]:
@@ -121,3 +124,25 @@ def test_another_process_in_the_run_folder_is_of_the_machine(archlang: Command, 
     assert result.code == rows()["another process uses the run folder"]
     assert "another process is training in run\n  help: wait for it" in result.err
     assert os.listdir(folder / "run") == [".lock"]
+
+
+def test_a_model_that_does_not_fit_is_of_the_machine_and_writes_nothing(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
+    monkeypatch.setattr("archlang.runs.model_memory.available_memory", lambda: 100)
+    result = archlang("train", "tiny.arch", "--device", "cpu")
+    assert result.code == rows()["the model does not fit into memory"]
+    assert not (folder / "runs").exists()
+
+
+def test_a_run_folder_that_may_not_be_read_is_of_the_machine(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "run")
+
+    monkeypatch.setattr("archlang.files.folder.Folder.open", refuse)
+    result = archlang("runs", "show", "run")
+    assert result.code == rows()["a run folder may not be read"]
+    assert "damaged" not in result.err.replace("nothing says that it is damaged", "")

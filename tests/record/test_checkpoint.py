@@ -1,5 +1,6 @@
 """A checkpoint is complete or absent, and damage is detected."""
 
+import errno
 import math
 import os
 import resource
@@ -13,7 +14,7 @@ from torch import nn
 
 from archlang.files.folder import Folder
 from archlang.record.checkpoint import Checkpoints, CheckpointWarning
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.schemas import CheckpointState, EvaluationMetrics
 
 
@@ -168,3 +169,30 @@ def test_a_checkpoint_with_a_link_or_a_pipe_in_place_of_a_file_is_not_read(check
         checkpoints.read(2)
     with pytest.raises(RunError, match=r"state.pt is a pipe"):
         checkpoints.read(3)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.EIO, "Input/output error"),
+    ],
+    ids=repr,
+)
+def test_a_fault_of_the_machine_is_never_called_damage_and_no_older_checkpoint_is_used(
+    error: Exception, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints.save(1, layer(1.0), state(1), None)
+    checkpoints.save(2, layer(2.0), state(2), None)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(RunMachineError) as raised:
+        checkpoints.latest()
+    assert "is damaged" not in raised.value.message
+    assert checkpoints.steps() == [1, 2]

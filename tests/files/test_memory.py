@@ -1,0 +1,47 @@
+"""The free memory is the least of what the system, the control group and the limit of the process leave."""
+
+from pathlib import Path
+
+import pytest
+
+from archlang.files import memory
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A system with 1000 kB available and 24 kB of swap, whose process is in a group without limit."""
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  1000 kB\nSwapFree: 24 kB\n")
+    (tmp_path / "cgroup").write_text("0::/job/step\n")
+    (tmp_path / "groups" / "job" / "step").mkdir(parents=True)
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_OWN_GROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "_of_limit", lambda: None)
+    return tmp_path
+
+
+def limit(group: Path, most: str, used: int, cached: int) -> None:
+    (group / "memory.max").write_text(f"{most}\n")
+    (group / "memory.current").write_text(f"{used}\n")
+    (group / "memory.stat").write_text(f"anon 7\nactive_file {cached}\ninactive_file 1\n")
+
+
+def test_without_a_limit_the_system_decides(machine: Path) -> None:
+    limit(machine / "groups" / "job" / "step", "max", 5, 5)
+    assert memory.available_memory() == 1024 * 1024
+
+
+def test_a_group_around_the_own_one_decides_and_its_caches_are_free(machine: Path) -> None:
+    limit(machine / "groups" / "job" / "step", "max", 5, 5)
+    limit(machine / "groups" / "job", "5000", 3000, 99)
+    assert memory.available_memory() == 5000 - 3000 + 99 + 1
+
+
+def test_the_limit_of_the_process_decides(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_of_limit", lambda: 17)
+    assert memory.available_memory() == 17
+
+
+def test_a_system_that_does_not_say_is_none(machine: Path) -> None:
+    (machine / "meminfo").unlink()
+    assert memory.available_memory() is None
