@@ -13,6 +13,7 @@ import archlang
 from archlang.api.mistakes import SavedModelError
 from archlang.backend import BuildError
 from archlang.backend.architecture import Architecture
+from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
 PROGRAM = """use "layer.arch"
 model m[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
@@ -62,6 +63,19 @@ def test_a_loaded_module_has_the_same_outputs_bit_for_bit(module: Architecture, 
     assert not loaded.training
     assert torch.equal(loaded(tokens()), module(tokens()))
     assert loaded.state_dict().keys() == module.state_dict().keys()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_model_is_loaded_as_it_was_saved(name: str, tmp_path: Path) -> None:
+    module = shipped_model(name)
+    archlang.save(module, tmp_path / "saved")
+    loaded = archlang.load(tmp_path / "saved")
+    fields, lengths = shipped_batch(module, batch=2, length=7)
+    results = []
+    for model in (module, loaded):
+        torch.manual_seed(0)  # some models draw random numbers in evaluation too
+        results.append(model(*fields, lengths=lengths).detach())
+    assert torch.equal(*results)
 
 
 def test_weights_of_another_precision_stay_so(module: Architecture, tmp_path: Path) -> None:
