@@ -11,6 +11,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
+from archlang.files.limits import DEEPEST_GRAPH, LARGEST_GRAPH
 from archlang.graph.facts import QUANTITIES, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.operations import (
@@ -32,6 +33,8 @@ from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 _BARE = re.compile(r"[A-Za-z_][\w.]*")
+# Brackets, and the texts and comments that may contain some.
+_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\']*\'|#[^\n]*|[()\[\]{}]')
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
@@ -172,7 +175,10 @@ def parse_graph(text: str) -> Graph:
     """Returns the graph of a text. Its spans point into the text.
 
     Raises:
-        ValueError: the text is not that of a graph; the message has the line of a syntax error."""
+        ValueError: the text is not that of a graph, or exceeds a limit; the message has the line of a syntax error."""
+    if len(text) > LARGEST_GRAPH:
+        raise ValueError(f"graph text: it has more than {LARGEST_GRAPH:,} characters")
+    _check_depth(text)
     try:
         tree = _grammar().parse(text)
     except UnexpectedInput as error:
@@ -180,7 +186,23 @@ def parse_graph(text: str) -> Graph:
     try:
         return _Build(Source("<graph>", text)).transform(tree)
     except VisitError as error:
-        raise error.orig_exc from None
+        if isinstance(error.orig_exc, ValueError):
+            raise error.orig_exc from None
+        # A value that fits the grammar but not its rule, such as an interval whose low end is missing.
+        raise ValueError(f"graph text: {error.rule}: {error.orig_exc}") from None
+
+
+def _check_depth(text: str) -> None:
+    """Raises:
+    ValueError: brackets are nested more than `DEEPEST_GRAPH` levels deep."""
+    depth = 0
+    for part in _BRACKETS.finditer(text):
+        bracket = part[0]
+        if len(bracket) == 1:
+            depth += 1 if bracket in "([{" else -1
+        if depth > DEEPEST_GRAPH:
+            line = text.count("\n", 0, part.start()) + 1
+            raise ValueError(f"graph text, line {line}: it is nested more than {DEEPEST_GRAPH} levels deep")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
 
 import hashlib
-import pickle
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,13 +15,16 @@ from torch import Tensor, nn
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.folder import Folder, open_path
+from archlang.files.limits import LARGEST_JSON
 from archlang.record import mistakes
+from archlang.record.checkpoint_content import load_state, load_weights
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import explain
 from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
 _KEPT = 2
-_LARGEST_MANIFEST = 10_000
+# At most 18 digits, so that steps fit 64 bits.
+_NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,17})")
 
 
 class CheckpointWarning(UserWarning):
@@ -42,6 +45,10 @@ class Checkpoint:
 
         Raises:
             RunError: The module has other weights."""
+        for name, weight in module.state_dict().items():
+            if name in self.weights and self.weights[name].dtype != weight.dtype:
+                reason = f"{name} is of {self.weights[name].dtype}, not {weight.dtype}"
+                raise mistakes.does_not_fit(self.folder, reason)
         try:
             module.load_state_dict(dict(self.weights))
         except RuntimeError as error:
@@ -108,17 +115,16 @@ class Checkpoints:
         with disk_errors_as(mistakes.not_read, path), self._open() as folder:
             try:
                 with folder.folder(_name(step)) as opened:
-                    return Checkpoint(step, path, *_read(opened))
+                    checkpoint = Checkpoint(step, path, *_read(opened))
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
                 raise mistakes.damaged(path, str(error)) from error
-            except ValidationError as error:
-                raise mistakes.damaged(path, explain(error)) from error
             except Exception as error:
                 if is_out_of_memory(error):
                     raise mistakes.no_memory_to_read(path) from error
-                if isinstance(error, ValueError | KeyError | TypeError | RuntimeError | pickle.UnpicklingError):
-                    raise mistakes.damaged(path, str(error)) from error
                 raise
+        if checkpoint.state.step not in (None, step):
+            raise mistakes.damaged(path / STATE, f"it is the state of step {checkpoint.state.step}")
+        return checkpoint
 
     def remove_after(self, step: int, best: int | None = None) -> None:
         """Removes the checkpoints after `step`, which a resumed run writes again, those that a killed process left
@@ -151,21 +157,33 @@ def _remove_old(folder: Folder, best: int | None) -> None:
 
 
 def _steps(folder: Folder) -> list[int]:
-    numbers = (int(number) for name in folder.names() if (number := name.removeprefix("step-")).isdecimal())
-    return sorted(step for step in numbers if folder.has_folder(_name(step)))
+    steps = sorted(int(name.removeprefix("step-")) for name in folder.names() if _NAME.fullmatch(name))
+    return [step for step in steps if folder.has_folder(_name(step))]
 
 
 def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState]:
-    manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, _LARGEST_MANIFEST))
+    with _damage_of(folder.path / MANIFEST):
+        manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, LARGEST_JSON))
     with folder.open_file(WEIGHTS) as weights, folder.open_file(STATE) as state:
         for file, name, digest in ((weights, WEIGHTS, manifest.weights), (state, STATE, manifest.state)):
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                 raise mistakes.damaged(folder.path, f"{name} is not what was written")
             file.seek(0)
-        stored = torch.load(state, weights_only=True, map_location="cpu")
-        return safetensors.torch.load_file(open_path(weights, folder.path / WEIGHTS)), CheckpointState.model_validate(
-            stored
-        )
+        with _damage_of(folder.path / STATE):
+            loaded_state = load_state(state)
+        with _damage_of(folder.path / WEIGHTS):
+            return load_weights(open_path(weights, folder.path / WEIGHTS)), loaded_state
+
+
+@contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    """Reports a ValueError as damage of a file."""
+    try:
+        yield
+    except ValidationError as error:
+        raise mistakes.damaged(path, explain(error)) from error
+    except ValueError as error:
+        raise mistakes.damaged(path, str(error)) from error
 
 
 def _write(folder: Folder, module: nn.Module, state: CheckpointState) -> None:

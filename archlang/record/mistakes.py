@@ -65,12 +65,24 @@ def damaged(path: Path, reason: str) -> RunError:
     return RunError(f"{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
 
 
+def lines_differ(path: Path, step: int) -> RunError:
+    message = f"{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written"
+    return RunError(
+        message, "restore it from a copy; or remove the file, and the run resumes without its earlier curves"
+    )
+
+
 # Checkpoints
 
 
 def no_intact_checkpoint(folder: Path) -> RunError:
     message = f"every checkpoint in {folder} is damaged"
     return RunError(message, "name a new folder with `--out` to train again; nothing was changed")
+
+
+def not_resumable(path: Path, reason: str) -> RunError:
+    message = f"{path} is damaged: {reason}"
+    return RunError(message, "restore it from a copy, or train again in a new folder; nothing was changed")
 
 
 def does_not_fit(folder: Path, reason: str) -> RunError:

@@ -5,10 +5,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
 
-from archlang.elaborate.library_facts import with_library_facts
 from archlang.files.folder import Folder
+from archlang.files.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
 from archlang.graph.graph import Graph
-from archlang.graph.text import parse_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
@@ -24,7 +23,9 @@ from archlang.record.schemas import (
     RunRecord,
     StepMetrics,
 )
+from archlang.record.stored_graph import parse_stored_graph
 from archlang.source import Source
+from archlang.syntax.reading import LARGEST as LARGEST_PROGRAM
 
 RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.txt", ".lock"
 CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
@@ -34,8 +35,10 @@ RESERVED = frozenset({
     "report.html", "inspect.html",
 })  # fmt: skip
 
-# The largest text file of a run folder that is read, in bytes: the metrics of some ten million logged steps.
-LARGEST = 1 << 30
+_LIMITS = {
+    METRICS: LARGEST_LINES, TIMINGS: LARGEST_LINES, GRAPH: LARGEST_GRAPH, GRAPH_AT_TEST: LARGEST_GRAPH,
+    RECIPE: LARGEST_PROGRAM,
+}  # fmt: skip
 
 # Only the line of an evaluation names a split.
 _METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](
@@ -57,7 +60,7 @@ def read_text(folder: Path, name: str) -> str:
     with disk_errors_as(mistakes.not_read, path):
         try:
             with Folder.open(folder) as opened:
-                return opened.read(name, LARGEST).decode()
+                return opened.read(name, _LIMITS.get(name, LARGEST_JSON)).decode()
         except (FileNotFoundError, NotADirectoryError):
             raise mistakes.not_a_run(folder, name) from None
         except UnicodeDecodeError as error:
@@ -135,7 +138,7 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
     Raises:
         RunError: The file is missing or is not a graph."""
     try:
-        return with_library_facts(parse_graph(read_text(folder, name)))
+        return parse_stored_graph(read_text(folder, name))
     except ValueError as error:
         raise mistakes.damaged(folder / name, str(error)) from error
 

@@ -12,6 +12,7 @@ checkpoints/      weights and everything else that resuming needs
 results.json      the final measurements, with the claims
 """
 
+import hashlib
 import os
 import platform
 import sys
@@ -27,23 +28,14 @@ from pydantic import BaseModel
 
 import archlang
 from archlang.files.folder import Folder, is_unfinished
+from archlang.files.limits import LARGEST_JSON
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.record import mistakes, schemas
 from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import (
-    CURVES,
-    GRAPH,
-    GRAPH_AT_TEST,
-    LARGEST,
-    LOCK,
-    RECIPE,
-    RESERVED,
-    read_graph,
-    read_record,
-)
+from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, read_graph, read_record
 from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
@@ -51,6 +43,8 @@ from archlang.record.versions import with_resumption
 
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, LOCK)
+
+_BLOCK = 1 << 20
 
 
 class RecordWarning(UserWarning):
@@ -229,6 +223,29 @@ class Record:
             message = f"the run resumes with {changes}; its results may differ from those of an undisturbed run"
             warnings.warn(message, RecordWarning, stacklevel=2)
 
+    def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
+        """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint.
+
+        Raises:
+            RunError: The file cannot be read."""
+        with disk_errors_as(mistakes.not_read, self.folder), Folder.open(self.folder) as folder:
+            return {
+                name: _digest(folder, name, sizes[name])
+                for name in (schemas.METRICS,)
+                if name in sizes and folder.has_file(name)
+            }
+
+    def require_lines(self, sizes: Mapping[str, int], digests: Mapping[str, str], step: int) -> None:
+        """Compares `metrics.jsonl` with what the checkpoint of `step` has recorded. A missing file is no error: the run
+        resumes without its earlier lines. Changes nothing.
+
+        Raises:
+            RunError: The lines up to the checkpoint are not those that were written."""
+        current = self.digests({name: sizes.get(name, 0) for name in digests})
+        for name, digest in current.items():
+            if digest != digests[name]:
+                raise mistakes.lines_differ(self.folder / name, step)
+
     def truncate(self, sizes: Mapping[str, int], step: int = 0) -> None:
         """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`.
 
@@ -259,6 +276,16 @@ class Record:
             self._lock = None
 
 
+def _digest(folder: Folder, name: str, size: int) -> str:
+    """Returns the SHA-256 of the first `size` bytes of a file."""
+    digest = hashlib.sha256()
+    with folder.open_file(name) as file:
+        while size and (block := file.read(min(size, _BLOCK))):
+            digest.update(block)
+            size -= len(block)
+    return digest.hexdigest()
+
+
 def _computation(graph: Graph) -> Graph:
     """Returns a graph without facts that describe its computation: another version may write others."""
     instances = {
@@ -274,7 +301,7 @@ def _holds_only(texts: Mapping[str, str | None], folder: Folder) -> bool:
         below = {path.removeprefix(f"{name}/"): text for path, text in texts.items() if path.startswith(f"{name}/")}
         if name in texts:
             text = texts[name]
-            if text is not None and folder.read(name, LARGEST) != text.encode():
+            if text is not None and folder.read(name, LARGEST_JSON) != text.encode():
                 return False
         elif below and folder.has_folder(name):
             with folder.folder(name) as inner:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
+    AllowInfNan,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
+from archlang.files.limits import LARGEST_INTEGER
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
@@ -58,9 +60,15 @@ def static_from_json(value: Any) -> StaticValue:  # Any: JSON
             return InstanceOf(path)
         case list() | tuple():
             return tuple(static_from_json(item) for item in value)
+        case int() | float() if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER and not _is_finite_float(value):
+            raise ValueError("the number is out of range")
         case bool() | int() | float() | str() | Symbol() | Interval() | InstanceOf():
             return value
-    raise ValueError(f"{value!r} is not a static")
+    raise ValueError("it is not a static")
+
+
+def _is_finite_float(value: float) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _finite_or_none(value: object) -> object:
@@ -83,8 +91,16 @@ Static = Annotated[
 Statics = dict[str, Static]
 Measurement = Annotated[float | None, BeforeValidator(_finite_or_none)]
 Metrics = dict[str, Measurement]
+Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+Number = Integer | Annotated[float, AllowInfNan(False)]
 # The key is absent if there is no number.
-OptionalNumber = Annotated[float | None, PlainSerializer(_finite_or_none), Field(default=None, exclude_if=_is_none)]
+OptionalNumber = Annotated[
+    float | None,
+    BeforeValidator(_finite_or_none),
+    PlainSerializer(_finite_or_none),
+    Field(default=None, exclude_if=_is_none),
+]
 
 
 def json_value(model: BaseModel) -> Any:  # Any: JSON
@@ -130,9 +146,9 @@ class ClaimRecord(FileModel):
     """A published result that the recipe claims."""
 
     metric: str
-    index: int | None
-    value: int | float
-    deviation: int | float | None
+    index: Integer | None
+    value: Number
+    deviation: Number | None
     at: Statics
     origin: str = Field(validation_alias="from", serialization_alias="from")
 
@@ -152,10 +168,10 @@ class RunRecord(FileModel):
 
     recipe: str
     model: str
-    seed: int
-    precision: str
+    seed: Integer
+    precision: Annotated[str, Field(pattern=r"^(32|bf16|16)$")]
     task: ExternRecord
-    gives: dict[str, int]
+    gives: dict[str, Count]
     train: ExternRecord
     settings: Statics
     claims: tuple[ClaimRecord, ...]
@@ -175,8 +191,8 @@ class RunRecord(FileModel):
 class SplitRecord(FileModel):
     """What a run records of a split: enough to notice that the data have changed."""
 
-    items: int
-    groups: dict[str, list[int]]
+    items: Count
+    groups: dict[str, list[Integer]]
     """the values of each group, sorted"""
     sha256: str
 
@@ -231,9 +247,9 @@ class VersionsRecord(SoftwareRecord):
 class StepMetrics(FileModel):
     """A line of `metrics.jsonl`: a logged training step."""
 
-    step: int
+    step: Count
     loss: Measurement
-    lr: float
+    lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
 
@@ -249,7 +265,7 @@ class EvaluationMetrics(FileModel):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: Metrics = Field(init=False)
 
-    step: int
+    step: Count
     split: str
     loss: Measurement
 
@@ -292,26 +308,26 @@ class EvaluationTiming(FileModel):
 class DepthRecord(FileModel):
     """The mean steps of halting loops over a split, and by the values of each group."""
 
-    mean: float
-    groups: dict[str, dict[int, float]]
+    mean: Annotated[float, AllowInfNan(False)]
+    groups: dict[str, dict[Integer, Annotated[float, AllowInfNan(False)]]]
 
 
 class JointRecord(FileModel):
     """The metrics of the samples that have all these group values."""
 
-    of: dict[str, int]
+    of: dict[str, Integer]
     metrics: Metrics
 
 
 class SplitResult(FileModel):
     """What was measured on a split."""
 
-    items: int
-    written: Annotated[int, Field(exclude_if=lambda count: count == 0)] = 0
+    items: Count
+    written: Annotated[Count, Field(exclude_if=lambda count: count == 0)] = 0
     """samples whose answers the model generated itself"""
     loss: Measurement
     metrics: Metrics
-    groups: dict[str, dict[int, Metrics]]
+    groups: dict[str, dict[Integer, Metrics]]
     """by group and value"""
     depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
     joint: tuple[JointRecord, ...] = ()
@@ -323,10 +339,10 @@ class Alternative(FileModel):
 
     split: str
     metric: str
-    step: int = Field(validation_alias="lowest_loss_step", serialization_alias="lowest_loss_step")
+    step: Count = Field(validation_alias="lowest_loss_step", serialization_alias="lowest_loss_step")
     value: Measurement = Field(validation_alias="there", serialization_alias="there")
-    best_step: int
-    best: float
+    best_step: Count
+    best: Annotated[float, AllowInfNan(False)]
 
     @property
     def is_worse(self) -> bool:
@@ -339,8 +355,8 @@ class ClaimResult(FileModel):
 
     metric: str
     """as the recipe writes it: `test.accuracy[8]`"""
-    value: int | float
-    deviation: int | float | None
+    value: Number
+    deviation: Number | None
     at: dict[str, str]
     origin: str = Field(validation_alias="from", serialization_alias="from")
     measured: Measurement
@@ -349,7 +365,7 @@ class ClaimResult(FileModel):
 class Results(FileModel):
     """`results.json`: the measurements of a finished run."""
 
-    best_step: int | None
+    best_step: Count | None
     """the step of the selected weights"""
     breakdown: str
     """the group that reports show first"""
@@ -382,18 +398,22 @@ class CheckpointState(BaseModel):
     optimizer: dict[str, Any]  # Any: torch's own state
     precision: dict[str, Any]  # Any: Fabric's own state
     random: dict[str, Any]  # Any: the states of the random number generators
-    epoch: int
-    position: int
+    epoch: Count
+    position: Count
     """batches of the epoch that were trained on"""
-    micro: int | None = None
+    micro: Annotated[Count, Field(ge=1)] | None = None
     """samples that go through the model at a time; None for the whole batch"""
-    evaluated: int = Field(validation_alias="looked", serialization_alias="looked")
+    evaluated: Count = Field(validation_alias="looked", serialization_alias="looked")
     """the last step with an evaluation"""
-    best: float | None
-    best_step: int | None
+    best: Annotated[float, AllowInfNan(False)] | None
+    best_step: Count | None
     history: tuple[EvaluationMetrics, ...]
-    sizes: dict[str, int]
+    sizes: dict[str, Count]
     """bytes of each JSON lines file"""
+    digests: dict[str, str] = {}
+    """SHA-256 of these bytes; older checkpoints have none"""
+    step: Count | None = None
+    """None in older checkpoints"""
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""

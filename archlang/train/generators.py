@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+_NUMPY_KEYS = 624
+
 
 def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator's state has its own form
     """Returns the state of every generator, as plain tensors and numbers."""
@@ -22,17 +24,26 @@ def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator
 
 
 def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None:
-    """Restores every generator. If the state is from another kind of device, the device's generator is unchanged."""
-    version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal), gauss))
-    kind, keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
-    torch.set_rng_state(state["torch"])
-    device_state = state.get(device.type)
-    if device_state is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(device_state, device)
-    elif device_state is not None and device.type == "mps":
-        torch.mps.set_rng_state(device_state)
+    """Restores every generator. If the state is from another kind of device, the device's generator is unchanged.
+
+    Raises:
+        ValueError: it is not a state that `random_state` returned."""
+    try:
+        version, internal, gauss = state["python"]
+        random.setstate((version, tuple(internal), gauss))
+        kind, keys, position, has_gauss, cached = state["numpy"]
+        # numpy does not check the position, and would read behind the keys.
+        if kind != "MT19937" or len(keys) != _NUMPY_KEYS or not 0 <= position <= _NUMPY_KEYS:
+            raise ValueError("the numbers of numpy's generator are out of range")
+        np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+        torch.set_rng_state(state["torch"])
+        device_state = state.get(device.type)
+        if device_state is not None and device.type == "cuda":
+            torch.cuda.set_rng_state(device_state, device)
+        elif device_state is not None and device.type == "mps":
+            torch.mps.set_rng_state(device_state)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"the state of the random generators: {error}") from error
 
 
 def _device_state(device: torch.device) -> torch.Tensor | None:

@@ -11,11 +11,12 @@ from archlang.backend.architecture import Architecture
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.run_folder import Record
-from archlang.record.schemas import METRICS, TIMINGS, CheckpointState, EvaluationMetrics, EvaluationTiming
+from archlang.record.schemas import METRICS, STATE, TIMINGS, CheckpointState, EvaluationMetrics, EvaluationTiming
 from archlang.tasks.kit.metrics import rank
 from archlang.train import mistakes
 from archlang.train.data import Sampler
 from archlang.train.generators import random_state, restore_random_state
+from archlang.train.optimizer_state import check_optimizer_state
 from archlang.train.score import Score, evaluate
 from archlang.train.selection import ranking
 from archlang.train.setup import Setup, Workload
@@ -95,7 +96,8 @@ class TrainingRun:
         there is none; the run then begins at step 0.
 
         Raises:
-            RunError: there are checkpoints, but all of them are damaged."""
+            RunError: there are checkpoints, but all of them are damaged, or do not fit the run; or `metrics.jsonl` is
+                damaged. Nothing is changed then."""
         checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
         if checkpoint is None:
             if self.checkpoints.steps():
@@ -105,11 +107,13 @@ class TrainingRun:
                 self.record.truncate({})
             return False
         state = checkpoint.state
+        if self._leads:
+            self.record.require_lines(state.sizes, state.digests, checkpoint.step)
         checkpoint.load_into(self.module)
-        # Only the moments are restored. The optimizer's options are those of this process: it may use other kernels.
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state.optimizer["state"]})
-        self.fabric.strategy.precision.load_state_dict(state.precision)
-        restore_random_state(state.random, self.fabric.device)
+        try:
+            self._restore_state(state)
+        except ValueError as error:
+            raise record_mistakes.not_resumable(checkpoint.folder / STATE, str(error)) from error
         self.random_at_start = random_state(self.fabric.device)
         self.sampler = self._make_sampler(self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
@@ -119,6 +123,21 @@ class TrainingRun:
             self.record.truncate(state.sizes, checkpoint.step)
             self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True
+
+    def _restore_state(self, state: CheckpointState) -> None:
+        """Restores the optimizer, the precision and the generators.
+
+        Raises:
+            ValueError: a state is not one that this run has written."""
+        moments = state.optimizer.get("state")
+        check_optimizer_state(self.optimizer.optimizer, moments)
+        # Only the moments are restored. The optimizer's options are those of this process: it may use other kernels.
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        try:
+            self.fabric.strategy.precision.load_state_dict(state.precision)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise ValueError(f"the state of the precision: {error}") from error
+        restore_random_state(state.random, self.fabric.device)
 
     def save(self, get_state: Callable[[], StepState]) -> None:
         """Writes a checkpoint, of which `get_state` returns the states of the optimizer and of the generators.
@@ -131,7 +150,7 @@ class TrainingRun:
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         if not self._leads:
             return
-        step_state = get_state()
+        step_state, sizes = get_state(), self.record.sizes()
         state = CheckpointState(
             optimizer=step_state.optimizer,
             random=step_state.random,
@@ -143,7 +162,9 @@ class TrainingRun:
             best=progress.best,
             best_step=progress.best_step,
             history=tuple(progress.history),
-            sizes=self.record.sizes(),
+            sizes=sizes,
+            digests=self.record.digests(sizes),
+            step=progress.step,
         )
         self.checkpoints.save(progress.step, self.module, state, progress.best_step)
 

@@ -16,7 +16,7 @@ from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 STATICS: st.SearchStrategy[StaticValue] = st.recursive(
     st.booleans()
-    | st.integers()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text()
     | st.builds(Symbol, st.text())

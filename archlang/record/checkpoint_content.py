@@ -1,0 +1,64 @@
+"""The content of a checkpoint's files, which a stranger may have written: nothing in it is run or trusted."""
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import BinaryIO
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from archlang.diagnostics.machine import is_out_of_memory
+from archlang.record.schemas import CheckpointState
+
+
+def load_weights(path: str | Path) -> dict[str, Tensor]:
+    """Returns the weights of a file.
+
+    Raises:
+        ValueError: it is not the file of safetensors that its header describes."""
+    try:
+        return safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, KeyError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(str(error)) from error
+
+
+def load_state(file: BinaryIO) -> CheckpointState:
+    """Returns the state of an open file. Its pickle may hold tensors and builtins alone.
+
+    Raises:
+        ValueError: it holds something else, or is damaged."""
+    _check_archive(file)
+    try:
+        stored = torch.load(file, weights_only=True, map_location="cpu")
+    except pickle.UnpicklingError as error:
+        raise ValueError(f"it holds more than tensors, numbers and text: {_first_line(error)}") from error
+    except (EOFError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(_first_line(error)) from error
+    return CheckpointState.model_validate(stored)
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it.
+
+    Raises:
+        ValueError: it is another file, or its parts unpack to more."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise ValueError("torch.save has not written it") from error
+    size = file.seek(0, 2)
+    file.seek(0)
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(part.file_size for part in parts) > size:
+        raise ValueError("it unpacks to more than its size")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).partition("\n")[0]
