@@ -38,6 +38,7 @@ def inspect(
     from archlang.pages.inspection.inspect import source_lines
     from archlang.record.reading import RECIPE
     from archlang.runs.evaluation import open_run
+    from archlang.runs.stored_model import explaining_stored_model
 
     with plain_warnings():
         opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))
@@ -49,7 +50,8 @@ def inspect(
             split = split or ("test" if "test" in opened.task.split_names() else opened.task.split_names()[-1])
             batch, title = split_item(opened, split, index), f"{split} {index}"
         lines = source_lines(run / RECIPE, opened.recipe)
-        inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
+        with explaining_stored_model(run):
+            inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
     if as_json:
         console.out.write_json(inspection.to_json())
         return

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -113,13 +113,14 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     stop = Stop()
-    with plain_warnings():
+    with plain_warnings(), nullcontext() if resume is None else explaining_stored_model(folder):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),

@@ -12,7 +12,7 @@ from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
 from archlang.plan.derived_table import plan_derived_table
-from archlang.plan.overrides import parse_overrides
+from archlang.plan.overrides import parse_overrides, static_text
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
@@ -93,13 +93,28 @@ def bind_task(
     if declaring is not None:
         items = (*resolved.program.items, *declaring.tasks.values())
         resolved = replace(resolved, program=replace(resolved.program, items=items), readable=declaring.readable)
-    overrides = parse_overrides({f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()})
+    overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
+    return _bind(resolved, "task", overrides)
+
+
+def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
+    """Checks the statics of a shipped task (`word` is `task`) or optimizer (`train`) like those of a recipe. Returns it
+    with defaults for those that are missing.
+
+    Raises:
+        ProgramError: it has no such statics."""
+    resolved = load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+    return _bind(resolved, word, {f"{word}.{name}": static_text(value) for name, value in extern.statics.items()})
+
+
+def _bind(resolved: ResolvedFile, word: str, overrides: Mapping[str, str]) -> BoundExtern:
+    """The task or optimizer of the first recipe of a file, which has no other parts."""
     report = DiagnosticLog()
-    # The recipe has neither a model nor an optimizer.
+    settings = parse_overrides(overrides)
     parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
-    planner = Planner(resolve_recipe(resolved, parts, report), overrides)
+    planner = Planner(resolve_recipe(resolved, parts, report), settings)
     report.stop_at_errors()
-    return _without_errors(planner.task(), report)
+    return _without_errors(planner.extern(word), report)
 
 
 def recipe_names(path: str | Path) -> tuple[str, ...]:

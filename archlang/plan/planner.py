@@ -112,11 +112,11 @@ class Planner:
             by_path, self._values_by_path, self._claims,
         )  # fmt: skip
 
-    def task(self) -> BoundExtern | None:
-        """The recipe's task alone; None, and a report, if the recipe names none."""
+    def extern(self, word: str) -> BoundExtern | None:
+        """The recipe's `task`, or the optimizer of `train`, alone; None, and a report, if the recipe names none."""
         self.check_paths()
-        task = bind(self.recipe, "task", self.overrides)
-        return None if task is None else bound_extern(task)
+        binding = bind(self.recipe, word, self.overrides)
+        return None if binding is None else bound_extern(binding)
 
     def _seed(self, settings: Mapping[str, Setting]) -> int:
         setting = settings.get("seed")

@@ -5,10 +5,13 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
 
+from archlang.diagnostics import ProgramError
 from archlang.files.folder import Folder
 from archlang.files.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
 from archlang.graph.graph import Graph
-from archlang.plan.plan import Plan
+from archlang.names import library
+from archlang.plan.from_file import check_shipped
+from archlang.plan.plan import BoundExtern, Plan
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.schemas import (
@@ -19,6 +22,7 @@ from archlang.record.schemas import (
     TIMINGS,
     VERSIONS,
     EvaluationMetrics,
+    ExternRecord,
     Results,
     RunRecord,
     StepMetrics,
@@ -143,17 +147,43 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
         raise mistakes.damaged(folder / name, str(error)) from error
 
 
+def read_run(folder: Path) -> tuple[RunRecord, BoundExtern, BoundExtern]:
+    """Returns what a run is, its task and its optimizer. Statics of shipped ones are checked like those of a recipe.
+
+    Raises:
+        RunError: The folder is not a run folder, or is damaged."""
+    run = read_record(folder, RUN, RunRecord)
+    return run, _checked(folder, "task", run.task), _checked(folder, "train", run.train)
+
+
+def _checked(folder: Path, word: str, record: ExternRecord) -> BoundExtern:
+    extern = record.extern()
+    shipped = library.task(record.name) if word == "task" else library.optimizer(record.name)
+    if shipped is None or shipped.python != record.python:
+        return extern  # Of the user's own: `make_task` and `make_optimizer` require its plugin.
+    try:
+        checked = check_shipped(word, extern)
+    except ProgramError as error:
+        raise mistakes.damaged(folder / RUN, f"{word}: {error.diagnostics[0].message}") from error
+    except ValueError as error:  # a number of too many digits
+        raise mistakes.damaged(folder / RUN, f"{word}: {error}") from error
+    for name, value in extern.statics.items():
+        if checked.statics.get(name) != value:
+            raise mistakes.damaged(folder / RUN, f"{word}.statics.{name} is not a value of this static")
+    return checked
+
+
 def read_plan(folder: Path) -> tuple[Plan, str]:
     """Returns the plan of a run and its precision. The plan has no `vary`, which the folder does not record.
 
     Raises:
         RunError: The folder is not a run folder, or is damaged."""
-    run = read_record(folder, RUN, RunRecord)
+    run, task, train = read_run(folder)
     graph, at_test = read_graph(folder, GRAPH), read_graph(folder, GRAPH_AT_TEST)
     source = Source(str(folder / RECIPE), read_text(folder, RECIPE))
     plan = Plan(
-        run.recipe, source, run.task.extern(), run.gives, run.model, graph, graph if at_test == graph else at_test,
-        run.train.extern(), run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
+        run.recipe, source, task, run.gives, run.model, graph, graph if at_test == graph else at_test,
+        train, run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
     )  # fmt: skip
     return plan, run.precision
 

@@ -15,14 +15,15 @@ from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.reading import read_graph, read_record
+from archlang.record.reading import read_graph, read_record, read_run
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results, RunRecord
+from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
 from archlang.runs.progress import showing_evaluation
 from archlang.runs.splits import describe_split, load_splits
+from archlang.runs.stored_model import explaining_stored_model
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
@@ -162,18 +163,20 @@ def open_run(folder: Path, *, checkpoint: str | int = "best", device: str = "aut
 
     Raises:
         RunError: the folder is no run folder, or has no such checkpoint."""
-    run, data = read_record(folder, RUN, RunRecord), read_record(folder, DATA, DataRecord)
+    (run, bound_task, _), data = read_run(folder), read_record(folder, DATA, DataRecord)
     if "train.select" not in run.settings:
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
-    task = make_task(run.task.name, run.task.python, run.task.statics, plugin)
+    task = make_task(bound_task.name, bound_task.python, bound_task.statics, plugin)
     fabric = make_fabric(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
-    module = build(read_graph(folder))
+    graph = read_graph(folder)
+    with explaining_stored_model(folder):
+        module = build(graph)
     weights.load_into(module)
     module.to(fabric.device)
     return OpenedRun(
-        folder, run.recipe, run.task.name, run.task.statics, task, module, weights.step, data, fabric.device
+        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, fabric.device
     )
 
 
@@ -214,7 +217,7 @@ def evaluate_run(
     run = open_run(folder, device=device, plugin=plugin)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
-    with showing_evaluation(console) as watcher:
+    with explaining_stored_model(folder), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
                 evaluate(module, Data(split, run.device), split, name, task), module, split, task, run.device,

@@ -11,6 +11,11 @@ def no_checkpoint(folder: Path) -> RunError:
     return RunError(f"{folder} has no checkpoint yet", f"train it first: `archlang train FILE --out {folder}`")
 
 
+def stored_model_fails(path: Path, reason: str) -> RunError:
+    message = f"the model of {path} cannot be computed: {reason}"
+    return RunError(message, "restore the file from a copy; if nothing has changed it, please report a bug of archlang")
+
+
 def seed_out_of_bounds(seed: int, highest: int) -> RunError:
     return RunError(f"the seed is {seed}", f"choose a seed between 0 and {highest}")
 

@@ -28,17 +28,21 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     module_name, _, attribute = python.partition(":")
     plain = {key: _plain(value) for key, value in statics.items()}
     if is_own(python):
-        return _own_class(name, python, module_name, attribute)(**plain)
+        task_class = _own_class(name, python, module_name, attribute)
+        try:
+            return task_class(**plain)
+        except TypeError as error:
+            raise mistakes.rejects_statics(name, error) from error
     if not plugin:
         raise mistakes.foreign_task(name, python)
     path = Path(plugin)
     if path.stem != module_name:
         raise mistakes.other_plugin(name, python, path)
-    task_class = getattr(import_plugin(path), attribute, None)
-    if not isinstance(task_class, type):
+    plugin_class = getattr(import_plugin(path), attribute, None)
+    if not isinstance(plugin_class, type):
         raise mistakes.plugin_without_class(path, attribute)
     try:
-        task: Task = task_class(**plain)
+        task: Task = plugin_class(**plain)
     except TypeError as error:
         raise mistakes.plugin_fails(path, error) from error
     missing = [part for part in _PARTS if not hasattr(task, part)]

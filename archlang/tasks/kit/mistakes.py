@@ -206,3 +206,7 @@ def no_training_lines(path: str) -> TaskError:
 def too_many_labels(task: str, size: int, required: int) -> TaskError:
     message = f"labels = {size} is too small for {task}, whose training split has {required} different labels"
     return TaskError(message, f"write labels = {required} or more")
+
+
+def rejects_statics(task: str, error: TypeError) -> TaskError:
+    return TaskError(f"the class of the task `{task}` rejects its statics: {error}", "declare the statics of the class")

@@ -1,0 +1,28 @@
+"""Errors of a model that is built from the graph of a run folder, which another program may have changed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from archlang.backend.mistakes import BuildError
+from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.machine import is_out_of_memory
+from archlang.record.reading import GRAPH_AT_TEST
+from archlang.runs import mistakes
+
+
+@contextmanager
+def explaining_stored_model(folder: Path) -> Iterator[None]:
+    """Raises a RunError in place of an error of the model's code: the verifier finds only some mistakes of a graph."""
+    path = folder / GRAPH_AT_TEST
+    try:
+        yield
+    except BuildError as error:
+        raise mistakes.stored_model_fails(path, str(error)) from error
+    except (ArchlangError, OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever the model's code does
+        if is_out_of_memory(error):
+            raise
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise mistakes.stored_model_fails(path, reason) from error
