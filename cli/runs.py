@@ -24,21 +24,29 @@ def list_(
     folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """List the runs of a folder, with their progress and their results.
+    """List the runs of a folder, with their progress and their results. Damaged runs follow, with the reason.
 
     Example: archlang runs list
     """
+    from archlang.record.summaries import DamagedRun, find_runs
+
+    found = list(find_runs(folder))
+    if as_json:
+        console.out.write_json([run.json_value() for run in found])
+        return
+    summaries = [run for run in found if not isinstance(run, DamagedRun)]
+    damaged = [run for run in found if isinstance(run, DamagedRun)]
+    if not found:
+        console.out.print(f"there are no runs in {folder}")
+    if summaries:
+        _print_summaries(summaries)
+    for run in damaged:
+        console.out.print(f"damaged: {run.reason}")
+
+
+def _print_summaries(summaries: list[RunSummary]) -> None:
     from rich.table import Table
 
-    from archlang.record.summaries import find_runs
-
-    summaries = list(find_runs(folder))
-    if as_json:
-        console.out.write_json([summary.json_value() for summary in summaries])
-        return
-    if not summaries:
-        console.out.print(f"there are no runs in {folder}")
-        return
     table = Table()
     table.add_column("run", overflow="fold")
     for title in ("task", "seed", "state", "step", "measured", "size"):

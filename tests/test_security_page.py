@@ -30,9 +30,10 @@ def test_every_link_of_the_page_leads_to_a_file() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    from archlang.record import checkpoint, reading
+    from archlang.files import limits
     from archlang.syntax.reading import LARGEST
     from archlang.tasks.kit import json_array
 
-    assert (LARGEST, reading.LARGEST, json_array._LARGEST) == (1_000_000, 1 << 30, 1 << 26)
-    assert checkpoint._LARGEST_MANIFEST == 10_000
+    assert (LARGEST, json_array._LARGEST) == (1_000_000, 1 << 26)
+    assert (limits.LARGEST_LINES, limits.LARGEST_JSON, limits.LARGEST_GRAPH) == (1 << 30, 64 << 20, 16 << 20)
+    assert limits.DEEPEST_GRAPH == 64

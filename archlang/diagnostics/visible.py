@@ -1,6 +1,7 @@
 """Texts that control neither the terminal nor the writing direction."""
 
 import json
+import math
 import re
 import unicodedata
 
@@ -22,8 +23,20 @@ def visible_lines(text: str) -> str:
 
 def json_text(value: object, indent: int | None = 2) -> str:
     """Returns JSON of the exact value, with escapes for characters that control the terminal; on one line if `indent`
-    is None."""
-    return _CANDIDATE.sub(lambda match: _escaped(match[0]), json.dumps(value, indent=indent, ensure_ascii=False))
+    is None. Numbers that are NaN or infinite are null."""
+    text = json.dumps(_without_nan(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return _CANDIDATE.sub(lambda match: _escaped(match[0]), text)
+
+
+def _without_nan(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _without_nan(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_without_nan(item) for item in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def _is_harmless(sign: str) -> bool:

@@ -63,6 +63,7 @@ class Checkpoints:
         Args:
             folder: Its parent, the run folder, must exist when a checkpoint is saved."""
         self.folder = folder
+        self._damages: dict[int, str] = {}
 
     def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
         """Writes the checkpoint of a step atomically, and removes all but the last two and that of the step `best`.
@@ -102,8 +103,14 @@ class Checkpoints:
             except mistakes.RunMachineError:
                 raise  # An older checkpoint would silently lose steps.
             except mistakes.RunError as error:
+                self._damages[step] = error.message
                 warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
         return None
+
+    def none_intact(self) -> mistakes.RunError:
+        """Returns the error that all checkpoints are damaged, with the damage of the newest one that was read."""
+        newest = max(self._damages, default=None)
+        return mistakes.no_intact_checkpoint(self.folder, "" if newest is None else self._damages[newest])
 
     def read(self, step: int) -> Checkpoint:
         """Returns the checkpoint of a step, on the CPU.

@@ -32,6 +32,10 @@ def not_a_run(folder: Path, missing: str) -> RunError:
     return RunError(message, "name a folder that `archlang train` has created")
 
 
+def not_a_folder(path: Path) -> RunError:
+    return RunError(f"{path} is a file", "name a folder of runs")
+
+
 def not_empty(folder: Path) -> RunError:
     reason = "holds other files" if folder.is_dir() else "is a file"
     return RunError(f"{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
@@ -75,8 +79,8 @@ def lines_differ(path: Path, step: int) -> RunError:
 # Checkpoints
 
 
-def no_intact_checkpoint(folder: Path) -> RunError:
-    message = f"every checkpoint in {folder} is damaged"
+def no_intact_checkpoint(folder: Path, reason: str) -> RunError:
+    message = f"every checkpoint in {folder} is damaged" + (f": {reason}" if reason else "")
     return RunError(message, "name a new folder with `--out` to train again; nothing was changed")
 
 

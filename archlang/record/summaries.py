@@ -46,6 +46,18 @@ class RunSummary:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class DamagedRun:
+    """A run folder that cannot be read, and why."""
+
+    folder: Path
+    reason: str
+
+    def json_value(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the run as `archlang runs list --json` prints it."""
+        return {"folder": str(self.folder), "state": "damaged", "reason": self.reason}
+
+
 def summarize(folder: Path) -> RunSummary:
     """Returns the summary of a run folder.
 
@@ -67,13 +79,18 @@ def _written(value: StaticValue) -> str:
     return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else str(value)
 
 
-def find_runs(folder: Path) -> Iterator[RunSummary]:
-    """Yields every run in a folder or below it, by path. Skips damaged ones."""
+def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
+    """Yields every run in a folder or below it, by path.
+
+    Raises:
+        RunError: The folder is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise mistakes.not_a_folder(folder)
     for path in sorted(folder.rglob(RUN)):
         try:
             yield summarize(path.parent)
-        except mistakes.RunError:
-            continue
+        except mistakes.RunError as error:
+            yield DamagedRun(path.parent, error.message)
 
 
 def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:

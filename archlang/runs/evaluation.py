@@ -193,7 +193,7 @@ def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Che
     latest = checkpoints.latest()
     if latest is None:
         if checkpoints.steps():
-            raise record_mistakes.no_intact_checkpoint(checkpoints.folder)
+            raise checkpoints.none_intact()
         raise mistakes.no_checkpoint(folder)
     if wanted == "last":
         return latest

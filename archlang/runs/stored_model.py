@@ -19,7 +19,7 @@ def explaining_stored_model(folder: Path) -> Iterator[None]:
         yield
     except BuildError as error:
         raise mistakes.stored_model_fails(path, str(error)) from error
-    except (ArchlangError, OSError, MemoryError):
+    except (ArchlangError, OSError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever the model's code does
         if is_out_of_memory(error):

@@ -1,11 +1,12 @@
 """The runs of a table: which ones are left to train, and the value of each cell."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from archlang.plan.plan import Plan
 from archlang.plan.table import TableCell, TableColumn, TablePlan
+from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results
 from archlang.record.schemas import Results
 from archlang.runs.claims import group_value
@@ -21,6 +22,8 @@ class CellResult:
     """by seed"""
     missing: tuple[int, ...]
     """seeds that are not done"""
+    damaged: Mapping[int, str] = field(default_factory=dict)
+    """by seed, what is wrong with results that cannot be read"""
 
 
 @dataclass(frozen=True)
@@ -51,24 +54,31 @@ class TableRuns:
         )
 
     def cell_results(self) -> tuple[CellResult, ...]:
-        """Returns every cell, row by row, with the values of the runs that are done.
-
-        Raises:
-            RunError: The results of a run are damaged."""
-        results: dict[int, Results | None] = {}
+        """Returns every cell, row by row, with the values of the runs that are done and can be read."""
+        results: dict[int, Results | RunError | None] = {}
         cells = []
         for cell in self.plan.cells:
-            values, missing = {}, []
+            values, missing, damaged = {}, [], {}
             for plan in cell.plans:
                 if id(plan) not in results:
-                    results[id(plan)] = read_results(self.run_folder(plan))
+                    results[id(plan)] = _results(self.run_folder(plan))
                 run_results = results[id(plan)]
-                if run_results is None:
+                if isinstance(run_results, RunError):
+                    damaged[plan.seed] = run_results.message
+                elif run_results is None:
                     missing.append(plan.seed)
                 elif (value := column_value(run_results, cell.column)) is not None:
                     values[plan.seed] = value
-            cells.append(CellResult(cell, values, tuple(missing)))
+            cells.append(CellResult(cell, values, tuple(missing), damaged))
         return tuple(cells)
+
+
+def _results(folder: Path) -> Results | RunError | None:
+    """Returns the results of a run, None if it is not done, or why they cannot be read."""
+    try:
+        return read_results(folder)
+    except RunError as error:
+        return error
 
 
 def column_value(results: Results, column: TableColumn) -> float | None:

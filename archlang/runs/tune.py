@@ -8,6 +8,7 @@ from typing import Any
 
 from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
+from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
 from archlang.runs.points import JOBS, Point, PointResult, folder_name, make_folder
@@ -89,16 +90,16 @@ class Tuning:
         return Settings.of(plan.train.statics).selecting
 
     def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        """Runs more trials, and yields each when it has ended.
-
-        Raises:
-            RunError: The results of a run are damaged."""
+        """Runs more trials, and yields each when it has ended."""
         for point_result in engine.run(self._points(trials), stopping):
             folder = point_result.point.folder
             trial = self._running.pop(folder)
             if point_result.stopped:
                 continue  # The study keeps it as running; reopening the study resumes it.
-            results = read_results(folder)
+            try:
+                results = read_results(folder)
+            except RunError:
+                results = None  # A damaged run is a failed trial.
             value = None if results is None else results.value(*self._selecting)
             if value is None:
                 self._fail(trial)

@@ -101,7 +101,7 @@ class TrainingRun:
         checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
         if checkpoint is None:
             if self.checkpoints.steps():
-                raise record_mistakes.no_intact_checkpoint(self.checkpoints.folder)
+                raise self.checkpoints.none_intact()
             if self._leads:
                 self.checkpoints.remove_after(0)
                 self.record.truncate({})
@@ -272,6 +272,6 @@ class TrainingRun:
             return None
         checkpoint = self.checkpoints.first_intact(steps)
         if checkpoint is None:
-            raise record_mistakes.no_intact_checkpoint(self.checkpoints.folder)
+            raise self.checkpoints.none_intact()
         checkpoint.load_into(self.module)
         return checkpoint.step

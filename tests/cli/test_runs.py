@@ -70,6 +70,45 @@ def test_a_run_with_losses_that_are_not_finite_can_be_shown(archlang: Command, f
     assert "test: 40 items" in archlang("runs", "show", "runs/a").out
 
 
+def test_a_run_whose_loss_is_not_finite_can_be_read_by_every_command(archlang: Command, folder: Path) -> None:
+    train = archlang("train", "tiny.arch", "--device", "cpu", "--out", "nan", "--set", "train.lr=1e25", "--set",
+                     "train.steps=1", "--set", "train.select=valid.loss")  # fmt: skip
+    assert train.code == 0
+    results = json.loads((folder / "nan" / "results.json").read_text())
+    assert (results["splits"]["test"]["loss"], results["best_step"]) == (None, None)
+    reading = (
+        ("runs", "show"), ("runs", "list"), ("runs", "compare"), ("report",), ("eval", "--device", "cpu"),
+        ("inspect", "--device", "cpu", "--json"), ("train", "--device", "cpu", "--resume"),
+    )  # fmt: skip
+    for command in reading:
+        result = archlang(*command, "nan")
+        assert (result.code, result.err) == (0, ""), command
+        assert "NaN" not in result.out, command
+
+
+def test_lines_that_changed_before_the_checkpoint_are_not_resumed(archlang: Command, folder: Path) -> None:
+    run = folder / "runs" / "a"
+    metrics = run / "metrics.jsonl"
+    text = metrics.read_text()
+    for changed in (text.replace("1", "2", 1), text[:-20], "", text.replace("{", "", 1)):
+        metrics.write_text(changed)
+        result = archlang("train", "--resume", "runs/a", "--device", "cpu")
+        assert result.code == 1
+        assert "metrics.jsonl is damaged" in result.err.replace("\n", " ")
+        assert metrics.read_text() == changed
+    metrics.write_text(text + text)
+    assert archlang("train", "--resume", "runs/a", "--device", "cpu").code == 0
+    assert metrics.read_text() == text
+
+
+@pytest.mark.filterwarnings("default:.*has lost lines")
+def test_a_run_without_its_lines_resumes_with_a_warning(archlang: Command, folder: Path) -> None:
+    (folder / "runs" / "a" / "metrics.jsonl").unlink()
+    result = archlang("train", "--resume", "runs/a", "--device", "cpu")
+    assert result.code == 0
+    assert "has lost lines" in result.err
+
+
 def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
     assert archlang("runs", "rm", "runs/a", "--yes").code == 0
     assert not (folder / "runs" / "a").exists()

@@ -251,7 +251,7 @@ def _state() -> list[Damage]:
         return moments
 
     deep: list[Any] = []  # Any: nested lists
-    for _ in range(5000):
+    for _ in range(150):
         deep = [deep]
     line = {"step": 4, "split": "valid", "loss": 1.0, "metrics": {"accuracy": 0.5}}
     keys = (

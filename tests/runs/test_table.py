@@ -53,7 +53,7 @@ def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     assert len(names) == 4
 
 
-def test_finished_runs_are_not_repeated_and_have_values(program: Path, tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated_and_have_values_or_a_damage(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
     first, second = runs.points()
@@ -65,6 +65,10 @@ def test_finished_runs_are_not_repeated_and_have_values(program: Path, tmp_path:
     results = json.loads((first.folder / "results.json").read_text())
     assert cell.values == {1: results["splits"]["test"]["metrics"]["accuracy"]}
     assert cell.missing == (2,)
+    (first.folder / "results.json").write_bytes(b"\xff\xfe")
+    cell = runs.cell_results()[0]
+    assert (cell.values, cell.missing) == ({}, (2,))
+    assert "results.json is damaged" in cell.damaged[1]
 
 
 def test_a_point_after_its_deadline_does_not_begin(program: Path, tmp_path: Path) -> None:

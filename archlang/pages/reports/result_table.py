@@ -48,6 +48,8 @@ class ResultCell:
         if self.row.recipe is None:
             return "absent"
         if self.statistics is None:
+            if self.measured.damaged:
+                return "damaged"
             return "not run" if self.measured.missing else "not measured"
         if self.statistics.deviation is None:
             return f"{self.format(self.statistics.mean)} (1 seed)"
@@ -153,6 +155,8 @@ class ResultTable:
                 "Mean ± standard deviation over seeds; then the median, the 95 % bootstrap interval of the mean, and "
                 f"how many seeds reached {SOLVED:.0%}."
             )
+        reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
+        lines += [f"Not counted: {reason}." for reason in reasons]
         for comparison in self.comparisons:
             lines.append(
                 f"{comparison.column.title}: {comparison.left.title} − {comparison.right.title} = "

@@ -123,6 +123,7 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "solved": statistics.solved() if statistics and cell.is_fraction else None,
         "values": {str(seed): value for seed, value in cell.measured.values.items()},
         "missing": list(cell.measured.missing),
+        "damaged": list(cell.measured.damaged),
         "claim": claim.value if claim else None,
         "claim_deviation": claim.deviation if claim else None,
         "from": claim.origin if claim else None,

@@ -15,6 +15,7 @@ from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import terminal_table
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TablePlan
+from archlang.record.mistakes import RunError
 from archlang.record.reading import read_record, read_results
 from archlang.record.schemas import DATA, DataRecord, Results
 from archlang.runs.table import TableRuns
@@ -41,8 +42,7 @@ class TableReport:
         Args:
             changed: The statics that differ from the recipes.
 
-        Raises:
-            RunError: A run folder is damaged."""
+        Runs that are damaged are left out."""
         runs = TableRuns(plan, folder)
         table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed)
         results: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
@@ -51,13 +51,20 @@ class TableReport:
         for cell in plan.cells:
             for run in cell.plans:
                 run_folder = runs.run_folder(run)
-                if run_folder in read or (run_results := read_results(run_folder)) is None:
+                if run_folder in read:
                     continue
                 read.add(run_folder)
+                try:
+                    run_results = read_results(run_folder)
+                    if run_results is None:
+                        continue
+                    of_training = read_record(run_folder, DATA, DataRecord).trained
+                except RunError:
+                    continue  # The table says which results are damaged.
                 results[cell.row.title].append(run_results)
-                for group, values in read_record(run_folder, DATA, DataRecord).trained.items():
+                for group, values in of_training.items():
                     low, high = trained.get(group, (np.inf, -np.inf))
-                    trained[group] = (min(low, *values), max(high, *values))
+                    trained[group] = (min([low, *values]), max([high, *values]))
         return TableReport(table, {title: tuple(of_row) for title, of_row in results.items()}, trained, folder)
 
     def charts(self) -> Iterator[Chart]:

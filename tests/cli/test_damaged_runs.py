@@ -1,0 +1,171 @@
+"""Every command answers a damaged run folder with its results or with an error that names the damage.
+
+The damages are in `tests/record/damages.py`. By default a sample of them meets two commands each; `-m slow` tries every
+damage with every command."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from archlang.plan.from_file import plan_recipe
+from archlang.record.reading import RECIPE
+from archlang.runs import training
+from tests.cli.conftest import TINY, Command, CommandResult
+from tests.record.damages import Damage, damages_of
+
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "show": ("runs", "show", "run"),
+    "list": ("runs", "list", "."),
+    "compare": ("runs", "compare", "run", "run"),
+    "report": ("report", "run", "--no-page"),
+    "eval": ("eval", "run", "--device", "cpu"),
+    "inspect": ("inspect", "run", "--device", "cpu", "--json"),
+    "resume": ("train", "--resume", "run", "--device", "cpu"),
+}
+# One in so many damages is tried by default.
+SAMPLE = 61
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with a claim."""
+    folder = tmp_path_factory.mktemp("example")
+    (folder / "tiny.arch").write_text(TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 from "nobody"\n}\n')
+    training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
+    return folder / "run"
+
+
+def check(command: str, damage: Damage, result: CommandResult) -> None:
+    """Requires a result, or an error with a remedy."""
+    where = f"{command} where {damage.name}: {result.err[-500:]}"
+    assert result.code in (0, 1), where
+    assert "Traceback" not in result.err, where
+    assert "internal error" not in result.err, where
+    assert "\x1b" not in result.out + result.err, where
+    if result.code == 1:
+        assert "error:" in result.err, where
+        assert "help:" in result.err, where
+
+
+def try_damages(
+    damages: Sequence[Damage], commands: Callable[[int], Sequence[str]], example: Path, folder: Path, archlang: Command
+) -> None:
+    for number, damage in enumerate(damages):
+        for command in commands(number):
+            shutil.copytree(example, folder / "run")
+            damage.apply(folder / "run")
+            check(command, damage, archlang(*COMMANDS[command]))
+            shutil.rmtree(folder / "run")
+    assert not list(folder.iterdir())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::archlang.record.checkpoint.CheckpointWarning"),
+    pytest.mark.filterwarnings("ignore::archlang.record.run_folder.RecordWarning"),
+]
+
+
+def test_a_sample_of_damages_is_answered(example: Path, folder: Path, archlang: Command) -> None:
+    names = list(COMMANDS)
+    try_damages(
+        damages_of(example)[::SAMPLE],
+        lambda number: [names[number % len(names)], names[(number + 3) % len(names)]],
+        example, folder, archlang,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_damage_is_answered(command: str, example: Path, folder: Path, archlang: Command) -> None:
+    try_damages(damages_of(example), lambda number: [command], example, folder, archlang)
+
+
+DETECTED = [
+    ("weights.safetensors declares a huge header", "eval"),
+    ("weights.safetensors has complex weights", "eval"),
+    ("weights.safetensors lacks a weight", "resume"),
+    ("state.pt calls a function", "resume"),
+    ("state.pt is a pickle of protocol 0", "resume"),
+    ("state.pt position is -1", "resume"),
+    ("state.pt micro is 0", "resume"),
+    ("state.pt best_step is missing", "eval"),
+    ("state.pt optimizer has a moment of another shape", "resume"),
+    ("state.pt random of numpy is behind its end", "resume"),
+    ("graph_at_test.txt imports os", "eval"),
+    ("graph_at_test.txt uses an unknown value", "resume"),
+    ("graph_at_test.txt is nested by loops", "eval"),
+    ("graph_at_test.txt has other widths", "eval"),
+    ("run.json is nested deeply", "show"),
+    ("run.json seed is NaN", "show"),
+    ("run.json task.statics.symbols is -1", "eval"),
+    ("run.json train.statics.lr is null", "resume"),
+    ("data.json train.items is -1", "eval"),
+    ("metrics.jsonl has a flipped bit", "resume"),
+    ("metrics.jsonl is cut", "resume"),
+]
+
+
+@pytest.mark.parametrize(("name", "command"), DETECTED)
+def test_a_damage_is_refused_with_its_file(
+    name: str, command: str, example: Path, folder: Path, archlang: Command
+) -> None:
+    (damage,) = [damage for damage in damages_of(example) if damage.name == name]
+    shutil.copytree(example, folder / "run")
+    damage.apply(folder / "run")
+    result = archlang(*COMMANDS[command])
+    check(command, damage, result)
+    assert result.code == 1
+    message = result.err.replace("\n", " ")
+    assert damage.file in message or "step-" in message, message
+    assert not (folder / "hacked").exists()
+
+
+def test_a_run_folder_imports_no_python_of_its_own(example: Path, folder: Path, archlang: Command) -> None:
+    shutil.copytree(example, folder / "run")
+    (folder / "trap.py").write_text("raise SystemExit(99)\n")
+    text = (folder / "run" / "run.json").read_text()
+    for old in ("archlang.tasks.ctl:", "torch.optim:"):
+        assert old in text
+        (folder / "run" / "run.json").write_text(text.replace(old, "trap:"))
+        for command in ("eval", "inspect", "resume"):
+            result = archlang(*COMMANDS[command])
+            assert "trap" not in sys.modules
+            if command == "resume" or "tasks" in old:
+                assert (result.code, "help:" in result.err) == (1, True), command
+
+
+def test_damaged_runs_are_listed_with_the_reason(example: Path, folder: Path, archlang: Command) -> None:
+    for name, content in (("bytes", b"\xff\xfe"), ("deep", b"[" * 200_000), ("shape", b"[]")):
+        shutil.copytree(example, folder / name)
+        (folder / name / "run.json").write_bytes(content)
+    result = archlang("runs", "list", ".")
+    assert result.code == 0
+    assert "there are no runs" not in result.out
+    for name in ("bytes", "deep", "shape"):
+        assert f"damaged: {name}/run.json is damaged" in result.out.replace("\n", " ")
+    shutil.copytree(example, folder / "whole")
+    listed = archlang("runs", "list", ".", "--json").out
+    assert listed.count('"state": "damaged"') == 3
+    assert '"folder": "whole"' in listed
+
+
+def test_a_file_is_no_folder_of_runs(folder: Path, archlang: Command) -> None:
+    (folder / "file").write_text("x")
+    result = archlang("runs", "list", "file")
+    assert (result.code, "is a file" in result.err) == (1, True)
+
+
+def test_the_copy_of_a_program_is_not_run(example: Path, folder: Path, archlang: Command) -> None:
+    shutil.copytree(example, folder / "run")
+    (folder / "run" / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
+    assert archlang(*COMMANDS["show"]).code == 0
