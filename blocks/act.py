@@ -51,13 +51,13 @@ class Act(HaltingBlock):
         dtype = torch.promote_types(state.dtype, torch.float32)
         padded: int | Tensor = max(1, state.shape[1])
         if is_stacked() and mask is not None:
-            padded = mask.sum(1).amax().clamp(min=1).expand(len(state))
+            padded = mask.sum(1).amax().clamp(min=1).expand(state.shape[0])
         return Ledger(
             state=state,
             mixture=state.masked_fill(~live[..., None], 0.0),
             live=live,
             accepted=torch.zeros_like(live),
-            ponder=torch.zeros(len(state), dtype=dtype, device=state.device),
+            ponder=torch.zeros(state.shape[0], dtype=dtype, device=state.device),
             steps=torch.zeros_like(live, dtype=torch.int64),
             spent=(~live).to(dtype),
             gathered=torch.zeros_like(state, dtype=dtype),

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from archlang.backend.runtime.graph_loops import is_exporting
+
 
 class Addresses(nn.Module):
     """The binary numbers base, base + 1, …, one for each slot of a memory.
@@ -33,4 +35,7 @@ class Addresses(nn.Module):
     def bank(self, base: Int[Tensor, "b 1"], n: int) -> Int[Tensor, "b n bits"]:
         """Returns the bits of n addresses from each base; addresses wrap around to 0."""
         address = base + torch.arange(n, device=base.device)
+        if is_exporting():  # ONNX shifts unsigned numbers only
+            power = 2 ** torch.arange(self.bits, device=base.device)
+            return (address[..., None] % (2 * power) >= power).to(torch.int64)
         return (address[..., None] >> torch.arange(self.bits, device=base.device)) & 1

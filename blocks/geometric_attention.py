@@ -31,7 +31,7 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     order = (2 * (key - place).abs() + (key < place)).argsort(-1)
     rank = order.argsort(-1)
     left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
-    before = F.pad(left[..., :-1].cumsum(-1), (1, 0))
+    before = F.pad(left, (1, 0))[..., :-1].cumsum(-1)
     return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
 
 

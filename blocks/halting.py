@@ -84,7 +84,7 @@ class _Halt(HaltingBlock):
             mixture=state,
             live=live,
             accepted=torch.zeros_like(live),
-            ponder=zeros.new_zeros(len(state)),
+            ponder=zeros.new_zeros(state.shape[0]),
             steps=torch.zeros_like(live, dtype=torch.int64),
             step=0,
             rest=torch.ones_like(zeros),
@@ -130,7 +130,7 @@ class _Halt(HaltingBlock):
         self, step: int, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
     ) -> Bool[Tensor, " b"] | Bool[Tensor, "b 1"]:
         """Returns which samples are long enough for a step: n real positions allow n + 1 steps."""
-        length = mask.sum(1) if mask is not None else torch.full((len(state),), state.shape[1], device=state.device)
+        length = mask.sum(1) if mask is not None else torch.full((state.shape[0],), state.shape[1], device=state.device)
         room = step <= length + 1 if self.length_cap else torch.ones_like(length, dtype=torch.bool)
         return room[:, None] if self.per_position else room
 

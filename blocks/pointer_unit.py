@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.kernels.linear import Linear
 
 
@@ -173,17 +174,31 @@ class PointerUnit(nn.Module):
         gates = 3 * self.hidden
         compared = torch.stack(keys) if keys else F.pad(a, (0, 1), value=1.0)
         products = torch.baddbmm(state_bias, h, of_state)
-        weights, states = [], []
-        for step in range(steps):
+
+        def step(p: Tensor, h: Tensor, products: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+            """Returns the next p, h and products, and w."""
             h = gated(torch.baddbmm(input_bias, p, of_input), products[..., :gates], h)
             products = torch.baddbmm(state_bias, h, of_state)
             if keys:
                 scores = compared @ F.normalize(h, dim=-1, eps=1e-8)[..., None]
             else:
                 scores = compared @ products[..., gates:, None]
-            mask = seen[:, step] if seen is not None else mask_n
             w = over_slots(scores[..., 0], None if mask is None else mask[None])
-            p = (w[..., None, :] @ bank)[..., 0, :]
+            return (w[..., None, :] @ bank)[..., 0, :], h, products, w
+
+        if is_exporting():
+
+            def combined(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+                p, h, products = carried
+                p, h, products, w = step(p, h, products, mask_n if seen is None else inputs[0])
+                return [p, h, products], [w, h]
+
+            order = torch.arange(steps, device=a.device) if seen is None else seen.transpose(0, 1)
+            (p, h, _), (all_w, all_h) = scan_steps(combined, [p, h, products], [order])
+            return all_w.permute(2, 0, 1, 3), all_h.permute(2, 0, 1, 3), p, h
+        weights, states = [], []
+        for index in range(steps):
+            p, h, products, w = step(p, h, products, mask_n if seen is None else seen[:, index])
             weights.append(w)
             states.append(h)
         if not weights:

@@ -30,7 +30,7 @@ class Last(Pooling):
         if mask_n is None:
             return x[:, -1]
         place = (mask_n * torch.arange(x.shape[1], device=x.device)).amax(1)
-        y = x[torch.arange(len(x), device=x.device), place]
+        y = x[torch.arange(x.shape[0], device=x.device), place]
         return y.masked_fill(~mask_n.any(1, keepdim=True), 0.0)
 
 

@@ -1,11 +1,16 @@
 """Networks that read a sequence position by position."""
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
+from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
 from archlang.kernels.dropout import dropout
 
@@ -26,6 +31,8 @@ def states(
     y: Tensor
     if x.shape[1] == 0:
         return x.new_zeros(*x.shape[:2], network.hidden_size)  # torch raises an error for an empty sequence
+    if is_exporting():
+        return _scanned(network, x, start)
     if not is_stacked():
         y = network(x, start)[0]
         return y
@@ -39,8 +46,36 @@ def states(
         return y
 
     if start is None:
-        start = x.new_zeros(network.num_layers, len(x), network.hidden_size)
+        start = x.new_zeros(network.num_layers, x.shape[0], network.hidden_size)
     return model_by_model(of_one, x, start, *network.parameters())
+
+
+def _scanned(
+    network: nn.LSTM | nn.GRU, x: Float[Tensor, "b n d"], start: Float[Tensor, "1 b hidden"] | None
+) -> Float[Tensor, "b n hidden"]:
+    """Returns the states of an exported model, layer by layer."""
+    zeros = x.new_zeros(x.shape[0], network.hidden_size)
+    for layer in range(network.num_layers):
+        weight_ih, weight_hh, bias_ih, bias_hh = network.all_weights[layer]
+        h = zeros if start is None else start[layer]
+
+        def step(
+            states: Sequence[Tensor], inputs: Sequence[Tensor], of_state: Tensor = weight_hh, bias: Tensor = bias_hh
+        ) -> tuple[list[Tensor], list[Tensor]]:
+            h = states[0]
+            products = F.linear(h, of_state, bias)
+            if isinstance(network, nn.GRU):
+                h = gated(inputs[0], products, h)
+                return [h], [h]
+            i, f, g, o = (inputs[0] + products).chunk(4, dim=-1)
+            c = torch.sigmoid(f) * states[1] + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+            return [h, c], [h]
+
+        states = [h] if isinstance(network, nn.GRU) else [h, zeros]
+        _, (y,) = scan_steps(step, states, [F.linear(x, weight_ih, bias_ih).transpose(0, 1)])
+        x = y.transpose(0, 1)
+    return x
 
 
 class Reverse(nn.Module):

@@ -38,7 +38,7 @@ class DotRead(nn.Module):
     ) -> Float[Tensor, "b t reads n"]:
         pointed: Tensor = self.pointed(p)
         # One product for all steps and reads of a sample.
-        query = self.query(pointed.reshape(len(p), -1, memory.shape[-1]))
+        query = self.query(pointed.reshape(p.shape[0], -1, memory.shape[-1]))
         scores = query @ self.key(memory).transpose(-1, -2) / sqrt(memory.shape[-1])
         return over_slots(scores.view(*p.shape[:2], self.reads, memory.shape[1]), mask)
 

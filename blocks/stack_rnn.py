@@ -41,7 +41,7 @@ class StackRnn(nn.Module):
         return y
 
     def _start(self, x: Tensor) -> tuple[Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
-        return x.new_zeros(len(x), self.cell.hidden_size), x.new_zeros(len(x), self.slots, self.width)
+        return x.new_zeros(x.shape[0], self.cell.hidden_size), x.new_zeros(x.shape[0], self.slots, self.width)
 
     def _walk(
         self, x: Float[Tensor, "b n d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def export(
     source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a program.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .pt2 or .onnx.", show_default=False)],
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model of the program.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the program.")] = None,
     sets: Annotated[
@@ -29,7 +29,8 @@ def export(
 ) -> None:
     """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
 
-    The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it.
+    The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it;
+    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime.
 
     Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
     """

@@ -82,6 +82,8 @@ class Architecture(Group):
             result: Float[Tensor, "b *classes"] = results
             return result
         result, ponder, depth = results
+        if torch.compiler.is_exporting():  # an exported model has no attributes
+            return result
         self.ponder = ponder.mean()
         self.sample_depth = depth.detach()
         self.mean_depth = self.sample_depth.mean()

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from archlang.source import Span
 
 
+# The characters of a message of torch that are shown.
+_MOST_REASON = 600
+
+
 class ExportError(ErrorWithRemedy):
     """A module that cannot be exported, or a file that cannot be written."""
 
@@ -32,3 +36,27 @@ def not_exportable(block: str, span: Span | None, reason: str, remedy: str) -> E
     """A block cannot be exported; `span` is where the program uses it."""
     place = "" if span is None else f"{span}: "
     return ExportError(f"{place}`{block}` cannot be exported: {reason}", remedy)
+
+
+def field_not_exportable(model: str, field: str, kind: str) -> ExportError:
+    return ExportError(
+        f"`{model}` cannot be exported: its field `{field}` is `{kind}`",
+        "fields of an exported model are tensors whose lengths are names or numbers",
+    )
+
+
+def not_traced(model: str, error: Exception) -> ExportError:
+    """torch could not trace a model. Its notes are the places of the program, innermost first."""
+    notes = getattr(error, "__notes__", [])
+    place = f"{notes[0]} " if notes else ""
+    reason = " ".join(str(error).split())
+    return ExportError(
+        f"{place}`{model}` cannot be exported: {type(error).__name__}: {reason[:_MOST_REASON]}",
+        "replace the block by one that torch.export can trace for any length, or export to `.py`",
+    )
+
+
+def packages_missing(names: Iterable[str]) -> ExportError:
+    return ExportError(
+        f"an export to ONNX needs {' and '.join(names)}", "install archlang with the extra: pip install -e '.[export]'"
+    )

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.loops import Attached, resolve
 
 # The products of a block's own linear maps with its arguments, by the names of the maps. None: the block computes it.
@@ -63,7 +64,10 @@ class JoinedLinear(Attached):
 
     def weights(self) -> JoinedWeights | None:
         """Returns the weights for one call of the model, still empty; the steps of loops share them. Returns None if
-        the maps must be called themselves, because one was replaced, or has hooks."""
+        the maps must be called themselves: one was replaced, or has hooks, or the model is exported, whose loops cannot
+        fill a dictionary outside of them."""
+        if is_exporting():
+            return None
         maps = self._maps()
         joinable = [
             linear

@@ -4,7 +4,7 @@ A loop is no module: its weights stand in the module tree once, under the instan
 after its states, are the ponder of its halting loops for each sample, [b], and the depth of the outermost ones, [b]."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.compaction import Compaction
+from archlang.backend.runtime.graph_loops import is_exporting, scan_steps, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import in_any_model
 
@@ -194,13 +195,19 @@ class Halting(_Loop):
     ) -> tuple[Any, ...]:
         owner, halted, block, count = self.owner, self.halted, self.block, len(self.ranks)
         states, captured = list(values[:count]), values[count:]
+        if is_exporting():
+            return self._in_graph(states, captured, mask)
         tally = block.start(states[halted], mask)
         # The head ran on the state outside of the loop.
         first, others = self._bodies(head_results if tally.state is states[halted] else None)
         body = first
         inner_ponder: Float[Tensor, " b"] | None = None
         batch = len(states[halted])
-        compaction = Compaction() if self.compact and self.watch is None and batch > 1 else None
+        compaction = (
+            Compaction()
+            if self.compact and self.watch is None and batch > 1 and not torch.compiler.is_compiling()
+            else None
+        )
         for step in range(self.limit):
             states[halted] = tally.state
             self.computed += len(tally.state)
@@ -209,13 +216,7 @@ class Halting(_Loop):
             results = body(owner, *states, *mixture, *captured)
             body = others
             tally = block.advance(tally, results[halted], mask)
-            accepted = tally.accepted
-            for index in self._other_states:
-                moved = broadcast_mask(accepted, self.ranks[index], self.has_positions[index])
-                states[index] = torch.where(moved, results[index], states[index])
-            if self.extras:
-                ponder = results[count].masked_fill(~broadcast_mask(accepted, 1, has_positions=False), 0)
-                inner_ponder = ponder if inner_ponder is None else inner_ponder + ponder
+            inner_ponder = self._update(states, tally.accepted, results, inner_ponder)
             if self.watch is not None:
                 self.watch(tally)
             # A check waits for the device, so there is none after the last step.
@@ -237,9 +238,64 @@ class Halting(_Loop):
         loop_results = self._results(tally, states, inner_ponder, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
 
+    def _update(
+        self,
+        states: list[Tensor],
+        accepted: Bool[Tensor, "b *n"],
+        results: tuple[Any, ...],
+        inner_ponder: Float[Tensor, " b"] | None,
+    ) -> Float[Tensor, " b"] | None:
+        """Updates the states other than the halted one by the results of a step. Returns the ponder of the loops in the
+        body."""
+        for index in self._other_states:
+            moved = broadcast_mask(accepted, self.ranks[index], self.has_positions[index])
+            states[index] = torch.where(moved, results[index], states[index])
+        if not self.extras:
+            return None
+        ponder: Tensor = results[len(self.ranks)].masked_fill(~broadcast_mask(accepted, 1, has_positions=False), 0)
+        return ponder if inner_ponder is None else inner_ponder + ponder
+
+    def _in_graph(
+        self, states: Sequence[Tensor], captured: tuple[Any, ...], mask: Bool[Tensor, "b n"] | None
+    ) -> tuple[Any, ...]:
+        """The loop as one operation of torch, with the full batch in each step."""
+        owner, halted, block, count = self.owner, self.halted, self.block, len(self.ranks)
+        first = block.start(states[halted], mask)
+        if mask is None:
+            mask = states[halted].new_ones(states[halted].shape[:2], dtype=torch.bool)
+        names = [item.name for item in fields(first)]
+        # Numbers of the loop, such as the step, are tensors in it.
+        numbers = [getattr(first, name) for name in names]
+        carried = [value if isinstance(value, Tensor) else torch.full((), value) for value in numbers]
+        ponders = [first.ponder.new_zeros(first.ponder.shape)] if self.extras else []
+
+        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Tensor | None]:
+            tally = replace(first, **dict(zip(names, values[1:], strict=False)))
+            rest = list(values[1 + len(names) :])
+            return tally, rest[:count], rest[count] if self.extras else None
+
+        def continues(values: Sequence[Tensor]) -> Tensor:
+            return (values[0] < self.limit) & values[1 + names.index("live")].any()
+
+        def step(values: Sequence[Tensor]) -> Sequence[Tensor]:
+            tally, states, inner_ponder = unpacked(values)
+            states[halted] = tally.state
+            mixture = (tally.mixture,) if self.mixture else ()
+            results = self.body(owner, *states, *mixture, *captured)
+            tally = block.advance(tally, results[halted], mask)
+            inner_ponder = self._update(states, tally.accepted, results, inner_ponder)
+            changed = [getattr(tally, name) for name in names]
+            return [values[0] + 1, *changed, *states, *([] if inner_ponder is None else [inner_ponder])]
+
+        start = torch.zeros((), dtype=torch.int64, device=states[halted].device)
+        tally, states, inner_ponder = unpacked(while_steps(continues, step, [start, *carried, *states, *ponders]))
+        return tuple(self._results(tally, states, inner_ponder, mask))
+
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
-        between change no result, because nothing that has halted changes."""
+        between change no result, because nothing that has halted changes. torch.compile cannot trace a check."""
+        if torch.compiler.is_compiling():
+            return False
         return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
     def _results(
@@ -261,6 +317,16 @@ class Halting(_Loop):
 Chunk = tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]
 
 
+@dataclass(frozen=True, eq=False)
+class StackedChunks:
+    """The chunks of an exported model: all have the same length, and the last is padded. `length` is that of the
+    sequence."""
+
+    values: Float[Tensor, "k b c d"]
+    masks: Bool[Tensor, "k b c"]
+    length: int
+
+
 @dataclass(eq=False, kw_only=True)
 class Scan(_Loop):
     """Runs over chunks in order. A sample without a real position in a chunk keeps its carried states there. `carried`
@@ -269,7 +335,9 @@ class Scan(_Loop):
     carried: int
     emits: bool
 
-    def __call__(self, chunks: Sequence[Chunk], *values: Any) -> Any:
+    def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
+        if isinstance(chunks, StackedChunks):
+            return self._in_graph(chunks, values[: self.carried], values[self.carried :])
         owner, body, count = self.owner, self.body, self.carried
         states, captured = values[:count], values[count:]
         emitted: list[Float[Tensor, "b _c d"]] = []
@@ -298,6 +366,34 @@ class Scan(_Loop):
         results = (*states, torch.cat(emitted, 1)) if self.emits else states
         if self.extras:
             return (*results, *_over_chunks(extras, reals))
+        return results if len(results) > 1 else results[0]
+
+    def _in_graph(self, chunks: StackedChunks, states: tuple[Tensor, ...], captured: tuple[Any, ...]) -> Any:
+        """The loop as one operation of torch."""
+        owner, body, count = self.owner, self.body, self.carried
+        # torch needs a carried state.
+        carried = states or (chunks.values.new_zeros(()),)
+
+        def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+            chunk, mask = inputs
+            results = body(owner, chunk, mask, *states[:count], *captured)
+            real = mask.any(1)
+            moved = [
+                torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
+                for new, old in zip(results[:count], states[:count], strict=True)
+            ]
+            return moved or states, results[count:]
+
+        last, outputs = scan_steps(step, carried, [chunks.values, chunks.masks])
+        results = tuple(last[:count])
+        if self.emits:
+            place = torch.arange(chunks.length, device=outputs[0].device)
+            length = outputs[0].shape[2]
+            results = (*results, outputs[0].transpose(1, 2)[place // length, place % length].transpose(0, 1))
+        if self.extras:
+            real = chunks.masks.any(2)
+            extras = outputs[int(self.emits) :]
+            results = (*results, *(values.masked_fill(~real, 0).sum(0) / real.sum(0).clamp(min=1) for values in extras))
         return results if len(results) > 1 else results[0]
 
     def _run_heads(self, split: SplitBody, chunks: Sequence[Chunk], captured: Sequence[Any]) -> list[tuple[Any, ...]]:

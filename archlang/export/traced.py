@@ -1,0 +1,102 @@
+"""Traces a module by torch.export, for a batch and lengths of any size."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.error_notes import add_source_notes
+from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.masks import make_masks
+from archlang.export import mistakes
+
+# Sizes of the traced batch. They differ, so that torch takes none for another.
+_BATCH = 3
+_LENGTHS = (7, 5, 11, 13)
+
+
+class _Model(nn.Module):
+    """A module that takes the fields, then the lengths of some of them, and returns the result, and for a model that
+    halts the steps of each sample."""
+
+    def __init__(self, module: Architecture) -> None:
+        super().__init__()
+        self.model = module
+
+    def forward(self, *values: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        module = self.model
+        program = module.program
+        fields, lengths = values[: len(program.inputs)], values[len(program.inputs) :]
+        names = (field.name for field in fields_with_lengths(module))
+        try:
+            results = program.code.function(
+                module, *fields, *make_masks(program, fields, dict(zip(names, lengths, strict=True)))
+            )
+        except Exception as error:
+            add_source_notes(error, program.code)
+            raise
+        if not program.code.extras:
+            result: Tensor = results
+            return result
+        result, _, steps = results
+        return result, steps
+
+
+def fields_with_lengths(module: Architecture) -> list[Field]:
+    """Returns the fields whose lengths an exported model takes: the first of each length."""
+    first: dict[object, Field] = {}
+    for field in module.program.inputs:
+        if field.length is not None:
+            first.setdefault(field.length, field)
+    return list(first.values())
+
+
+def input_names(module: Architecture) -> list[str]:
+    """Returns the names of the inputs of an exported model: its fields, then the lengths."""
+    lengths = [f"{field.name}_lengths" for field in fields_with_lengths(module)]
+    return [*module.program.fields, *lengths]
+
+
+def output_names(module: Architecture) -> list[str]:
+    """Returns the names of the outputs of an exported model."""
+    return ["result", "steps"] if module.program.code.extras else ["result"]
+
+
+def trace(module: Architecture) -> ExportedProgram:
+    """Returns the program of a module in evaluation mode. The batch can have any size, and each length 2 or more:
+    torch compiles a length of 1 as a constant.
+
+    Raises:
+        ExportError: torch cannot export the model."""
+    name = module.program.graph.name
+    symbols = sorted({str(size) for field in module.program.inputs for size in field.sizes if isinstance(size, str)})
+    sizes = dict(zip(symbols, _LENGTHS, strict=False))
+    for field in module.program.inputs:
+        if not field.is_tensor or any(size not in sizes and not isinstance(size, int) for size in field.sizes):
+            raise mistakes.field_not_exportable(name, field.name, str(field.type))
+    dims = {symbol: Dim(f"length_{symbol}", min=2) for symbol in symbols}
+    batch = Dim("batch", min=1)
+    values, shapes = [], []
+    for field in module.program.inputs:
+        shape = [_BATCH, *(sizes[size] if isinstance(size, str) else int(str(size)) for size in field.sizes)]
+        values.append(torch.zeros(shape, dtype=torch.int64) if field.type.name == "tokens" else torch.randn(shape))
+        shapes.append({0: batch} | {axis: dims[s] for axis, s in enumerate(field.sizes, 1) if isinstance(s, str)})
+    for field in fields_with_lengths(module):
+        size = field.sizes[0]
+        values.append(torch.full((_BATCH,), sizes[size] if isinstance(size, str) else int(str(size))))
+        shapes.append({0: batch})
+    is_training = module.training
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.export.export(
+                _Model(module.eval()), tuple(values), dynamic_shapes=(tuple(shapes),), strict=False
+            )
+    except Exception as error:  # whatever torch raises
+        raise mistakes.not_traced(name, error) from error
+    finally:
+        module.train(is_training)

@@ -1,0 +1,38 @@
+"""torch.compile of whole modules, without graph breaks."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
+from tests.unchecked_shapes import unchecked_shapes
+
+RECURRENT = ("recurrent", "bidirectional", "panm_bigru", "panm_lstm", "panm_seq2seq")
+"""Models with torch's LSTM or GRU, which torch compiles only with `torch._dynamo.config.allow_rnn`."""
+
+
+@pytest.fixture(autouse=True)
+def unchecked() -> Iterator[None]:
+    with unchecked_shapes(), torch._dynamo.config.patch(allow_rnn=True):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ("adaptive", "recurrent") else pytest.mark.slow) for name in SHIPPED],
+)
+def test_a_shipped_model_compiles_to_one_graph(name: str) -> None:
+    module = shipped_model(name)
+    fields, lengths = shipped_batch(module, 3, 9)
+    expected = module(*fields, lengths=lengths)
+    depth = module.sample_depth
+    explained = torch._dynamo.explain(module)(*fields, lengths=lengths)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+    torch.compiler.reset()
+    result = torch.compile(module, fullgraph=True, backend="eager")(*fields, lengths=lengths)
+    assert (result - expected).abs().max() < 2e-6
+    if depth is not None:
+        assert module.sample_depth is not None
+        assert torch.equal(module.sample_depth, depth)

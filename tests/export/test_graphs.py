@@ -1,0 +1,123 @@
+"""Exports to .pt2 and .onnx: equal results at lengths that tracing has not seen, and loops that stop."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.export.formats import export
+from archlang.export.mistakes import ExportError
+from archlang.export.traced import fields_with_lengths, input_names
+from tests.conftest import Compiled
+from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
+from tests.unchecked_shapes import unchecked_shapes
+
+if TYPE_CHECKING:
+    from archlang.backend import Architecture
+
+HALTING = """model small(x: tokens[n]) -> logits[classes] {
+    h = embed[4](x)
+    repeat 6 halting h by global_halt[0.9] { h <- tanh(linear[4](h)) }
+    return h |> mean |> linear[classes]
+}"""
+CHUNKED = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    m = learned[2, 4]()
+    y = scan c in chunks[3](h) carry m {
+        m <- m + attention[1](m, c)
+        emit c + attention[1](c, m)
+    }
+    return y |> linear[classes]
+}"""
+TOLERANCE = 2e-5
+
+
+@pytest.fixture(autouse=True)
+def unchecked() -> Iterator[None]:
+    with unchecked_shapes():
+        yield
+
+
+def _run(path: Path, module: Architecture, values: list[Tensor]) -> list[Tensor]:
+    """The outputs of an exported file."""
+    if path.suffix == ".pt2":
+        with torch.no_grad():
+            outputs = torch.export.load(path).module()(*values)
+        return list(outputs) if isinstance(outputs, tuple) else [outputs]
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(str(path))
+    inputs = {name: value.numpy() for name, value in zip(input_names(module), values, strict=True)}
+    return [torch.from_numpy(output) for output in session.run(None, inputs)]
+
+
+def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> None:
+    """Exports a module, and compares its results for batches of some sizes and lengths."""
+    if path.suffix == ".onnx":
+        pytest.importorskip("onnxscript")
+    assert export(module, path) == [path]
+    for batch, length in sizes:
+        fields, lengths = shipped_batch(module, batch, length)
+        with torch.no_grad():
+            expected = module(*fields, lengths=lengths)
+        result, *steps = _run(path, module, [*fields, *(lengths[field.name] for field in fields_with_lengths(module))])
+        assert result.shape == expected.shape
+        assert (result - expected).abs().max() < TOLERANCE
+        if steps:
+            assert module.sample_depth is not None
+            assert torch.equal(steps[0], module.sample_depth)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", [HALTING, pytest.param(CHUNKED, marks=pytest.mark.slow)])
+def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
+    compiled: Compiled, tmp_path: Path, program: str, suffix: str
+) -> None:
+    _agree(compiled(program).eval(), tmp_path / f"model{suffix}", [(2, 7), (1, 2), (3, 64)])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_model_can_be_exported(name: str, suffix: str, tmp_path: Path) -> None:
+    shortest = 4 if "panm" in name or "seq2seq" in name else 2
+    _agree(shipped_model(name), tmp_path / f"model{suffix}", [(2, 7), (1, shortest), (3, 64), (1, 257)])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_program_runs_without_archlang(compiled: Compiled, tmp_path: Path) -> None:
+    module = compiled(HALTING).eval()
+    export(module, tmp_path / "model.pt2")
+    code = (
+        "import sys, torch; program = torch.export.load('model.pt2').module();"
+        "tokens = torch.zeros(1, 9, dtype=torch.int64);"
+        "print(program(tokens, torch.tensor([9]))[0].tolist()); assert 'archlang' not in sys.modules"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    expected = module(torch.zeros(1, 9, dtype=torch.int64), lengths=[9])
+    assert torch.allclose(torch.tensor(eval(printed.stdout)), expected, atol=1e-6)
+
+
+def test_a_model_that_torch_cannot_trace_is_refused_with_its_reason(compiled: Compiled, tmp_path: Path) -> None:
+    program = """model small(x: tokens[n]) -> logits[n, classes] {
+        h = embed[4](x)
+        return attention[1, causal = true, causal_rule = equal_lengths](h, learned[3, 4]()) |> linear[classes]
+    }"""
+    with pytest.raises(ExportError, match="`small` cannot be exported"):
+        export(compiled(program), tmp_path / "model.pt2")
+    assert not (tmp_path / "model.pt2").exists()
+
+
+def test_export_leaves_a_training_module_in_training(compiled: Compiled, tmp_path: Path) -> None:
+    module = compiled("model small(x: tokens[n]) -> logits[n, classes] { return embed[4](x) |> linear[classes] }")
+    export(module.train(), tmp_path / "model.pt2")
+    assert module.training
