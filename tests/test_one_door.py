@@ -24,7 +24,7 @@ HARMLESS = {
 }  # fmt: skip
 EXCEPTIONS = {
     ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
-    ("record/checkpoint.py", "safetensors.torch.load_file"): "gets the path of the file that the door has opened",
+    ("record/checkpoint_content.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
     ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
     ("runs/engines/slurm.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
     ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
