@@ -36,7 +36,8 @@ def load_state(file: BinaryIO) -> CheckpointState:
     try:
         stored = torch.load(file, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
-        raise ValueError(f"it holds more than tensors, numbers and text: {_first_line(error)}") from error
+        # torch's own message advises to run the file.
+        raise ValueError("it holds more than tensors, numbers and text") from error
     except (EOFError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
         if is_out_of_memory(error):
             raise
