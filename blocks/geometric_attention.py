@@ -1,7 +1,5 @@
 """Attention to the nearest match."""
 
-from functools import cache
-from importlib.util import find_spec
 from math import sqrt
 
 import torch
@@ -15,6 +13,7 @@ from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
+from archlang.kernels.processor import has_kernel
 
 
 def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
@@ -33,13 +32,6 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
     before = F.pad(left, (1, 0))[..., :-1].cumsum(-1)
     return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
-
-
-@cache
-def has_kernel(dtype: torch.dtype) -> bool:
-    """Returns whether there is a kernel for a dtype: it needs Triton, which comes with torch for CUDA, and has no
-    float64."""
-    return dtype in (torch.float32, torch.bfloat16, torch.float16) and find_spec("triton") is not None
 
 
 class GeometricAttention(nn.Module):

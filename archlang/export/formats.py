@@ -8,12 +8,15 @@ from pathlib import Path
 from archlang.backend.architecture import Architecture
 from archlang.export import mistakes
 from archlang.export.onnx import export_onnx
+from archlang.export.plain.file import export_plain
 from archlang.export.pt2 import export_pt2
 from archlang.files.os_errors import os_errors_as
 
 # Each writes a module to a path, and returns the files that it wrote.
-FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {".pt2": export_pt2, ".onnx": export_onnx}
-_BESIDE: Mapping[str, tuple[str, ...]] = {}
+FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {
+    ".pt2": export_pt2, ".onnx": export_onnx, ".py": export_plain,
+}  # fmt: skip
+_BESIDE: Mapping[str, tuple[str, ...]] = {".py": (".pt",)}
 """the suffixes of further files that a format writes beside its own"""
 
 

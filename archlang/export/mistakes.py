@@ -60,3 +60,9 @@ def packages_missing(names: Iterable[str]) -> ExportError:
     return ExportError(
         f"an export to ONNX needs {' and '.join(names)}", "install archlang with the extra: pip install -e '.[export]'"
     )
+
+
+def not_equal(model: str, reason: str) -> ExportError:
+    """The exported model does not compute what the module computes."""
+    message = f"`{model}` cannot be exported: the written code is not the model, {reason}"
+    return ExportError(message, "this is a bug in archlang, unless a block of your own depends on more than its inputs")

@@ -1,10 +1,13 @@
-"""The maker of the processor, by which kernels are chosen."""
+"""The facts about the machine by which kernels are chosen."""
 
 from __future__ import annotations
 
 import platform
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+
+import torch
 
 
 @cache
@@ -15,3 +18,10 @@ def is_made_by(maker: str) -> bool:
     except OSError:
         description = platform.processor()
     return maker in description
+
+
+@cache
+def has_kernel(dtype: torch.dtype) -> bool:
+    """Returns whether there is a kernel for a dtype: it needs Triton, which comes with torch for CUDA, and has no
+    float64."""
+    return dtype in (torch.float32, torch.bfloat16, torch.float16) and find_spec("triton") is not None

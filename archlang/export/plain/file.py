@@ -1,0 +1,320 @@
+"""Writes a model as one file of plain torch code, and its weights beside it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import io
+import math
+import re
+import sys
+import types
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.architecture import Architecture
+from archlang.export import mistakes
+from archlang.export.plain.collection import Collection
+from archlang.export.plain.folding import fold
+from archlang.export.plain.infrastructure import target_of
+from archlang.export.plain.model_class import Blocks, class_of, construction, helpers_of, model_class
+from archlang.export.plain.sources import Import, Name, NotPlainError, arguments_of, global_names
+from archlang.export.plain.text import print_statements
+from archlang.files.atomic import write_atomically
+from archlang.graph.graph import Graph
+from archlang.graph.operations import Halting
+
+_POSITIONS = 7  # of the example in the file
+_TOLERANCE = 1e-9  # in double precision
+
+
+def export_plain(module: Architecture, path: Path) -> list[Path]:
+    """Writes a module as a Python file that needs only torch, and its weights as a file of the same name with the
+    suffix .pt. Returns both paths.
+
+    Raises:
+        ExportError: a block cannot be written as plain torch code.
+        OSError: a file cannot be written."""
+    text = plain_text(module)
+    _check_equal(module, text)
+    weights = path.with_suffix(".pt")
+    buffer = io.BytesIO()
+    torch.save({name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}, buffer)
+    write_atomically(weights, buffer.getvalue())
+    write_atomically(path, text)
+    return [path, weights]
+
+
+def plain_text(module: Architecture) -> str:
+    """Returns a model as Python that needs only torch. Its parameters have the names of the module's.
+
+    Raises:
+        ExportError: a block cannot be written as plain torch code."""
+    graph = module.program.graph
+    try:
+        collection = _collect(graph)
+    except NotPlainError as error:
+        raise _not_plain(graph, error) from error
+    names = _file_names(collection)
+    blocks = _blocks(graph, collection, names)
+    title = _class_name(graph.name, {*names.values()})
+    model = model_class(graph, title, blocks)
+    collection.roots += [helper for helper in model.helpers if helper not in collection.roots]
+    parts = [_docstring(module, title), "from __future__ import annotations", _imports(collection, model.texts)]
+    for name in collection.in_order():
+        definition = collection.definitions[name]
+        for node in global_names(definition):
+            target = target_of(node)
+            if isinstance(target, Name):
+                node.id = names[target]
+        if isinstance(definition, ast.FunctionDef | ast.ClassDef):
+            definition.name = names[name]
+        parts.append(print_statements([definition]).rstrip("\n"))
+    parts += [_typed(text) for text in model.texts]
+    parts.append(print_statements([model.definition]).rstrip("\n"))
+    parts.append(_main(module, title))
+    return _joined(parts)
+
+
+# Blocks
+
+
+def _collect(graph: Graph) -> Collection:
+    """The definitions of the blocks of a graph, folded."""
+    constructed: dict[Name, list[Mapping[str, object]]] = defaultdict(list)
+    for path, instance in graph.instances.items():
+        constructed[class_of(instance.python)].append(construction(graph, path))
+    halts = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    collection = Collection([*constructed, *helpers_of(graph)], ("start", "advance") if halts else ())
+    fold(collection, constructed)
+    collection.check()
+    return collection
+
+
+def _not_plain(graph: Graph, error: NotPlainError) -> mistakes.ExportError:
+    """The error for the first block whose sources cannot be plain."""
+    for instance in graph.instances.values():
+        try:
+            Collection([class_of(instance.python)], ("start", "advance")).check()
+        except NotPlainError as own:
+            remedy = "replace the block, or export the model to another format"
+            return mistakes.not_exportable(instance.block, instance.span, str(own), remedy)
+    return mistakes.ExportError(f"`{graph.name}` cannot be exported: {error}", "export it to another format")
+
+
+def _file_names(collection: Collection) -> dict[Name, str]:
+    """The names of the definitions in the file; each is unique, and no import has it."""
+    taken = {target.alias for target in collection.imports()} | {"Tensor", "Path", "torch", "nn", "load"}
+    names: dict[Name, str] = {}
+    for name in collection.in_order():
+        own, count = name.name, 1
+        while own in taken:
+            count += 1
+            own = f"{name.name}{count}"
+        taken.add(own)
+        names[name] = own
+    return names
+
+
+def _blocks(graph: Graph, collection: Collection, names: Mapping[Name, str]) -> Blocks:
+    classes = {class_of(instance.python) for instance in graph.instances.values()}
+    return Blocks(
+        names,
+        {name: _parameters(collection, name, "__init__") for name in classes},
+        {name: _parameters(collection, name, "forward") for name in classes},
+    )
+
+
+def _parameters(collection: Collection, name: Name, method: str) -> Sequence[str]:
+    """The parameters of a method of a class, which it may inherit."""
+    definition = collection.definitions.get(name)
+    if not isinstance(definition, ast.ClassDef):
+        return ()
+    for statement in definition.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == method:
+            return [argument.arg for argument in arguments_of(statement.args) if argument.arg != "self"]
+    for base in definition.bases:
+        target = target_of(base)
+        if isinstance(target, Name):
+            return _parameters(collection, target, method)
+    return ()
+
+
+def _class_name(model: str, taken: set[str]) -> str:
+    name = "".join(word[:1].upper() + word[1:] for word in re.split(r"_+", model) if word)
+    return f"{name}Model" if name in taken else name
+
+
+# Text
+
+
+def _docstring(module: Architecture, title: str) -> str:
+    graph = module.program.graph
+    lines = [f'"""The model `{graph.name}`, written by archlang as plain torch code.', ""]
+    lines += [f"    model = load()         # {title}, with the weights beside this file"]
+    return "\n".join([*lines, '"""'])
+
+
+def _imports(collection: Collection, texts: Sequence[str]) -> str:
+    needed = {
+        target
+        for name in collection.in_order()
+        for node in global_names(collection.definitions[name])
+        if isinstance(target := target_of(node), Import)
+    }
+    needed |= {Import("torch", "", "torch"), Import("torch", "Tensor", "Tensor"), Import("torch", "nn", "nn")}
+    needed.add(Import("pathlib", "Path", "Path"))
+    merged: dict[str, list[str]] = defaultdict(list)
+    plain: list[str] = []
+    for target in needed:
+        if target.name:
+            own = target.name if target.name == target.alias else f"{target.name} as {target.alias}"
+            merged[target.module].append(own)
+        else:
+            plain.append(target.text)
+    lines = [
+        *plain,
+        *(f"from {module} import {', '.join(sorted(own, key=_import_key))}" for module, own in merged.items()),
+    ]
+    groups = [
+        sorted((line for line in lines if (line.split()[1].partition(".")[0] == "torch") == is_torch), key=_line_key)
+        for is_torch in (False, True)
+    ]
+    return "\n\n".join("\n".join(group) for group in groups if group)
+
+
+def _line_key(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line.split()[1]
+
+
+def _import_key(name: str) -> tuple[int, str]:
+    """As ruff sorts: constants, classes, functions."""
+    return (0 if name.isupper() else 1 if name[:1].isupper() else 2), name
+
+
+def _typed(text: str) -> str:
+    """A helper with the types of its parameters."""
+    typed = text.strip("\n").replace("(x, lengths):", "(x: Tensor, lengths: Tensor | None) -> Tensor | None:")
+    return typed.replace("(mask, new, old):", "(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:")
+
+
+def _main(module: Architecture, title: str) -> str:
+    """The function that loads the weights, and an example with its result."""
+    inputs = example(module)
+    names = module.program.fields
+    shown = [f"    {name} = {_literal(value)}" for name, value in zip(names, inputs, strict=True)]
+    return "\n".join(
+        [
+            f'def load(weights: str | Path = Path(__file__).with_suffix(".pt")) -> {title}:',
+            '    """Returns the model with its weights, in evaluation mode."""',
+            f"    model = {title}()",
+            '    state = torch.load(weights, weights_only=True, map_location="cpu")',
+            "    model.to(next(value.dtype for value in state.values() if value.is_floating_point()))"
+            if _is_wide(module)
+            else "",
+            "    model.load_state_dict(state)",
+            "    return model.eval()",
+            "",
+            "",
+            'if __name__ == "__main__":',
+            *shown,
+            "    with torch.no_grad():",
+            f"        print(load()({', '.join(names)}))",
+        ]
+    ).replace("\n\n    model.load", "\n    model.load")
+
+
+def _is_wide(module: Architecture) -> bool:
+    return any(value.is_floating_point() and value.dtype != torch.float32 for value in module.state_dict().values())
+
+
+def _literal(value: Tensor) -> str:
+    if value.is_floating_point():
+        return f"torch.zeros({', '.join(map(str, value.shape))})"
+    return f"torch.tensor({value.tolist()})"
+
+
+def example(module: Architecture) -> list[Tensor]:
+    """Returns a small input of a module, without padding: the fields for one sample."""
+    sizes: dict[str, int] = {}
+    values = []
+    for field in module.program.inputs:
+        counts = []
+        for size in field.sizes:
+            if isinstance(size, int):
+                counts.append(size)
+            else:
+                counts.append(sizes.setdefault(str(size), _POSITIONS - len(sizes)))
+        if field.vocabulary is not None:
+            count = torch.arange(torch.Size(counts).numel()) * 3 + 1
+            values.append((count % field.vocabulary).view(1, *counts))
+        else:
+            values.append(torch.zeros(1, *counts))
+    return values
+
+
+def _joined(parts: Sequence[str]) -> str:
+    docstring, future, imports, *rest = parts
+    return f"{docstring}\n\n{future}\n\n{imports}\n\n\n" + "\n\n\n".join(rest) + "\n"
+
+
+# Check
+
+
+def run_text(text: str) -> types.ModuleType:
+    """Runs the text of a plain file as a module."""
+    name = f"plain_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    plain = types.ModuleType(name)
+    plain.__dict__["__file__"] = f"{name}.py"
+    sys.modules[name] = plain  # dataclasses look their module up
+    try:
+        exec(compile(text, f"<{name}>", "exec"), plain.__dict__)
+    finally:
+        del sys.modules[name]
+    return plain
+
+
+def plain_module(module: Architecture, text: str) -> nn.Module:
+    """Returns the model of a plain file's text, with the weights and the dtype of a module.
+
+    Raises:
+        RuntimeError: it has other weights."""
+    plain = run_text(text)
+    (model,) = (
+        value
+        for value in vars(plain).values()
+        if isinstance(value, type) and value.__name__ == plain.load.__annotations__["return"]
+    )
+    made = model()
+    assert isinstance(made, nn.Module)
+    for name, value in module.named_parameters():
+        made.get_parameter(name).data = value.detach().clone()
+    made.load_state_dict(module.state_dict())
+    return made.train(module.training)
+
+
+def _check_equal(module: Architecture, text: str) -> None:
+    """Checks that the text gives the numbers of a module for the example, in double precision.
+
+    Raises:
+        ExportError: it does not."""
+    name = module.program.graph.name
+    own = copy.deepcopy(module).double().eval()
+    inputs = [value.double() if value.is_floating_point() else value for value in example(module)]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        try:
+            plain = plain_module(own, text).double()
+            torch.manual_seed(0)
+            expected = own(*inputs)
+            torch.manual_seed(0)
+            result = plain(*inputs)
+        except Exception as error:  # whatever the written code does
+            raise mistakes.not_equal(name, f"it raises {type(error).__name__}: {error}") from error
+    difference = float((result - expected).abs().max()) if result.shape == expected.shape else math.inf
+    if not difference <= _TOLERANCE * max(1.0, float(expected.abs().max())):
+        raise mistakes.not_equal(name, f"its results differ by {difference:.1e}")
