@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 
 
 def export(
-    source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a program.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .pt2 or .onnx.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="RUN|FILE", help="A run folder, a saved model, or a program.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model of the program.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the program.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the program, such as `model.d=128`.")
     ] = None,
     allow: Allow = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", help="The weights of a run: best (the default), last or a step.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     plugin: Plugin = None,
 ) -> None:
@@ -39,19 +44,29 @@ def export(
 
     if source.is_dir() and (model is not None or recipe is not None or sets):
         console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
+    if not source.is_dir() and checkpoint is not None:
+        console.fail("a program has no checkpoints", "omit --checkpoint, or name a run folder", code=2)
     check_target(out, overwrite=force)
     with plain_warnings():
-        module = _run(source, plugin) if source.is_dir() else _program(source, model, recipe, sets, allow)
+        module = (
+            _run(source, checkpoint or "best", plugin)
+            if source.is_dir()
+            else _program(source, model, recipe, sets, allow)
+        )
         files = write(module.eval(), out, overwrite=force)
     for file in files:
         console.out.print(f"wrote {file}", markup=False)
 
 
-def _run(folder: Path, plugin: Path | None) -> Architecture:
-    """The module of a run folder, with its selected weights."""
-    from archlang.runs.evaluation import open_run
+def _run(folder: Path, checkpoint: str, plugin: Path | None) -> Architecture:
+    """The module of a run folder or of a saved model."""
+    from archlang.api.run import load_run
+    from archlang.api.saved_folder import is_saved
+    from archlang.api.saving import load
 
-    return open_run(folder, device="cpu", plugin="" if plugin is None else str(plugin.absolute())).module
+    if is_saved(folder):
+        return load(folder)
+    return load_run(folder, checkpoint, plugin="" if plugin is None else plugin).module
 
 
 def _program(

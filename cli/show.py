@@ -13,7 +13,8 @@ def show(
     file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
     tree: Annotated[bool, typer.Option("--tree", help="The syntax tree.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
-    torch: Annotated[bool, typer.Option("--torch", help="The generated torch code.")] = False,
+    torch: Annotated[bool, typer.Option("--torch", help="Plain torch code, as `export` writes it.")] = False,
+    lowered: Annotated[bool, typer.Option("--lowered", help="The torch code that runs, after the passes.")] = False,
     passes: Annotated[bool, typer.Option("--passes", help="The passes, and how many nodes each leaves.")] = False,
     no_passes: Annotated[bool, typer.Option("--no-passes", help="The graph before the passes run.")] = False,
     without: Annotated[
@@ -24,7 +25,7 @@ def show(
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
     allow: Allow = None,
 ) -> None:
-    """Print a program as a syntax tree, a typed graph, or generated torch code.
+    """Print a program as a syntax tree, a typed graph, or torch code.
 
     The statics are those of the first recipe, or of `--recipe`. With `--model`, they are the model's defaults.
 
@@ -33,8 +34,9 @@ def show(
     from archlang.compile import compile_named
     from archlang.passes.pipeline import NAMES, PASSES, optimize
 
-    if tree + graph + torch + passes > 1:
-        console.fail("`--tree`, `--graph`, `--passes` and `--torch` are different stages", "choose one of them", code=2)
+    if tree + graph + torch + lowered + passes > 1:
+        stages = "`--tree`, `--graph`, `--passes`, `--lowered` and `--torch`"
+        console.fail(f"{stages} are different stages", "choose one of them", code=2)
     excluded = tuple(without or ())
     for name in excluded:
         if name not in NAMES:
@@ -48,6 +50,12 @@ def show(
         return
     shown = compile_named(file, model, recipe, parse_sets(sets), allow or ())
     if torch:
+        from archlang.compile import build
+        from archlang.export.plain.file import plain_text
+
+        console.out.write(plain_text(build(shown, without=excluded)))
+        return
+    if lowered:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build
 
@@ -58,7 +66,7 @@ def show(
             if step.name in excluded:
                 done = "skipped"
             elif step.run is None:
-                done = "see `--torch`"
+                done = "see `--lowered`"
             else:
                 before = sum(1 for _ in shown.region.walk())
                 shown = step.run(shown)

@@ -1,4 +1,4 @@
-"""`archlang export`: errors of the command line."""
+"""`archlang export`: the files that it writes, and errors of the command line."""
 
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from tests.cli.conftest import Command
         (("model.arch", "-o", "model.txt"), 1, "no suffix of an export"),
         (("folder", "-o", "model.py", "--recipe", "r"), 2, "omit --model, --recipe and --set"),
         (("model.arch",), 2, "--out"),
+        (("model.arch", "-o", "model.py", "--checkpoint", "last"), 2, "omit --checkpoint"),
+        (("bad.arch", "-o", "model.py"), 1, "E02"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -23,3 +25,21 @@ def test_impossible_requests_are_errors(
     result = archlang("export", *arguments)
     assert (result.code, result.out) == (code, "")
     assert words in result.err
+
+
+def test_a_program_becomes_a_python_file_and_its_weights(archlang: Command, folder: Path) -> None:
+    result = archlang("export", "model.arch", "-o", "out/model.py", "--recipe", "wide")
+    assert (result.code, result.out) == (0, "wrote out/model.py\nwrote out/model.pt\n")
+    assert "Embed(d=16" in (folder / "out" / "model.py").read_text(encoding="utf-8")
+    shown = archlang("show", "model.arch", "--torch", "--recipe", "wide")
+    assert shown.out == (folder / "out" / "model.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["model.py", "model.pt"])
+def test_an_existing_file_is_overwritten_only_if_forced(archlang: Command, folder: Path, name: str) -> None:
+    (folder / name).write_text("mine")
+    refused = archlang("export", "model.arch", "-o", "model.py")
+    assert (refused.code, refused.out) == (1, "")
+    assert f"{name} exists" in refused.err
+    assert (folder / name).read_text() == "mine"
+    assert archlang("export", "model.arch", "-o", "model.py", "--force").code == 0

@@ -25,8 +25,9 @@ def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
         assert parse_graph(result.out)
 
 
-def test_the_torch_program_names_its_lines(archlang: Command, folder: Path) -> None:
-    result = archlang("show", "model.arch", "--torch")
+@pytest.mark.parametrize("stage", ["--torch", "--lowered"])
+def test_the_torch_program_names_its_lines(archlang: Command, folder: Path, stage: str) -> None:
+    result = archlang("show", "model.arch", stage)
     assert result.code == 0
     assert "def forward(self, x" in result.out
     assert "# model.arch:2" in result.out
@@ -75,7 +76,7 @@ def test_passes_are_listed_with_their_effects_and_can_be_skipped(archlang: Comma
     assert names == [step.name for step in PASSES]
     assert "3 nodes to 3" in lines[0]
     assert lines[names.index("dead")].endswith("skipped")
-    assert lines[names.index("batch_chunks")].endswith("see `--torch`")
+    assert lines[names.index("batch_chunks")].endswith("see `--lowered`")
 
 
 def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder:
         assert f"unknown optional pass `{name}`" in result.err
 
 
-@pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch"])
+@pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch", "--lowered"])
 def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
     archlang: Command, folder: Path, stage: str
 ) -> None:

@@ -9,25 +9,32 @@ import io
 import math
 import re
 import sys
+import textwrap
 import types
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
+from archlang.diagnostics import ProgramError
 from archlang.export import mistakes
 from archlang.export.plain.collection import Collection
 from archlang.export.plain.folding import fold
 from archlang.export.plain.infrastructure import target_of
 from archlang.export.plain.model_class import Blocks, class_of, construction, helpers_of, model_class
 from archlang.export.plain.sources import Import, Name, NotPlainError, arguments_of, global_names
-from archlang.export.plain.text import print_statements
+from archlang.export.plain.text import WIDTH, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
+from archlang.names import library
+from archlang.source import Source
+from archlang.syntax.parser import parse
+from archlang.syntax.tree import Definition
 
 _POSITIONS = 7  # of the example in the file
 _TOLERANCE = 1e-9  # in double precision
@@ -154,10 +161,47 @@ def _class_name(model: str, taken: set[str]) -> str:
 
 
 def _docstring(module: Architecture, title: str) -> str:
-    graph = module.program.graph
-    lines = [f'"""The model `{graph.name}`, written by archlang as plain torch code.', ""]
-    lines += [f"    model = load()         # {title}, with the weights beside this file"]
-    return "\n".join([*lines, '"""'])
+    """The docstring of the file: the documentation and the text of the model in its program."""
+    name = module.program.graph.name
+    origin = module.program.origin
+    lines = [f"The model `{name}` in plain torch code, written by archlang.", ""]
+    lines += [f"    model = load()  # {title}, with the weights of the file beside this one", ""]
+    definition = _definition(module)
+    if definition is not None:
+        lines += [*definition.documentation, *[""] * bool(definition.documentation)]
+    settings = {} if origin is None else origin.settings
+    statics = [f"{key} = {value}" for key, value in settings.items() if key.startswith("model.")]
+    if statics:
+        lines += [*textwrap.wrap(f"Settings: {', '.join(statics)}.", WIDTH), ""]
+    if definition is not None:
+        path = definition.span.source.path.replace("\\", "/").rpartition("/")[2]
+        lines += [f"The model in {path}:", ""]
+        program = definition.span.text.splitlines()
+        indent = "" if max(map(len, program)) > WIDTH - 4 else "    "
+        lines += [f"{indent}{line}".rstrip() for line in program]
+    while not lines[-1]:
+        lines.pop()
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'"""{text}\n"""'
+
+
+def _definition(module: Architecture) -> Definition | None:
+    """The definition of a module's model, in its program or in the library; None if neither has it."""
+    origin = module.program.origin
+    sources: dict[str, Source] = {}
+    if origin is not None and origin.program is not None:
+        sources.update((source.path, source) for source in (origin.program, *origin.used))
+    for node in module.program.graph.region.walk():
+        if node.span is not None and node.span.source.path.endswith(".arch"):
+            sources.setdefault(node.span.source.path, node.span.source)
+    for file in sorted((library.BLOCKS / "models").glob("*.arch")):
+        sources.setdefault(str(file), Source(str(file), file.read_text(encoding="utf-8")))
+    for source in sources.values():
+        with suppress(ProgramError):
+            for item in parse(source).items:
+                if isinstance(item, Definition) and item.name == module.program.graph.name:
+                    return item
+    return None
 
 
 def _imports(collection: Collection, texts: Sequence[str]) -> str:
@@ -204,33 +248,23 @@ def _typed(text: str) -> str:
 
 
 def _main(module: Architecture, title: str) -> str:
-    """The function that loads the weights, and an example with its result."""
-    inputs = example(module)
+    """The function that loads the weights, and an example."""
     names = module.program.fields
-    shown = [f"    {name} = {_literal(value)}" for name, value in zip(names, inputs, strict=True)]
-    return "\n".join(
-        [
-            f'def load(weights: str | Path = Path(__file__).with_suffix(".pt")) -> {title}:',
-            '    """Returns the model with its weights, in evaluation mode."""',
-            f"    model = {title}()",
-            '    state = torch.load(weights, weights_only=True, map_location="cpu")',
-            "    model.to(next(value.dtype for value in state.values() if value.is_floating_point()))"
-            if _is_wide(module)
-            else "",
-            "    model.load_state_dict(state)",
-            "    return model.eval()",
-            "",
-            "",
-            'if __name__ == "__main__":',
-            *shown,
-            "    with torch.no_grad():",
-            f"        print(load()({', '.join(names)}))",
-        ]
-    ).replace("\n\n    model.load", "\n    model.load")
-
-
-def _is_wide(module: Architecture) -> bool:
-    return any(value.is_floating_point() and value.dtype != torch.float32 for value in module.state_dict().values())
+    dtype = next((value.dtype for value in module.state_dict().values() if value.is_floating_point()), torch.float32)
+    lines = [
+        f'def load(weights: str | Path = Path(__file__).with_suffix(".pt")) -> {title}:',
+        '    """Returns the model with its weights, in evaluation mode."""',
+        f"    model = {title}(){f'.to({dtype})' if dtype != torch.float32 else ''}",
+        '    model.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))',
+        "    return model.eval()",
+        "",
+        "",
+        'if __name__ == "__main__":',
+        *(f"    {name} = {_literal(value)}" for name, value in zip(names, example(module), strict=True)),
+        "    with torch.no_grad():",
+        f"        print(load()({', '.join(names)}))",
+    ]
+    return "\n".join(lines)
 
 
 def _literal(value: Tensor) -> str:

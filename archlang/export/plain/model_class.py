@@ -309,6 +309,7 @@ class _Forward:
                 depth = ast.unparse(_mean(scope.depths))
                 body.append(_statement(f"self.sample_depth = ({depth}).detach()"))
         body.append(ast.Return(result))
+        body = _without_unused_masks(body)
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
         if lengths:
             kind = "Tensor" if len(fields) == 1 else "dict[str, Tensor]"
@@ -676,6 +677,25 @@ class _Forward:
         return total
 
 
+def _without_unused_masks(body: list[ast.stmt]) -> list[ast.stmt]:
+    read = {
+        node.id
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return [
+        statement
+        for statement in body
+        if not (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id.startswith("mask_")
+            and statement.targets[0].id not in read
+        )
+    ]
+
+
 def _mean(values: Sequence[ast.expr]) -> ast.expr:
     total = values[0]
     for value in values[1:]:
@@ -716,7 +736,7 @@ def _preferred(node: Node, graph: Graph) -> str:
 
 def _placed(statement: ast.stmt, node: Node) -> ast.stmt:
     """Notes the line of the program beside a statement."""
-    if node.span is not None:
+    if node.span is not None and node.span.source.path.endswith(".arch"):
         path = node.span.source.path.replace("\\", "/").rpartition("/")[2]
         statement.trailing = f"# {path}:{node.span.line}"  # type: ignore[attr-defined]
     return statement
@@ -724,10 +744,10 @@ def _placed(statement: ast.stmt, node: Node) -> ast.stmt:
 
 def _described(statement: ast.stmt, node: Node) -> ast.stmt:
     """Notes the line of the program above a loop."""
-    if node.span is not None:
+    if node.span is not None and node.span.source.path.endswith(".arch"):
         path = node.span.source.path.replace("\\", "/").rpartition("/")[2]
         first = node.span.text.split("\n", 1)[0].strip().removesuffix("{").strip()
-        statement.comments = [f"# {path}:{node.span.line}: {first}"[:110]]  # type: ignore[attr-defined]
+        statement.comments = [f"# {path}:{node.span.line}: {first}"]  # type: ignore[attr-defined]
     return statement
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -53,7 +54,8 @@ def _block(statements: Sequence[ast.stmt], depth: int) -> Iterator[str]:
         if index and (is_definition or after_definition):
             yield from [""] * (2 if depth == 0 else 1)
         indent = _INDENT * depth
-        yield from (f"{indent}{comment}" for comment in comments_of(statement))
+        for line in (f"{indent}{comment}" for comment in comments_of(statement)):
+            yield line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
         yield from _statement(statement, depth)
 
 
@@ -135,7 +137,9 @@ def _function_body(node: ast.FunctionDef, depth: int) -> Iterator[str]:
     shapes = [f"{argument.arg} {shape}" for argument in arguments if (shape := getattr(argument, "shape", ""))]
     returned = getattr(node, "returned_shape", "")
     if shapes or returned:
-        yield f"{_INDENT * depth}# {', '.join(shapes)}{f' -> {returned}' if returned else ''}".replace("#  ->", "# ->")
+        comment = f"{', '.join(shapes)}{f' -> {returned}' if returned else ''}".strip()
+        indent = f"{_INDENT * depth}# "
+        yield from textwrap.wrap(comment, WIDTH, initial_indent=indent, subsequent_indent=indent)
     yield from _block(body, depth)
 
 

@@ -1,0 +1,100 @@
+"""Runs exported models in a Python that cannot import archlang, and returns how far their numbers are from the
+modules'."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.export.plain.file import plain_text
+from tests.shipped_models import shipped_batch
+
+# (samples, positions, whether there are lengths)
+CASES = ((1, 3, False), (3, 9, True), (2, 33, True))
+
+PROGRAM = """
+import importlib, json, sys, torch
+for name in ("archlang", "jaxtyping", "numpy.typing"):
+    sys.modules[name] = None
+sys.path.insert(0, sys.argv[1])
+torch.set_num_threads(1)
+differences = {}
+for name in sys.argv[2:]:
+    plain = importlib.import_module(f"plain_{name}")
+    stored = torch.load(f"{sys.argv[1]}/plain_{name}_cases.pt", weights_only=True)
+    model = plain.load()
+    worst = 0.0
+    for fields, lengths, result, extras, gradients in stored:
+        torch.manual_seed(0)
+        actual = model(*fields, lengths=lengths)
+        pairs = [(actual, result)]
+        pairs += [(getattr(model, extra).double(), value.double()) for extra, value in extras.items()]
+        if gradients:
+            model.zero_grad()
+            (actual.square().sum() + (model.ponder if "ponder" in extras else 0)).backward()
+            own = {key: value.grad for key, value in model.named_parameters() if value.grad is not None}
+            assert own.keys() == gradients.keys(), own.keys() ^ gradients.keys()
+            pairs += [(own[key], value) for key, value in gradients.items()]
+        for left, right in pairs:
+            assert left.shape == right.shape, (left.shape, right.shape)
+            worst = max(worst, float((left - right).abs().max() / right.abs().max().clamp(min=1)))
+    differences[name] = worst
+print(json.dumps(differences))
+"""
+
+
+def write(module: Architecture, name: str, folder: Path) -> None:
+    """Writes the plain file of a module in double precision, its weights, and what it computes."""
+    module = module.double().eval()
+    (folder / f"plain_{name}.py").write_text(plain_text(module), encoding="utf-8")
+    torch.save(module.state_dict(), folder / f"plain_{name}.pt")
+    cases = [_case(module, *case, with_gradients=index == 1) for index, case in enumerate(CASES)]
+    torch.save(cases, folder / f"plain_{name}_cases.pt")
+
+
+def _case(
+    module: Architecture, batch: int, length: int, has_lengths: bool, *, with_gradients: bool
+) -> tuple[object, ...]:
+    fields, by_name = shipped_batch(module, batch, length)
+    fields = [field % (own.vocabulary or 1) for field, own in zip(fields, module.program.inputs, strict=True)]
+    lengths: Tensor | Mapping[str, Tensor] | None = None
+    if has_lengths:
+        lengths = by_name if len(fields) > 1 else by_name[module.program.fields[0]]
+    torch.manual_seed(0)
+    result = module(*fields, lengths=lengths)
+    gradients: dict[str, Tensor] = {}
+    extras: dict[str, Tensor] = {}
+    if module.sample_depth is not None:
+        extras = {"ponder": module.ponder.detach(), "sample_depth": module.sample_depth}
+    if with_gradients:
+        module.zero_grad()
+        (result.square().sum() + module.ponder).backward()
+        gradients = {key: value.grad for key, value in module.named_parameters() if value.grad is not None}
+    return fields, lengths, result.detach(), extras, gradients
+
+
+def differences(folder: Path, names: list[str]) -> dict[str, float]:
+    """Returns the largest relative difference of each model, computed where archlang cannot be imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder), *names], capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stderr
+    values: dict[str, float] = json.loads(done.stdout)
+    return values
+
+
+def lint(folder: Path) -> str:
+    """Returns what ruff reports of the files of a folder; "" if it accepts them."""
+    rules = "E4,E7,E9,F,E501,W,I"
+    options = ["--isolated", "--quiet", "--line-length=120", "--target-version=py311", f"--select={rules}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", *options, str(folder)], capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr

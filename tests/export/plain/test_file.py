@@ -1,0 +1,117 @@
+"""A model as one file of plain torch code gives the numbers of the module, where only torch can be imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from archlang.backend.architecture import Architecture
+from archlang.compile import build, compile_named
+from archlang.diagnostics import ProgramError
+from archlang.export.mistakes import ExportError
+from archlang.export.plain.file import plain_text
+from archlang.names.library import BLOCKS
+from archlang.plan.from_file import recipe_names
+from tests.export.plain.plain_models import differences, lint, write
+from tests.shipped_models import SHIPPED, shipped_model
+
+RECIPES = BLOCKS.parent / "recipes"
+TOLERANCE = 1e-10
+
+
+def recipe_model(file: Path, recipe: str | None = None) -> Architecture:
+    torch.manual_seed(0)
+    return build(compile_named(file, None, recipe, {}))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
+    folder = tmp_path_factory.mktemp("plain")
+    for name in SHIPPED:
+        write(shipped_model(name), name, folder)
+    return folder, differences(folder, [*SHIPPED])
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_plain_file_gives_the_numbers_of_the_module(name: str, exported: tuple[Path, dict[str, float]]) -> None:
+    assert exported[1][name] <= TOLERANCE
+
+
+def test_ruff_accepts_the_plain_files(exported: tuple[Path, dict[str, float]]) -> None:
+    assert lint(exported[0]) == ""
+
+
+def test_a_plain_file_has_no_infrastructure(exported: tuple[Path, dict[str, float]]) -> None:
+    for file in exported[0].glob("plain_*.py"):
+        text = file.read_text(encoding="utf-8").partition('\n"""\n')[2]
+        for word in ("import archlang", "from archlang", "products", "jaxtyping", "is_compiling", "cache"):
+            assert word not in text, f"{file.name}: {word}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", sorted(RECIPES.rglob("*.arch")), ids=lambda file: f"{file.parent.stem}-{file.stem}")
+def test_the_model_of_every_recipe_has_a_plain_file(file: Path, tmp_path: Path) -> None:
+    names = []
+    for recipe in recipe_names(file):
+        try:
+            module = recipe_model(file, recipe)
+        except ProgramError as error:
+            pytest.skip(str(error))
+        write(module, recipe, tmp_path)
+        names.append(recipe)
+    assert all(value <= TOLERANCE for value in differences(tmp_path, names).values())
+    assert lint(tmp_path) == ""
+
+
+PLUGIN = """
+import {package}
+import torch
+from torch import nn
+
+
+class Double(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(self, x):
+        return {expression}
+"""
+PROGRAM = """extern block double(x: seq[n, d]) -> seq[n, d] {
+    python "doubling:Double"
+}
+
+model m[d = 4](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> double |> last |> linear[classes]
+}
+"""
+
+
+def plugin_model(folder: Path, package: str, expression: str) -> Architecture:
+    (folder / "doubling.py").write_text(PLUGIN.format(package=package, expression=expression))
+    (folder / "m.arch").write_text(PROGRAM)
+    graph = compile_named(folder / "m.arch", "m", None, {"model.vocab": "5", "model.classes": "3"})
+    return build(graph, plugins=True)
+
+
+@pytest.fixture
+def importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "doubling", raising=False)
+    from archlang.export.plain.sources import read_module
+
+    read_module.cache_clear()
+    return tmp_path
+
+
+def test_a_block_of_your_own_is_copied(importable: Path) -> None:
+    text = plain_text(plugin_model(importable, "math", "x * math.e"))
+    assert "class Double(nn.Module):" in text
+    assert "import math" in text
+
+
+def test_a_block_that_needs_another_package_is_refused_at_its_line(importable: Path) -> None:
+    module = plugin_model(importable, "numpy", "x * float(numpy.float64(2))")
+    with pytest.raises(ExportError, match=r"m\.arch:6:26: `double` cannot be exported: it needs numpy"):
+        plain_text(module)

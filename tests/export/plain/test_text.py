@@ -1,0 +1,34 @@
+"""Printed code keeps its comments and its lines are short."""
+
+import ast
+
+from archlang.export.plain.text import WIDTH, attach_comments, print_statements
+
+SOURCE = """def f(x: int, *, y: int = 2) -> tuple[int, int]:
+    # Above.
+    z = x + y  # beside
+    if z:
+        return x, z
+    return y, 'a'  # type: ignore
+"""
+
+
+def printed(source: str) -> str:
+    tree = ast.parse(source)
+    attach_comments(tree, source)
+    return print_statements(tree.body)
+
+
+def test_comments_stay_above_their_statements_and_comments_for_tools_go() -> None:
+    text = printed(SOURCE)
+    assert "    # Above.\n    # beside\n    z = x + y\n" in text
+    assert "type: ignore" not in text
+    assert text.startswith("def f(x: int, *, y: int = 2) -> tuple[int, int]:\n")
+    assert text.endswith('    return y, "a"\n')
+
+
+def test_long_lines_are_broken_in_their_brackets() -> None:
+    names = ", ".join(f"argument_{index}" for index in range(20))
+    text = printed(f"y = call({names})\nz = sum(argument_{names} for argument_{names} in [{names}])\n")
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert ast.dump(ast.parse(text.partition("z = ")[0])) == ast.dump(ast.parse(f"y = call({names})"))
