@@ -308,7 +308,10 @@ class _Forward:
             if scope.depths:
                 depth = ast.unparse(_mean(scope.depths))
                 body.append(_statement(f"self.sample_depth = ({depth}).detach()"))
-        body.append(ast.Return(result))
+        last = region.results[0]
+        returned: ast.stmt = ast.Return(result)
+        final = next((node for node in region.nodes if node.id == last), None)
+        body.append(returned if final is None else _placed(returned, final))
         body = _without_unused_masks(body)
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
         if lengths:
