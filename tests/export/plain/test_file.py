@@ -112,5 +112,5 @@ def test_a_block_of_your_own_is_copied(importable: Path) -> None:
 
 def test_a_block_that_needs_another_package_is_refused_at_its_line(importable: Path) -> None:
     module = plugin_model(importable, "numpy", "x * float(numpy.float64(2))")
-    with pytest.raises(ExportError, match=r"m\.arch:5:26: `double` cannot be exported: it needs numpy"):
+    with pytest.raises(ExportError, match=r"m\.arch:5:27: `double` cannot be exported: it needs numpy"):
         plain_text(module)
