@@ -24,6 +24,11 @@ def no_such_split(task: str, split: str, possible: Iterable[str]) -> RunError:
     return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
+def no_selecting_split(task: str, split: str, possible: Iterable[str]) -> RunError:
+    message = f"the task `{task}` has no split `{split}`, on which the weights are selected"
+    return RunError(message, f"set `train.select` to a metric of one of {', '.join(possible)}, such as `test.accuracy`")
+
+
 def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:
     if metric in ("exact_match", "oracle_match"):
         message = f"`{metric}` is measured only at the end of a run, because generating answers is slow"

@@ -30,7 +30,7 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
     split, metric = settings.selecting
     if split not in task.split_names():
-        raise mistakes.no_such_split(plan.task.name, split, task.split_names())
+        raise mistakes.no_selecting_split(plan.task.name, split, task.split_names())
     if metric not in (*task.metrics, "loss"):
         raise mistakes.no_such_metric(plan.task.name, metric, task.metrics)
     return settings, task
