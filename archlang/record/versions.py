@@ -20,6 +20,15 @@ def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) ->
     return recorded.model_copy(update={"resumed": (*recorded.resumed, resumption)}), changes
 
 
+def recorded_threads(folder: Path) -> int | None:
+    """Returns the number of threads with which the run of a folder was last computed; None if that is unknown."""
+    try:
+        record = read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+    except RunError:
+        return None
+    return None if record is None else (record.resumed[-1] if record.resumed else record).threads
+
+
 def read_history(folder: Path) -> tuple[str, ...]:
     """Returns a sentence for the beginning of a run, and for each time that it was resumed with other software or on
     another machine; none if `versions.json` is missing or damaged."""

@@ -1,7 +1,8 @@
 """From a plan to a trained and evaluated run in its folder."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.record.run_folder import Record
 from archlang.record.trackers import open_trackers
+from archlang.record.versions import recorded_threads
 from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import NoProgress, ProgressDisplay
@@ -54,19 +56,35 @@ def train(
     settings, task = make_settings(plan)
     fabric = make_fabric(device, precision, devices, nodes)
     record = Record(folder)
-    record.check(plan, precision)
+    resumes = record.check(plan, precision)
     if devices * nodes > 1:
         fabric.launch()
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
     try:
-        return _train(plan, settings, task, fabric, record, precision, track, compiled, graphs, console, watcher, stop)
+        with _threads_of(record.folder) if resumes else nullcontext():
+            return _train(
+                plan, settings, task, fabric, record, precision, track, compiled, graphs, console, watcher, stop
+            )
     finally:
         record.close()
         if fabric.world_size > 1:
             # The frame of `_train` is gone, and with it the last holder of the group that keeps Python's lock while it
             # waits for the group's threads, which need that lock: on the CPU one process in some fifty waited for ever.
             torch.distributed.destroy_process_group()
+
+
+@contextmanager
+def _threads_of(folder: Path) -> Iterator[None]:
+    """Computes with as many threads as the run of a folder had, if there are as many cores: more threads add in another
+    order. A table gives its workers fewer threads than a single run."""
+    before, recorded = torch.get_num_threads(), recorded_threads(folder)
+    if recorded is not None and 1 <= recorded <= (os.cpu_count() or 1):
+        torch.set_num_threads(recorded)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _train(

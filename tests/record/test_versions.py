@@ -13,6 +13,8 @@ from archlang.record.schemas import VersionsRecord
 from archlang.record.summaries import summarize
 from archlang.record.versions import read_history, with_resumption
 from archlang.runs import training
+from archlang.train.loop import Loop
+from archlang.train.stop import Stop
 from tests.tiny_run import StopAfter, Train
 
 NOW = this_process(torch.device("cpu"))
@@ -72,3 +74,26 @@ def test_resuming_with_another_torch_is_said_once_and_shown(
 
 def test_a_folder_without_versions_has_no_history(tmp_path: Path) -> None:
     assert read_history(tmp_path) == ()
+
+
+def test_a_run_resumes_with_the_threads_that_it_began_with(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, before = tmp_path / "run", torch.get_num_threads()
+    seen: set[int] = set()
+    asked = Loop._is_stop_asked
+
+    def watching(loop: Loop, stop: Stop) -> bool:
+        seen.add(torch.get_num_threads())
+        return asked(loop, stop)
+
+    monkeypatch.setattr(Loop, "_is_stop_asked", watching)
+    try:
+        for threads, expected in ((1, 1), (2, 1)):
+            seen.clear()
+            torch.set_num_threads(threads)
+            training.train(plan_recipe(program), folder, device="cpu", stop=StopAfter(6))
+            assert seen == {expected}
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
