@@ -103,8 +103,14 @@ def _simple(node: ast.stmt) -> str:
         case ast.Return(value=ast.Tuple(elts=elements)) if len(elements) > 1:
             return f"return {', '.join(map(_text, elements))}"
         case ast.Assign(value=ast.Tuple(elts=elements)) if len(elements) > 1:
-            targets = "".join(f"{_text(target)} = " for target in node.targets)
-            return f"{targets.replace('(', '').replace(')', '')}{', '.join(map(_text, elements))}"
+            targets = "".join(f"{_target(target)} = " for target in node.targets)
+            return f"{targets}{', '.join(map(_text, elements))}"
+    return _text(node)
+
+
+def _target(node: ast.expr) -> str:
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+        return ", ".join(map(_text, node.elts))
     return _text(node)
 
 
@@ -175,7 +181,24 @@ def _docstring(text: str, indent: str) -> Iterator[str]:
 
 
 def _text(node: ast.AST) -> str:
-    return _quoted(ast.unparse(node))
+    text = _quoted(ast.unparse(node))
+    # Python 3.11 writes an only argument that is a generator in parentheses of its own.
+    while pair := next((pair for pair in _brackets(text) if _is_doubled(text, *pair)), None):
+        start, end = pair
+        text = f"{text[: start + 1]}{text[start + 2 : end - 1]}{text[end:]}"
+    return text
+
+
+def _is_doubled(text: str, start: int, end: int) -> bool:
+    """Whether brackets hold a generator in brackets, and nothing else."""
+    return text[start : start + 2] == "((" and text[end - 1 : end + 1] == "))" and _is_generator(text[start + 1 : end])
+
+
+def _is_generator(text: str) -> bool:
+    try:
+        return isinstance(ast.parse(text, mode="eval").body, ast.GeneratorExp)
+    except SyntaxError:
+        return False
 
 
 def _quoted(text: str) -> str:
@@ -226,6 +249,12 @@ def wrapped_sum(variable: str, value: str, indent: str) -> Iterator[str]:
 
 def _outermost_brackets(text: str) -> list[tuple[int, int]]:
     """The places of the outermost brackets, widest first."""
+    pairs = [pair for pair in _brackets(text) if not any(a < pair[0] and pair[1] < b for a, b in _brackets(text))]
+    return sorted(pairs, key=lambda pair: pair[0] - pair[1])
+
+
+def _brackets(text: str) -> list[tuple[int, int]]:
+    """The places of all brackets, in the order of their ends."""
     pairs: list[tuple[int, int]] = []
     opened: list[int] = []
     quote = ""
@@ -237,10 +266,8 @@ def _outermost_brackets(text: str) -> list[tuple[int, int]]:
         elif character in _BRACKETS:
             opened.append(index)
         elif character in _BRACKETS.values():
-            start = opened.pop()
-            if not opened:
-                pairs.append((start, index))
-    return sorted(pairs, key=lambda pair: pair[0] - pair[1])
+            pairs.append((opened.pop(), index))
+    return pairs
 
 
 def _parts(content: str) -> Iterator[str]:

@@ -63,7 +63,17 @@ def _case(
     module: Architecture, batch: int, length: int, has_lengths: bool, *, with_gradients: bool
 ) -> tuple[object, ...]:
     fields, by_name = shipped_batch(module, batch, length)
-    fields = [field % (own.vocabulary or 1) for field, own in zip(fields, module.program.inputs, strict=True)]
+    first = module.program.inputs[0]
+    for index, own in enumerate(module.program.inputs):
+        if own.length == first.length:
+            by_name[own.name] = by_name[first.name]
+        if own.vocabulary is not None:
+            fields[index] = fields[index] % own.vocabulary
+        else:
+            feature = own.type.feature
+            assert feature is not None
+            numbers = torch.arange(1, 1 + (feature.constant or 1)) * fields[index][..., None]
+            fields[index] = numbers.double().sin()
     lengths: Tensor | Mapping[str, Tensor] | None = None
     if has_lengths:
         lengths = by_name if len(fields) > 1 else by_name[module.program.fields[0]]

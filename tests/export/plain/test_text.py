@@ -33,3 +33,10 @@ def test_long_lines_are_broken_in_their_brackets() -> None:
     text = printed(source)
     assert max(map(len, text.splitlines())) <= WIDTH
     assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
+
+
+def test_brackets_that_mean_something_stay() -> None:
+    source = "(a, b), c = d.shape, e\nf = call((g for g in h))\ni = call((1, 2))\nfor j, (k, m) in n:\n    pass\n"
+    text = printed(source)
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
+    assert "f = call(g for g in h)\n" in text
