@@ -7,10 +7,11 @@ from archlang.diagnostics.diagnostic import MachineError
 from archlang.files.mistakes import RefusedFile
 from archlang.files.os_errors import NO_MEMORY, is_current_folder_deleted, machine_remedy
 
-# Words of torch, of its libraries and of the dynamic loader where an allocation fails.
+# Words of torch, of its libraries, of the dynamic loader and of CPython where an allocation fails.
 _NO_MEMORY_WORDS = (
     "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "failed to map segment",
     "storage size calculation overflowed", "unable to allocate", "could not create a primitive",
+    "error return without exception set",
 )  # fmt: skip
 _NO_THREAD = "can't start new thread"
 _CLOSE_PROGRAMS = "close other programs, or raise the limits on memory; nothing that was written before is damaged"
@@ -22,7 +23,10 @@ def is_out_of_memory(error: BaseException) -> bool:
         return error.errno == NO_MEMORY
     if isinstance(error, MemoryError):
         return True
-    if not (isinstance(error, OSError | RuntimeError | ImportError) or type(error).__name__ == "SafetensorError"):
+    if not (
+        isinstance(error, OSError | RuntimeError | ImportError | SystemError)
+        or type(error).__name__ == "SafetensorError"
+    ):
         return False
     message = str(error).lower()
     return any(words in message for words in _NO_MEMORY_WORDS)
