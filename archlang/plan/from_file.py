@@ -12,7 +12,7 @@ from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
 from archlang.plan.derived_table import plan_derived_table
-from archlang.plan.overrides import parse_overrides, static_text
+from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
@@ -21,6 +21,7 @@ from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
 from archlang.source import Span
+from archlang.syntax.tree import Setting
 
 Planned = TypeVar("Planned")
 
@@ -94,7 +95,7 @@ def bind_task(
         items = (*resolved.program.items, *declaring.tasks.values())
         resolved = replace(resolved, program=replace(resolved.program, items=items), readable=declaring.readable)
     overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
-    return _bind(resolved, "task", overrides)
+    return _bind(resolved, "task", parse_overrides(overrides))
 
 
 def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
@@ -104,13 +105,13 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
     Raises:
         ProgramError: it has no such statics."""
     resolved = load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
-    return _bind(resolved, word, {f"{word}.{name}": static_text(value) for name, value in extern.statics.items()})
+    paths = {f"{word}.{name}": value for name, value in extern.statics.items()}
+    return _bind(resolved, word, {path: static_setting(path, value) for path, value in paths.items()})
 
 
-def _bind(resolved: ResolvedFile, word: str, overrides: Mapping[str, str]) -> BoundExtern:
+def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
     """The task or optimizer of the first recipe of a file, which has no other parts."""
     report = DiagnosticLog()
-    settings = parse_overrides(overrides)
     parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
     planner = Planner(resolve_recipe(resolved, parts, report), settings)
     report.stop_at_errors()

@@ -1,10 +1,11 @@
 """Settings of a command line or of Python, such as `--set model.d=128`, as syntax trees and as statics."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from archlang.diagnostics import ProgramError
 from archlang.syntax.parser import parse_setting
-from archlang.syntax.tree import Boolean, Number, Setting
+from archlang.syntax.tree import Boolean, ListOf, Number, Setting, String
 from archlang.types.statics import Interval, StaticValue, Symbol
 
 
@@ -53,6 +54,17 @@ def static_text(value: StaticValue) -> str:
         case tuple():
             return f"[{', '.join(map(static_text, value))}]"
     return str(value)
+
+
+def static_setting(path: str, value: StaticValue) -> Setting:
+    """A setting with the value of a static. A text may hold any characters, which the language cannot write."""
+    texts = value if isinstance(value, tuple) else (value,)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return _parse(path, static_text(value))
+    setting = _parse(path, '""')
+    strings = tuple(String(value=str(text), span=setting.span) for text in texts)
+    expression = ListOf(items=strings, span=setting.span) if isinstance(value, tuple) else strings[0]
+    return replace(setting, value=expression)
 
 
 def _parse(path: str, text: str) -> Setting:

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from archlang.files.folder import Folder
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import LOCK, metrics_lines, parse_metrics, read_record, read_results
-from archlang.record.schemas import RUN, Results, RunRecord
+from archlang.record.reading import LOCK, explain, metrics_lines, parse_metrics, read_record, read_results
+from archlang.record.schemas import METRICS, RUN, Results, RunRecord
 from archlang.record.versions import read_history
 from archlang.types.statics import StaticValue
 
@@ -105,17 +105,15 @@ def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
 
 
 def _last_step(folder: Path) -> int:
-    """Returns the last logged step; 0 if there is none."""
+    """Returns the last logged step; 0 if there is none.
+
+    Raises:
+        RunError: The last line is damaged."""
+    lines = metrics_lines(folder)
     try:
-        lines = metrics_lines(folder)
-    except mistakes.RunError:
-        return 0
-    for line in reversed(lines):
-        try:
-            return parse_metrics(line).step
-        except ValidationError:
-            continue
-    return 0
+        return parse_metrics(lines[-1]).step if lines else 0
+    except ValidationError as error:
+        raise mistakes.damaged(folder / METRICS, f"line {len(lines)}: {explain(error)}") from error
 
 
 def _is_locked(folder: Path) -> bool:

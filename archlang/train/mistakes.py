@@ -50,7 +50,8 @@ def no_weights() -> RunError:
 
 
 def foreign_optimizer(optimizer: str) -> RunError:
-    return RunError(f"archlang has no optimizer `{optimizer}`", "use adamw, adam, rmsprop or sgd")
+    message = f"`{optimizer}` with this Python class is no optimizer of archlang"
+    return RunError(message, "use adamw, adam, rmsprop or sgd; or restore run.json if it was changed")
 
 
 def not_finite(quantity: str, step: int, last_checkpoint: int | None) -> RunError:

@@ -134,3 +134,11 @@ def test_a_run_resumes_from_its_folder_alone_with_the_same_results(archlang: Com
 @pytest.mark.parametrize("arguments", [(), ("tiny.arch", "--resume", "runs/a"), ("--resume", "runs/a", "--seed", "3")])
 def test_train_takes_either_a_program_or_a_run(archlang: Command, folder: Path, arguments: tuple[str, ...]) -> None:
     assert archlang("train", *arguments).code == 2
+
+
+def test_a_run_with_a_damaged_last_line_is_damaged(archlang: Command, folder: Path) -> None:
+    (folder / "runs" / "a" / "metrics.jsonl").write_text("nope\n")
+    shown = archlang("runs", "show", "runs/a")
+    assert (shown.code, "metrics.jsonl is damaged: line 1" in shown.err.replace("\n", "")) == (1, True)
+    (listed,) = json.loads(archlang("runs", "list", "--json").out)
+    assert listed["state"] == "damaged"

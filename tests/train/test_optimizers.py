@@ -80,7 +80,7 @@ def test_a_model_without_weights_is_not_trained(program: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lion", "adam"])
 def test_an_unknown_optimizer_is_refused(name: str) -> None:
-    with pytest.raises(RunError, match=f"archlang has no optimizer `{name}`"):
+    with pytest.raises(RunError, match=f"`{name}` with this Python class is no optimizer"):
         make_optimizer(BoundExtern(name, "os:system", {"lr": 0.1}), nn.Linear(2, 2))
 
 

@@ -1,0 +1,28 @@
+"""The statics that a run folder records are those of the recipe, whatever characters their texts hold."""
+
+import pytest
+
+from archlang.diagnostics import ProgramError
+from archlang.names import library
+from archlang.plan.from_file import bind_task, check_shipped
+from archlang.plan.plan import BoundExtern
+
+
+@pytest.mark.parametrize("name", sorted(library.task_names()))
+def test_the_statics_of_a_task_pass_the_check_unchanged(name: str) -> None:
+    needs_file = any(static.kind == "file" for static in library.tasks()[name].signature.statics)
+    task = bind_task(name, {"path": '"words.tsv"'} if needs_file else {})
+    assert check_shipped("task", task) == task
+
+
+@pytest.mark.parametrize("path", ["/data/my words.tsv", '/data/"quoted".tsv', "/data/[x], y = 1.tsv", "/data/ü\n.tsv"])
+def test_a_path_may_hold_any_characters(path: str) -> None:
+    bound = bind_task("file", {"path": '"words.tsv"'})
+    task = BoundExtern(bound.name, bound.python, {**bound.statics, "path": path})
+    assert check_shipped("task", task).statics["path"] == path
+
+
+def test_a_value_out_of_bounds_is_refused() -> None:
+    bound = bind_task("ctl", {})
+    with pytest.raises(ProgramError):
+        check_shipped("task", BoundExtern(bound.name, bound.python, {**bound.statics, "train_size": -1}))
