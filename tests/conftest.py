@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ pytest_plugins = ["tests.tiny_run"]
 # The hook must be installed before these packages are imported.
 _hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# `nohup` ignores this signal, and processes inherit that.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Without a GPU, Triton runs kernels in its interpreter. Triton reads this variable at its first import.
 if not os.path.exists("/dev/nvidia0"):
     os.environ.setdefault("TRITON_INTERPRET", "1")

@@ -21,7 +21,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Returns whether an error means that the host or the device is out of memory."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno == NO_MEMORY
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, for a device
         return True
     if not (
         isinstance(error, OSError | RuntimeError | ImportError | SystemError)

@@ -18,7 +18,7 @@ class Source:
 
     path: str
     text: str = field(repr=False)
-    is_command_line: bool = False
+    is_command_line: bool = field(default=False, repr=False)
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:

@@ -46,7 +46,15 @@ def _example(optimizer: Optimizer) -> tuple[dict[str, Tensor], Tensor]:
     options = {
         name: value for name, value in optimizer.param_groups[0].items() if name in accepted and name != "params"
     }
+    options = {name: _plain(value) for name, value in options.items()}
     options |= {name: False for name in ("fused", "foreach", "capturable") if name in accepted}
     copy = type(optimizer)([weight], **options)
     copy.step()
     return {name: value for name, value in copy.state[weight].items() if isinstance(value, Tensor)}, weight
+
+
+def _plain(option: object) -> object:
+    """Returns an option as a number: a captured step reads it from a tensor."""
+    if isinstance(option, tuple):
+        return tuple(map(_plain, option))
+    return option.item() if isinstance(option, Tensor) else option

@@ -109,7 +109,7 @@ def test_the_parser_works_without_a_writable_cache(tmp_path: Path, monkeypatch: 
 
 
 def test_a_full_disk_leaves_no_temporary_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **_folders: object) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr("os.replace", full)

@@ -12,7 +12,18 @@ OUTER = "outer"
 """The attribute of a step that holds the module around its stack."""
 
 _TAKEN = frozenset(
-    {*dir(nn.Module()), *keyword.kwlist, OUTER, "program", "ponder", "mean_depth", "sample_depth", "decode", "_run"}
+    {
+        *dir(nn.Module()),
+        *keyword.kwlist,
+        OUTER,
+        "program",
+        "ponder",
+        "mean_depth",
+        "sample_depth",
+        "decode",
+        "_run",
+        "_repr_html_",
+    }
 )
 # Names that a value of generated code cannot have; the globals are those of code that torch.fx writes.
 _RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "self", *fx.Graph().python_code("self").globals})

@@ -175,8 +175,8 @@ def test_the_error_names_a_missing_class(compiled: Compiled, python: str, compla
         ),
         (
             "model m(x: tokens[n]) -> logits[n, 4] {\n"
-            "    return linear[4](linear[16000000](linear[16000000](embed[4](x))))\n}",
-            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=16000000, .* raised \w+: ",
+            "    return linear[4](linear[60000](linear[16000000](embed[4](x))))\n}",
+            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=60000, .* raised \w+: ",
         ),
     ],
 )
