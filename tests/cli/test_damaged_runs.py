@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "resume": ("train", "--resume", "run", "--device", "cpu"),
 }
 # One in so many damages is tried by default.
-SAMPLE = 61
+SAMPLE = 127
 
 
 @pytest.fixture(scope="module")

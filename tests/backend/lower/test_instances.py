@@ -173,16 +173,17 @@ def test_the_error_names_a_missing_class(compiled: Compiled, python: str, compla
             extern("Forgetful") + "model m(x: tokens[n]) -> logits[n, 4] { return forgetful(embed[4](x)) }",
             r"program.arch:2:\d+: `forgetful` cannot be used: the constructor of .* does not call super\(\)",
         ),
-        (
-            "model m(x: tokens[n]) -> logits[n, 4] {\n"
-            "    return linear[4](linear[60000](linear[16000000](embed[4](x))))\n}",
-            r"program.arch:2:22: `linear` cannot be constructed: .*Linear\(out=60000, .* raised \w+: ",
-        ),
     ],
 )
 def test_the_error_of_a_constructor_has_place_and_reason(compiled: Compiled, text: str, complaint: str) -> None:
     with pytest.raises(BuildError, match=complaint):
         compiled(text, plugins=True)
+
+
+def test_too_little_memory_is_no_mistake_of_the_program(compiled: Compiled) -> None:
+    text = "model m(x: tokens[n]) -> logits[n, 4] { return linear[4](linear[60000](linear[16000000](embed[4](x)))) }"
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        compiled(text)
 
 
 def test_the_error_of_an_import_has_place_and_reason(
