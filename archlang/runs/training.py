@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
-from lightning_fabric import Fabric
 
 from archlang.backend.runtime.compiled_bodies import compile_bodies
 from archlang.diagnostics.terminal import Terminal
@@ -18,10 +17,13 @@ from archlang.runs.evaluation import Outcome, conclude
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import NoProgress, ProgressDisplay
 from archlang.runs.splits import describe_data
-from archlang.tasks.kit.task import Task
-from archlang.train.devices import explaining_compiler_errors, explaining_out_of_memory, make_fabric
+from archlang.train.devices import (
+    explaining_compiler_errors,
+    explaining_out_of_memory,
+    leaving_process_group,
+    make_fabric,
+)
 from archlang.train.loop import Loop
-from archlang.train.settings import Settings
 from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.step.eager import EagerStep
 from archlang.train.step_log import Watcher
@@ -29,6 +31,7 @@ from archlang.train.stop import Stop
 from archlang.train.training_run import TrainingRun
 
 
+@leaving_process_group
 def train(
     plan: Plan,
     folder: Path,
@@ -61,17 +64,35 @@ def train(
         fabric.launch()
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
-    try:
-        with _threads_of(record.folder) if resumes else nullcontext():
-            return _train(
-                plan, settings, task, fabric, record, precision, track, compiled, graphs, console, watcher, stop
-            )
-    finally:
-        record.close()
-        if fabric.world_size > 1:
-            # The frame of `_train` is gone, and with it the last holder of the group that keeps Python's lock while it
-            # waits for the group's threads, which need that lock: on the CPU one process in some fifty waited for ever.
-            torch.distributed.destroy_process_group()
+    with closing(record), _threads_of(record.folder) if resumes else nullcontext():
+        workload = load_workload(plan, settings, task, fabric, console)
+        test_module = build_test_module(plan)
+        setup = make_setup(plan, fabric, test_module, precision)
+        if compiled:
+            compile_bodies(setup.module)
+        capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
+        data = describe_data(workload.splits)
+        display = ProgressDisplay(console, plan.recipe) if console is not None else None
+        stop = stop or Stop()
+        if fabric.is_global_zero:
+            record.begin(plan, precision, data, fabric.device)
+        fabric.barrier()
+        record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
+        with (
+            explaining_out_of_memory(fabric.device, settings.batch),
+            explaining_compiler_errors(),
+            ignoring_eager_steps(),
+            stop.listening(),
+        ):
+            run = TrainingRun(setup, workload, record, plan.seed, display or watcher or NoProgress())
+            step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
+            if run.resume() and console is not None:
+                console.print(f"resuming at step {run.progress.step}")
+            with display.showing(run.total, run.progress.step) if display else nullcontext():
+                (end,) = Loop([run], step).run(stop)
+            outcome = conclude(plan, run, end, data, stop, console)
+        fabric.barrier()
+        return outcome
 
 
 @contextmanager
@@ -85,47 +106,3 @@ def _threads_of(folder: Path) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _train(
-    plan: Plan,
-    settings: Settings,
-    task: Task,
-    fabric: Fabric,
-    record: Record,
-    precision: str,
-    track: Sequence[str],
-    compiled: bool,
-    graphs: bool,
-    console: Terminal | None,
-    watcher: Watcher | None,
-    stop: Stop | None,
-) -> Outcome:
-    workload = load_workload(plan, settings, task, fabric, console)
-    test_module = build_test_module(plan)
-    setup = make_setup(plan, fabric, test_module, precision)
-    if compiled:
-        compile_bodies(setup.module)
-    capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
-    data = describe_data(workload.splits)
-    display = ProgressDisplay(console, plan.recipe) if console is not None else None
-    stop = stop or Stop()
-    if fabric.is_global_zero:
-        record.begin(plan, precision, data, fabric.device)
-    fabric.barrier()
-    record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
-    with (
-        explaining_out_of_memory(fabric.device, settings.batch),
-        explaining_compiler_errors(),
-        ignoring_eager_steps(),
-        stop.listening(),
-    ):
-        run = TrainingRun(setup, workload, record, plan.seed, display or watcher or NoProgress())
-        step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
-        if run.resume() and console is not None:
-            console.print(f"resuming at step {run.progress.step}")
-        with display.showing(run.total, run.progress.step) if display else nullcontext():
-            (end,) = Loop([run], step).run(stop)
-        outcome = conclude(plan, run, end, data, stop, console)
-    fabric.barrier()
-    return outcome

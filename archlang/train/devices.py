@@ -1,8 +1,10 @@
 """Devices, precisions, and errors that depend on them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
 from lightning_fabric import Fabric
@@ -10,6 +12,9 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train import mistakes
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
@@ -48,6 +53,28 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
         strategy=strategy,
         precision=PRECISIONS[precision],  # type: ignore[arg-type]
     )
+
+
+def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a function destroy the process group that it has joined after it has returned.
+
+    Modules that share gradients hold the group. If the last holder is one of them, its destructor keeps Python's lock
+    and waits for a thread of the group that needs this lock; so the function's frame must be gone before."""
+
+    @wraps(function)
+    def leaving(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        was_joined = _has_process_group()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if _has_process_group() and not was_joined:
+                torch.distributed.destroy_process_group()
+
+    return leaving
+
+
+def _has_process_group() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager
