@@ -30,13 +30,13 @@ def list_(
     """
     from archlang.record.summaries import DamagedRun, find_runs
 
-    found = list(find_runs(folder))
+    all_runs = list(find_runs(folder))
     if as_json:
-        console.out.write_json([run.json_value() for run in found])
+        console.out.write_json([run.json_value() for run in all_runs])
         return
-    summaries = [run for run in found if not isinstance(run, DamagedRun)]
-    damaged = [run for run in found if isinstance(run, DamagedRun)]
-    if not found:
+    summaries = [run for run in all_runs if not isinstance(run, DamagedRun)]
+    damaged = [run for run in all_runs if isinstance(run, DamagedRun)]
+    if not all_runs:
         console.out.print(f"there are no runs in {folder}")
     if summaries:
         _print_summaries(summaries)

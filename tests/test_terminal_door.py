@@ -75,8 +75,8 @@ def is_true(word: ast.keyword) -> bool:
     ("file", "name"), [pytest.param(file, name, id=name) for file, name in FILES if "__pycache__" not in name]
 )
 def test_a_file_prints_only_through_the_terminal(file: Path, name: str) -> None:
-    found = set(ways_around(file.read_text(encoding="utf-8")))
-    assert not {way for way in found if (name, way) not in ALLOWED}
+    ways = set(ways_around(file.read_text(encoding="utf-8")))
+    assert not {way for way in ways if (name, way) not in ALLOWED}
 
 
 def test_every_exception_is_still_needed() -> None:

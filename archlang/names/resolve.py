@@ -48,10 +48,10 @@ class ResolvedFile:
 
     def sources(self) -> tuple[Source, ...]:
         """Returns the source of this file, then those of the files that it uses, directly or not."""
-        found = {self.program.source.path: self.program.source}
+        by_path = {self.program.source.path: self.program.source}
         for declaration in self.used.values():
-            found |= {source.path: source for source in declaration.file.sources() if source.path not in found}
-        return tuple(found.values())
+            by_path |= {source.path: source for source in declaration.file.sources() if source.path not in by_path}
+        return tuple(by_path.values())
 
     @cached_property
     def recipes(self) -> Mapping[str, tree.Recipe]:

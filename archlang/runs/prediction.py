@@ -57,9 +57,9 @@ class Prediction:
         """Returns the prediction as `archlang predict --json` prints it."""
         parts = [{"place": part.place, "predicted": part.predicted, "probability": part.probability}
                  for part in self.parts]  # fmt: skip
-        known = {} if self.target is None else {"target": self.target, "right": self.right}
+        correctness = {} if self.target is None else {"target": self.target, "right": self.right}
         return {
-            "fields": dict(self.fields), "answer": self.answer, "probability": self.probability, **known,
+            "fields": dict(self.fields), "answer": self.answer, "probability": self.probability, **correctness,
             "steps": self.steps, "parts": parts,
         }  # fmt: skip
 
@@ -219,8 +219,8 @@ class _Reader:
         texts = self._texts(own)
         parts = tuple(answers_of(self._format, logits[row : row + 1], own, texts))
         predicted, targets = [part.predicted for part in parts], [part.target for part in parts]
-        known = [target for target in targets if target is not None]
-        target = self._answer_text(known, texts) if len(known) == len(targets) else None
+        given_targets = [target for target in targets if target is not None]
+        target = self._answer_text(given_targets, texts) if len(given_targets) == len(targets) else None
         probability = math.prod(part.probability for part in parts)
         return Prediction(self._spelled(texts), self._answer_text(predicted, texts), probability, parts, steps, target)
 

@@ -13,7 +13,7 @@ from archlang.syntax.tree import Extern, InputParameter, Name
 from archlang.types import CONSTRUCTORS, Axis
 
 EXTERNS = [item for item in library.blocks().values() if isinstance(item, Extern)]
-every = pytest.mark.parametrize("extern", EXTERNS, ids=[item.name for item in EXTERNS])
+each_extern = pytest.mark.parametrize("extern", EXTERNS, ids=[item.name for item in EXTERNS])
 
 
 def behind(extern: Extern) -> type[nn.Module]:
@@ -40,7 +40,7 @@ def named(function: Callable[..., object], *kinds: inspect._ParameterKind) -> di
     return {name: parameter for name, parameter in parameters.items() if name != "self" and parameter.kind in kinds}
 
 
-@every
+@each_extern
 def test_the_constructor_takes_the_statics_and_the_feature_sizes(extern: Extern) -> None:
     statics = {static.name for static in extern.signature.statics}
     expected = statics | set(sizes(extern, Axis.FEATURE))
@@ -54,7 +54,7 @@ def test_the_constructor_takes_the_statics_and_the_feature_sizes(extern: Extern)
     assert needed == expected
 
 
-@every
+@each_extern
 def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> None:
     block = behind(extern)
     if issubclass(block, HaltingBlock):
@@ -68,19 +68,19 @@ def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> 
     assert all(mask.default is None for mask in masks.values())
 
 
-@every
+@each_extern
 def test_documentation_starts_with_one_sentence(extern: Extern) -> None:
     first, *rest = extern.documentation
     assert first.strip().endswith(".")
     assert not rest or not rest[0].strip()
 
 
-@every
+@each_extern
 def test_every_input_has_a_reads_clause(extern: Extern) -> None:
     assert [clause.input for clause in extern.reads] == [parameter.name for parameter in extern.signature.inputs]
 
 
-@every
+@each_extern
 def test_a_symbol_lists_its_values(extern: Extern) -> None:
     conditions = [str(condition) for condition in extern.signature.where]
     for static in extern.signature.statics:

@@ -30,14 +30,14 @@ def main() -> None:
         parser.error(reason)
     with tempfile.TemporaryDirectory() as folder:
         file = arguments.results or Path(folder, "results.jsonl")
-        known = {
+        judged = {
             result.key
             for result in read_results(file)
             if result.outcome != NOT_RUN and not (arguments.faults_again and result.outcome == FAULT)
         }  # fmt: skip
 
         def is_wanted(part: str, trial: Trial) -> bool:
-            return (part, trial.group, trial.name) not in known and arguments.only in trial.group
+            return (part, trial.group, trial.name) not in judged and arguments.only in trial.group
 
         for result in run_suite(arguments.part, arguments.jobs, arguments.minutes, is_wanted=is_wanted):
             append_result(file, result)

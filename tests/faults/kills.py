@@ -210,11 +210,11 @@ def _kill_when(case: Case, engine: str, out: Path, pattern: str, victim: str) ->
 
 def _trainers(table: int, out: Path) -> list[int]:
     """Returns the processes that hold the lock of a run below a folder, except the table itself."""
-    found = []
+    trainers = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal() and int(folder.name) != table:
             with suppress(OSError):
                 files = [os.readlink(link) for link in (folder / "fd").iterdir()]
                 if any(file.startswith(f"{out}/") and file.endswith("/.lock") for file in files):
-                    found.append(int(folder.name))
-    return found
+                    trainers.append(int(folder.name))
+    return trainers

@@ -121,7 +121,7 @@ def _wait(process: int, seconds: float) -> dict[str, object]:
 
 def _of_session(session: int) -> list[int]:
     """Returns the processes of a session that still run."""
-    found = []
+    processes = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
@@ -129,8 +129,8 @@ def _of_session(session: int) -> list[int]:
             except (OSError, ValueError):
                 continue  # it has ended
             if int(owner) == session and state not in "ZX":
-                found.append(int(folder.name))
-    return found
+                processes.append(int(folder.name))
+    return processes
 
 
 def _counts(report: Report) -> dict[str, object]:

@@ -61,8 +61,8 @@ def sample(bench: Bench) -> Iterator[Trial]:
     """Yields six trials of a new training."""
     counts = _count(bench, "new")
     for orders in (_FULL, _KILL):
-        every = list(_each("sample", "new", orders, counts))
-        yield from every[7 :: len(every) // 3]
+        trials = list(_each("sample", "new", orders, counts))
+        yield from trials[7 :: len(trials) // 3]
 
 
 def _count(bench: Bench, start: str) -> Mapping[str, int]:
@@ -78,8 +78,8 @@ def _count(bench: Bench, start: str) -> Mapping[str, int]:
 
 def _each(group: str, start: str, orders: Orders, counts: Mapping[str, int]) -> Iterator[Trial]:
     counted = sum(counts[kind] for kind in orders.kinds)
-    every = max(counted // _ALLOCATIONS, 1) if "allocate" in orders.kinds else 1
-    for number in range(1, counted + 1, every):
+    stride = max(counted // _ALLOCATIONS, 1) if "allocate" in orders.kinds else 1
+    for number in range(1, counted + 1, stride):
         name = f"{start} training, call {number} of {counted}"
         yield Trial(group, name, partial(_judge, start, replace(orders, number=number)))
 

@@ -168,13 +168,13 @@ class Case:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Returns every file below a folder by its relative path: its bytes, or the target of a link."""
-    found = {}
+    by_name = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
-            found[str(path.relative_to(folder))] = b"link to " + os.fsencode(path.readlink())
+            by_name[str(path.relative_to(folder))] = b"link to " + os.fsencode(path.readlink())
         elif path.is_file():
-            found[str(path.relative_to(folder))] = path.read_bytes()
-    return found
+            by_name[str(path.relative_to(folder))] = path.read_bytes()
+    return by_name
 
 
 def _copy(source: Path, destination: Path) -> None:

@@ -57,7 +57,7 @@ _CONTENTS: Mapping[str, bytes] = {
 
 
 def _file(name: str) -> list[Damage]:
-    def content(damage: bytes) -> Apply:
+    def replaced_by(damage: bytes) -> Apply:
         return lambda run: _write(run / name, damage)
 
     def missing(run: Path) -> None:
@@ -68,16 +68,16 @@ def _file(name: str) -> list[Damage]:
         (run / name).mkdir()
 
     def half(run: Path) -> None:
-        whole = (run / name).read_bytes()
-        _write(run / name, whole[: len(whole) // 2])
+        content = (run / name).read_bytes()
+        _write(run / name, content[: len(content) // 2])
 
     def flipped(run: Path) -> None:
-        whole = bytearray((run / name).read_bytes())
-        whole[len(whole) // 2] ^= 1
-        _write(run / name, bytes(whole))
+        bits = bytearray((run / name).read_bytes())
+        bits[len(bits) // 2] ^= 1
+        _write(run / name, bytes(bits))
 
     return [
-        *(Damage(f"{name} {how}", content(damage)) for how, damage in _CONTENTS.items()),
+        *(Damage(f"{name} {how}", replaced_by(damage)) for how, damage in _CONTENTS.items()),
         Damage(f"{name} is missing", missing),
         Damage(f"{name} is a folder", folder),
         Damage(f"{name} is cut", half),
@@ -356,22 +356,22 @@ def _graph(name: str, example: Path) -> list[Damage]:
 
         return Damage(f"{name} {how}", apply)
 
-    def whole(how: str, content: str) -> Damage:
+    def of_graph(how: str, content: str) -> Damage:
         return Damage(f"{name} {how}", lambda run: _write(run / name, content.encode()))
 
     class_name = text.partition("archlang.blocks.")[2].partition('"')[0]
     nested = "\n".join(f"%r{level}: () = apply() {{" for level in range(3000))
     return [
-        whole("is 5 MB of comments", "graph g\n" + "# more\n" * 800_000),
-        whole("is nested by loops", f"graph g\n{nested}\n{'return }' * 3000}\nreturn"),
-        whole("has a nested static", f'graph g\ninstance @a: b[x = {"(" * 50_000}{")" * 50_000}] "c"\nreturn'),
-        whole("has a huge number", f'graph g\ninstance @a: b[x = {"9" * 10_000}] "c"\nreturn'),
-        whole("has a size that is huge", f"graph g\ninput %0: tokens[n, {'9' * 10_000}]\nreturn %0"),
-        whole("has a long sum as size", f"graph g\ninput %0: tokens[n, {'a + ' * 20_000} a]\nreturn %0"),
-        whole("has nothing but a name", "graph g\nreturn\n"),
-        whole("has an unknown type", "graph g\ninput %0: cake[n]\nreturn %0\n"),
-        whole("returns its input", "graph g\ninput %x x: tokens[n, 8]\nreturn %x\n"),
-        whole("adds a text", 'graph g\ninput %x x: tokens[n, 8]\n%0: number = literal[value = "a"]()\nreturn %0\n'),
+        of_graph("is 5 MB of comments", "graph g\n" + "# more\n" * 800_000),
+        of_graph("is nested by loops", f"graph g\n{nested}\n{'return }' * 3000}\nreturn"),
+        of_graph("has a nested static", f'graph g\ninstance @a: b[x = {"(" * 50_000}{")" * 50_000}] "c"\nreturn'),
+        of_graph("has a huge number", f'graph g\ninstance @a: b[x = {"9" * 10_000}] "c"\nreturn'),
+        of_graph("has a size that is huge", f"graph g\ninput %0: tokens[n, {'9' * 10_000}]\nreturn %0"),
+        of_graph("has a long sum as size", f"graph g\ninput %0: tokens[n, {'a + ' * 20_000} a]\nreturn %0"),
+        of_graph("has nothing but a name", "graph g\nreturn\n"),
+        of_graph("has an unknown type", "graph g\ninput %0: cake[n]\nreturn %0\n"),
+        of_graph("returns its input", "graph g\ninput %x x: tokens[n, 8]\nreturn %x\n"),
+        of_graph("adds a text", 'graph g\ninput %x x: tokens[n, 8]\n%0: number = literal[value = "a"]()\nreturn %0\n'),
         replaced("imports os", f"archlang.blocks.{class_name}", "os:system"),
         replaced("imports a module of another package", f"archlang.blocks.{class_name}", "this:s"),
         replaced("names a class of torch", f"archlang.blocks.{class_name}", "archlang.blocks.linear:nn"),

@@ -382,9 +382,9 @@ def _constant(node: ast.expr) -> object:
 
 def _bound(function: ast.FunctionDef, call: ast.Call, is_method: bool) -> dict[str, object]:
     """The value of each parameter in a call."""
-    every = [argument.arg for argument in arguments_of(function.args)]
+    parameters = [argument.arg for argument in arguments_of(function.args)]
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(k.arg is None for k in call.keywords):
-        return dict.fromkeys(every, _UNKNOWN)
+        return dict.fromkeys(parameters, _UNKNOWN)
     values: dict[str, object] = dict(_defaults(function))
     values.update(
         (name, _constant(value)) for name, value in zip(_positional(function, is_method), call.args, strict=False)

@@ -267,7 +267,7 @@ class _Forward:
                  if isinstance(node.operation, operations.Stack)}  # fmt: skip
         self._taken = {*_RESERVED, *steps, *blocks.names.values()}
         self._batch: ast.expr = ast.Constant(0)
-        self._kept: set[str] = set()
+        self._lasting: set[str] = set()
 
     def function(self) -> ast.FunctionDef:
         region = self._graph.region
@@ -410,7 +410,7 @@ class _Forward:
         """Sets a variable, which may be one that this value is the last to read."""
         read = Counter(self._inputs(node))
         for source in [source for source in read if source in scope.names and scope.uses[source] == read[source]]:
-            waiting = (part for _, other in scope.pending.values() for part in ast.walk(other))
+            waiting = (part for _, value in scope.pending.values() for part in ast.walk(value))
             if not any(isinstance(part, ast.Name) and part.id == scope.names[source] for part in waiting):
                 self._taken.discard(scope.names.pop(source))
         preferred = node.name or _preferred(node, self._graph)
@@ -494,7 +494,7 @@ class _Forward:
                 chunks = node.inputs[0]
                 cut = initial[chunks] if chunks in initial else scope.values[chunks]
                 self._scan(scope, node, states, values, cut)
-        self._taken = taken | self._kept
+        self._taken = taken | self._lasting
         for index in range(shape.states):
             scope.parts[node.id, index] = ast.Name(states[index], ast.Load())
         if len(node.types) == 1:
@@ -526,13 +526,13 @@ class _Forward:
         body.body += _update(states, results)
         sums: list[tuple[str, ast.expr]] = []
         ponder = self._ponder(body)
-        kept: set[str] = set()
+        lasting: set[str] = set()
         if ponder is not None:
-            name = self._kept_name("ponder", kept)
+            name = self._lasting_name("ponder", lasting)
             sums.append((name, ponder))
             self._add_ponder(scope, node, ast.Name(name, ast.Load()))
             if body.depths and scope.is_outermost:
-                name = self._kept_name("depth", kept)
+                name = self._lasting_name("depth", lasting)
                 sums.append((name, _mean(body.depths)))
                 scope.depths.append(_dotted(f"{name} / {count}"))
         for name, value in sums:
@@ -540,19 +540,19 @@ class _Forward:
             body.body.append(_assign(name, ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value)))
         loop.body = body.body or [ast.Pass()]
         scope.body.append(_described(loop, node))
-        self._kept = kept
+        self._lasting = lasting
 
-    def _kept_name(self, preferred: str, kept: set[str]) -> str:
+    def _lasting_name(self, preferred: str, lasting: set[str]) -> str:
         name = self._name(preferred)
-        kept.add(name)
+        lasting.add(name)
         return name
 
     def _halting(self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr]) -> None:
         operation = node.operation
         assert isinstance(operation, operations.Halting)
-        region, kept = node.regions[0], set[str]()
+        region, lasting = node.regions[0], set[str]()
         block = _attribute(self._graph.instances[operation.instance].path)
-        tally, halted = self._kept_name("tally", kept), operation.state
+        tally, halted = self._lasting_name("tally", lasting), operation.state
         mask = self._mask(scope, *(halted_lengths(node) or (None,)))
         mask_text = ast.unparse(mask) if mask is not None else "None"
         scope.body.append(_described(_statement(f"{tally} = {block}.start({states[halted]}, {mask_text})"), node))
@@ -590,7 +590,7 @@ class _Forward:
         ponder = f"{tally}.ponder"
         if inner is not None:
             self.helpers.append(BROADCAST_MASK)
-            name = self._kept_name("inner_ponder", kept)
+            name = self._lasting_name("inner_ponder", lasting)
             scope.body.append(_assign(name, ast.Constant(0)))
             closed = f"~{BROADCAST_MASK.name}({tally}.accepted, 1, has_positions=False)"
             body.body.append(_statement(f"{name} = {name} + ({ast.unparse(inner)}).masked_fill({closed}, 0)"))
@@ -601,15 +601,15 @@ class _Forward:
         if scope.is_outermost:
             self.helpers.append(MEAN_STEPS)
             scope.depths.append(_dotted(f"{MEAN_STEPS.name}({tally}, {mask_text})"))
-        self._kept = kept
+        self._lasting = lasting
 
     def _scan(
         self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], chunks: ast.expr
     ) -> None:
         operation = node.operation
         assert isinstance(operation, operations.Scan)
-        region, kept = node.regions[0], set[str]()
-        emitted = self._kept_name("outputs", kept) if operation.emits else ""
+        region, lasting = node.regions[0], set[str]()
+        emitted = self._lasting_name("outputs", lasting) if operation.emits else ""
         chunk = self._name(region.inputs[0].name or "chunk")
         mask_name = self._name(f"mask_{chunk}")
         values[region.inputs[0].id] = ast.Name(chunk, ast.Load())
@@ -634,11 +634,11 @@ class _Forward:
         extras: list[str] = []
         if ponder is not None:
             self.helpers.append(OVER_CHUNKS)
-            costs, reals = self._kept_name("costs", kept), self._kept_name("reals", kept)
-            extras.append(self._kept_name("ponder", kept))
+            costs, reals = self._lasting_name("costs", lasting), self._lasting_name("reals", lasting)
+            extras.append(self._lasting_name("ponder", lasting))
             costs_of_chunk = [ponder]
             if body.depths and scope.is_outermost:
-                extras.append(self._kept_name("depth", kept))
+                extras.append(self._lasting_name("depth", lasting))
                 costs_of_chunk.append(_mean(body.depths))
             scope.body += [_statement(f"{costs} = []"), _statement(f"{reals} = []")]
             entry = ast.Tuple(costs_of_chunk, ast.Load())
@@ -662,7 +662,7 @@ class _Forward:
             self._add_ponder(scope, node, ast.Name(extras[0], ast.Load()))
             if len(extras) > 1:
                 scope.depths.append(ast.Name(extras[1], ast.Load()))
-        self._kept = kept
+        self._lasting = lasting
 
     def _add_ponder(self, scope: _Scope, node: Node, ponder: ast.expr) -> None:
         """Adds what a loop adds to the loss. Loops that halt by the same weights count once."""

@@ -86,8 +86,8 @@ def test_on_a_cpu_the_blocks_compute_large_products(monkeypatch: pytest.MonkeyPa
 
 def test_a_missing_product_is_computed() -> None:
     linear, x = Linear(4, 3), torch.randn(2, 4)
-    known = torch.randn(2, 3)
-    assert mapped(linear, "hidden", x, {"hidden": known}) is known
+    product = torch.randn(2, 3)
+    assert mapped(linear, "hidden", x, {"hidden": product}) is product
     for products in ({}, {"hidden": None}):
         torch.testing.assert_close(mapped(linear, "hidden", x, products), linear(x))
 
