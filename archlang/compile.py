@@ -36,16 +36,7 @@ def load(
     allow: Iterable[str | Path] = (),
     **statics: object,
 ) -> Architecture:
-    """Compiles a model of a file: the one that `recipe` trains; else the one called `model`; else the one that the
-    file's first recipe trains; else the file's first.
-
-    `statics` are the model's own (`d=128`, `attend="attention"`), and without a recipe the sizes that a task would give
-    (`vocab=21, classes=10`). `plugins` allows the file to name Python outside of archlang's blocks, which is then run.
-    `without_passes` leaves out passes by the names that `archlang show --passes` prints. The file may use files of its
-    own folder and below, of the library, and of the folders of `allow`.
-
-        module = load("gut.arch", "gut", vocab=21, classes=10, depth=6)
-        logits = module(tokens, lengths=lengths)
+    """Compiles a model of a file, with the arguments of `archlang.load`.
 
     Raises:
         ProgramError: the file has mistakes.

@@ -11,6 +11,7 @@ from archlang.api.run import Run
 from archlang.api.saved_folder import MANIFEST, file_names, read_saved
 from archlang.api.saving import save
 from archlang.backend.architecture import Architecture
+from archlang.record.mistakes import extra_missing
 from archlang.source.cache_folder import cache_folder
 
 
@@ -22,7 +23,8 @@ def push(model: Architecture | Run | str | Path, name: str, *, private: bool = F
     Python of your own; its code is not uploaded.
 
     Raises:
-        SavedModelError: `huggingface_hub` is not installed, the hub refuses, or the folder is no saved model."""
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub refuses, or the folder is no saved model."""
     hub = _hub()
     with tempfile.TemporaryDirectory() as temporary:
         if isinstance(model, str | Path):
@@ -52,7 +54,8 @@ def pull(name: str, *, revision: str | None = None, folder: str | Path | None = 
         folder: Where to. By default a folder of the cache, which is updated.
 
     Raises:
-        SavedModelError: `huggingface_hub` is not installed, the hub has no such repository, or it is no saved model."""
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub has no such repository, or it is no saved model."""
     hub = _hub()
     target = Path(folder) if folder is not None else cache_folder() / "hub" / name.replace("/", "--")
     try:
@@ -69,7 +72,7 @@ def _hub() -> ModuleType:
     try:
         import huggingface_hub
     except ImportError:
-        raise mistakes.hub_missing() from None
+        raise extra_missing("hub") from None
     return huggingface_hub
 
 

@@ -82,9 +82,5 @@ def samples_need_a_run() -> SavedModelError:
 # The hub
 
 
-def hub_missing() -> SavedModelError:
-    return SavedModelError("the packages of the extra `hub` are not installed", "run `pip install 'archlang[hub]'`")
-
-
 def hub_fails(name: str, reason: str) -> SavedModelError:
     return SavedModelError(f"the hub does not exchange `{name}`: {reason}", "see `hf auth login`, and the name")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -32,34 +33,22 @@ from archlang.train.devices import make_fabric
 from archlang.types.statics import StaticValue
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A trained model from a run folder or a saved model.
+    """A trained model from a run folder or a saved model."""
 
-    `module` is in evaluation mode and has the weights of `step`. `settings` has every setting of the run by its dotted
-    path, also those of `--set`; `task_record` the task with all its statics; `vocabulary` the words that the model
-    answers with."""
-
-    def __init__(
-        self,
-        folder: Path,
-        module: Architecture,
-        recipe: str | None,
-        step: int | None,
-        task_record: ExternRecord,
-        settings: Mapping[str, StaticValue],
-        device: torch.device,
-        source: OpenedRun | SavedModel,
-        plugin: str = "",
-    ) -> None:
-        self.folder = folder
-        self.module = module
-        self.recipe = recipe
-        self.step = step
-        self.task_record = task_record
-        self.settings = settings
-        self.device = device
-        self._source = source
-        self._plugin = plugin
+    folder: Path
+    module: Architecture
+    """in evaluation mode, with the weights of `step`"""
+    recipe: str | None
+    step: int | None
+    task_record: ExternRecord
+    """the task with all its statics"""
+    settings: Mapping[str, StaticValue]
+    """every setting of the run by its dotted path; `--set` has changed some of them"""
+    device: torch.device
+    _source: OpenedRun | SavedModel
+    _plugin: str = ""
 
     @property
     def input_format(self) -> InputFormat:

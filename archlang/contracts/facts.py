@@ -80,7 +80,7 @@ def records(subject: Subject) -> None:
         try:
             with torch.no_grad():
                 weights = block.weights(*arguments, **options)
-        except Exception as error:
+        except Exception as error:  # the block may raise any error
             raise Broken(mistakes.record_raises(case, error, options, facts)) from error
         sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
         if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:

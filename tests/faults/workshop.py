@@ -1,4 +1,4 @@
-"""Cases: a folder with a program and a run, commands in it that suffer faults, and what is left of them."""
+"""A case of the fault suite: a folder with a program and a run, the commands that run in it, and its files afterwards."""
 
 import json
 import os
