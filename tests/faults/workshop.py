@@ -1,4 +1,4 @@
-"""A case of the fault suite: a folder with a program and a run, the commands that run in it, and its files afterwards."""
+"""A case of the fault suite: a folder with a program and a run, the commands that run in it, and what files remain."""
 
 import json
 import os
