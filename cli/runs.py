@@ -136,12 +136,13 @@ def rm(
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
+    from archlang.record import mistakes
     from archlang.record.removal import remove_run
     from archlang.record.summaries import summarize
 
     for run in [summarize(folder) for folder in runs]:
         if run.state == "running":
-            console.fail(f"a process is training in {run.folder}", "stop it first")
+            raise mistakes.not_removed_in_use(run.folder)
         if not yes and not console.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
             continue
         remove_run(run.folder)

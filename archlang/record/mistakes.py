@@ -27,6 +27,10 @@ def in_use(folder: Path) -> RunError:
     return RunMachineError(message, "wait for it, or name a new folder with `--out`")
 
 
+def not_removed_in_use(folder: Path) -> RunError:
+    return RunMachineError(f"another process is training in {folder}", "stop it first; nothing was removed")
+
+
 def not_a_run(folder: Path, missing: str) -> RunError:
     message = f"{folder} is not a run folder: it has no {missing}"
     return RunError(message, "name a folder that `archlang train` has created")

@@ -119,6 +119,15 @@ def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
     assert (folder / "other").exists()
 
 
+def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
+    with (folder / "runs" / "a" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = archlang("runs", "rm", "runs/a", "--yes")
+    assert (result.code, "stop it first" in result.err) == (71, True)
+    assert (folder / "runs" / "a" / "run.json").exists()
+
+
 def test_a_run_resumes_from_its_folder_alone_with_the_same_results(archlang: Command, folder: Path) -> None:
     metrics = (folder / "runs" / "a" / "metrics.jsonl").read_bytes()
     results = (folder / "runs" / "a" / "results.json").read_bytes()
