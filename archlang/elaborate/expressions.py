@@ -113,8 +113,8 @@ class Expressions:
             right, sides[1], f"`{expression.operator}`"
         ):
             return None
-        kind = right.type if left.type == NUMBER else left.type
-        if left.type != right.type and NUMBER not in (left.type, right.type):
+        kind = left.type.broadcast(right.type)
+        if kind is None:
             self._report(mistakes.unlike_operands(expression.span, expression.operator, left.type, right.type, sides))
             return None
         return frame.builder.add_node(_OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]

@@ -77,9 +77,14 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
 
 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
-    message = f"`{operator}` works elementwise, but `{left}` and `{right}` are different types"
+    message = f"`{operator}` works elementwise, but `{left}` and `{right}` do not fit each other"
     labels = (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`"))
-    remedy = "change one to the type of the other, or use a number"
+    if {left.name, right.name} <= {"seq", "vec"} and left.dims[-1] != right.dims[-1]:
+        remedy = f"give both the same number of features, for example with `linear[{left.dims[-1]}]`, or one of them 1"
+    elif left.name == right.name == "seq":
+        remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"
+    else:
+        remedy = "change one to the type of the other, or use a number"
     return Diagnostic("E0406", message, span, "different types", labels, remedy)
 
 

@@ -45,7 +45,7 @@ class Apply:
 
 
 class Arithmetic(Enum):
-    """Computes elementwise, with tensors of one type or with a tensor and a number."""
+    """Computes elementwise, with operands that broadcast (`Type.broadcast`)."""
 
     ADD = "add"
     SUBTRACT = "subtract"

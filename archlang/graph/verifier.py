@@ -159,9 +159,9 @@ class _Verification:
             len(types) == (1 if node.operation is operations.Arithmetic.NEGATE else 2),
             f"{where} has {len(types)} arguments",
         )
-        tensors = {kind for kind in types if kind != NUMBER} or {NUMBER}
-        _require(len(tensors) == 1, f"{where} mixes {_show(types)}")
-        _require(node.type in tensors, f"{where} of {_show(types)} is {node.type}")
+        kind = types[0] if len(types) == 1 else types[0].broadcast(types[1])
+        _require(kind is not None, f"{where} mixes {_show(types)}")
+        _require(node.type == kind, f"{where} of {_show(types)} is {node.type}")
 
     # Nodes with regions
 

@@ -69,6 +69,23 @@ class Type:
         """Returns this type with the names in `values` replaced."""
         return Type(self.name, tuple(dim.substitute(values) for dim in self.dims))
 
+    def broadcast(self, other: Type) -> Type | None:
+        """Returns the type of elementwise arithmetic with another type; None if the two do not fit.
+
+        A number fits every type. Otherwise a `vec` is the same at every position of a `seq`, and a feature of size 1 is
+        the same for all features."""
+        if self == other or other.name == "number":
+            return self
+        if self.name == "number":
+            return other
+        if not {self.name, other.name} <= {"seq", "vec"}:
+            return None
+        lengths, features = {*self.dims[:-1], *other.dims[:-1]}, {self.dims[-1], other.dims[-1]}
+        wide = features - {Dim.of(1)} or features
+        if len(lengths) > 1 or len(wide) > 1:
+            return None
+        return Type("seq" if lengths else "vec", (*lengths, *wide))
+
     def __str__(self) -> str:
         name = "prob" if self.name == "probs" else self.name
         dims = self.dims[:-1] if self.part == Dim.of(0) else self.dims

@@ -45,6 +45,9 @@ CAUSAL = {
     "return linear[vocab](y)",
     "full attention in chunks of one position": "y = scan c in chunks[1](h) { emit attention[2](c) }\n"
     "return linear[vocab](y)",
+    "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
+    "a vector of the chunks before": "m = mean(learned[2, d]())\n"
+    "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nreturn linear[vocab](y)",
     "a reversed reverse": "return linear[vocab](reverse(norm(reverse(h))))",
     "other states of act": "k = h\nrepeat 9 halting h by act { k <- tanh(k)\nh <- norm(h + linear[d](k)) }\n"
     "return linear[vocab](k)",
@@ -106,6 +109,8 @@ LEAKING = {
         "a = h + attention[2](h)\nrepeat 0 { a <- norm(a) }\nreturn linear[vocab](a)",
         "attention",
     ),
+    "a vector of all positions": ("v = mean(h)\nreturn linear[vocab](h * v)", "x -> mean -> multiply"),
+    "a vector of the chunk": ("y = scan c in chunks[4](h) { emit c + mean(c) }\nreturn linear[vocab](y)", "mean"),
     "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
     "a reverse of a reverse in between": (
         "return linear[vocab](reverse(attention[1, causal = true](reverse(h))))",

@@ -94,6 +94,25 @@ def test_a_broken_graph_raises_with_its_broken_rule(was: str, becomes: str, comp
     assert complaint in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("type_", "complaint"),
+    [("seq[n, 4]", None), ("vec[4]", "is vec[4]"), ("seq[n, 1]", "is seq[n, 1]"), ("seq[m, 4]", "is seq[m, 4]")],
+)
+def test_arithmetic_has_the_type_that_its_operands_broadcast_to(type_: str, complaint: str | None) -> None:
+    graph = parse_graph(f"graph g input %1: seq[n, 1] input %2: vec[4] %3: {type_} = add(%1, %2) return %3")
+    if complaint is None:
+        verify(graph)
+        return
+    with pytest.raises(MalformedGraph) as error:
+        verify(graph)
+    assert complaint in str(error.value)
+
+
+def test_operands_that_do_not_broadcast_are_named() -> None:
+    with pytest.raises(MalformedGraph, match=r"mixes seq\[n, 3\], vec\[4\]"):
+        verify(parse_graph("graph g input %1: seq[n, 3] input %2: vec[4] %3: seq[n, 3] = add(%1, %2) return %3"))
+
+
 def test_two_stacks_at_one_path_have_the_same_number_of_steps() -> None:
     text = """
     graph g

@@ -178,7 +178,7 @@ class Writer:
         if depth <= 0 or self.chance.happens(0.2):
             return self.leaf(kind)
         options: list[Callable[[Kind, int], Value]] = [self.arithmetic, self.pointwise, self.linear, self.with_number]
-        options += [self.pointwise, self.composed, self.shared, self.chosen, self.piped, self.joined]
+        options += [self.pointwise, self.composed, self.shared, self.chosen, self.piped, self.joined, self.broadcast]
         if kind.name == "seq":
             options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed]
         else:
@@ -198,6 +198,23 @@ class Writer:
             case 3:
                 return Value(f"(-{left.text} + {right.text})", kind, free)
         return Value(f"({left.text} + {right.text})", kind, free)
+
+    def broadcast(self, kind: Kind, depth: int) -> Value:
+        """Arithmetic with a feature of size 1 or, for a sequence, with a vector."""
+        wide, source = self.data(kind, depth), self.data(kind, depth - 1)
+        narrow = Value(f"tanh(linear[1]({source.text}))", kind, source.free)
+        if kind.name == "seq" and self.chance.happens(0.6):
+            vector = self.start(kind.width, depth - 1)
+            if self.chance.happens(0.3):  # an outer product
+                wide = vector
+            else:
+                width_one = self.chance.happens(0.3)
+                narrow = Value(f"linear[1]({vector.text})", kind, vector.free) if width_one else vector
+        left, right = self.chance.sample((wide, narrow), 2)
+        free = left.free and right.free
+        if self.chance.happens(0.2):
+            return Value(f"({left.text} / (softplus({right.text}) + 1))", kind, free)
+        return Value(f"({left.text} {self.chance.choice('+-*')} {right.text})", kind, free)
 
     def with_number(self, kind: Kind, depth: int) -> Value:
         value, number = self.data(kind, depth), self.number(1)

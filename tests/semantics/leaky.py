@@ -57,7 +57,7 @@ class _Writer:
         if depth == 0 or chance.random() < 0.2:
             return chance.choice(names)
         first = self.expression(length, depth - 1)
-        match chance.randrange(14):
+        match chance.randrange(15):
             case 0 | 1:
                 return f"({first} + {self.expression(length, depth - 1)})"
             case 2 | 3:
@@ -69,6 +69,9 @@ class _Writer:
             case 8:
                 pool = chance.choice(("first", "first", "last", "mean"))
                 return f"gru[d]({first}, {pool}({chance.choice(list(self.lengths))}))"
+            case 9:
+                pool = chance.choice(("first", "first", "last", "mean"))
+                return f"({first} {chance.choice('+*')} {pool}({chance.choice(list(self.lengths))}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def seen(self) -> list[str]:

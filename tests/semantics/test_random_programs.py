@@ -45,6 +45,8 @@ CONSTRUCTS = {
     "when": r" when ",
     "pipe": r" \|> ",
     "negation": r"\(-",
+    "broadcast feature": r"tanh\(linear\[1\]\(",
+    "broadcast vector": r"[-+*] (first|last|mean|sum)\(",
     "infinite number": r"\(1 / 0\)",
     "number": r"^ *q\d+ = ",
     "unchanged state": r"\b(\w+) <- \1$",

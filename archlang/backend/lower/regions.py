@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from archlang.backend.lower.chunk_batching import split_scan
@@ -232,7 +233,8 @@ class _Writer:
                 # The division of two numbers never raises.
                 numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
                 function = divide if numbers else _FUNCTIONS[operation]
-                self._values[node.id] = self._emit(node, function, inputs, node.name or operation.mnemonic)
+                operands = [self._operand(node, source) for source in node.inputs]
+                self._values[node.id] = self._emit(node, function, operands, node.name or operation.mnemonic)
             case operations.Call() as call:
                 arguments = len(node.arguments)
                 self._values[node.id] = self._call(node, call, inputs[:arguments], inputs[arguments:])
@@ -242,6 +244,14 @@ class _Writer:
                 self._parts[node.id] = self._loop(node, inputs)
         if node.id in self._parts and len(node.types) == 1:
             self._values[node.id] = self._parts[node.id][0]
+
+    def _operand(self, node: Node, source: str) -> Value:
+        """An operand of arithmetic; a vector gets an axis of positions if the result has positions."""
+        value = self._values[source]
+        if self._types[source].name != "vec" or not node.type.lengths:
+            return value
+        name = value.name if isinstance(value, fx.Node) else "vector"
+        return self._emit(node, torch.unsqueeze, [value, 1], f"{name}_per_position")
 
     def _call(self, node: Node, call: operations.Call, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
         instance = self._instances[call.instance]

@@ -393,7 +393,11 @@ class _Forward:
                     self.helpers.append(DIVIDE)
                     expression = _call(_helper(DIVIDE), arguments, {})
                 else:
-                    expression = ast.BinOp(arguments[0], _OPERATORS[operation], arguments[1])
+                    left, right = (
+                        _per_position(argument) if scope.types[source].name == "vec" and node.type.lengths else argument
+                        for source, argument in zip(node.inputs, arguments, strict=True)
+                    )
+                    expression = ast.BinOp(left, _OPERATORS[operation], right)
             case operations.Call():
                 called = self._apply(scope, node, arguments)
                 if called is None:
@@ -697,6 +701,11 @@ def _without_unused_masks(body: list[ast.stmt]) -> list[ast.stmt]:
             and statement.targets[0].id not in read
         )
     ]
+
+
+def _per_position(vector: ast.expr) -> ast.expr:
+    """A vector with an axis of positions, for arithmetic with a sequence."""
+    return _call(ast.Attribute(vector, "unsqueeze", ast.Load()), [ast.Constant(1)], {})
 
 
 def _mean(values: Sequence[ast.expr]) -> ast.expr:

@@ -97,3 +97,33 @@ def test_a_literal_can_be_the_state_of_a_loop(compiled: Compiled) -> None:
     )
     x = torch.randint(0, 11, (3, 2))
     torch.testing.assert_close(module(x), module.get_submodule("embed")(x) * 256)
+
+
+BROADCAST = """
+    model m(x: seq[n, 3], v: vec[3]) -> seq[n, 3] {
+        g = linear[1](x)
+        k = linear[1](v)
+        return (x * g - v) / (v * k + 9) + k * g + x * (g + v)
+    }
+    """
+
+
+def test_features_of_size_1_and_vectors_broadcast_as_loops_compute_it(compiled: Compiled) -> None:
+    module = compiled(BROADCAST).double()
+    inputs = [torch.randn(2, 4, 3).double().requires_grad_(), torch.randn(2, 3).double().requires_grad_()]
+    x, v = inputs
+    rows = []
+    for b in range(2):
+        (k,) = module.get_submodule("linear_2")(v[b])
+        for i in range(4):
+            (g,) = module.get_submodule("linear")(x[b, i])
+            for c in range(3):
+                a, w = x[b, i, c], v[b, c]
+                rows.append((a * g - w) / (w * k + 9) + k * g + a * (g + w))
+    slow = torch.stack(rows).reshape(2, 4, 3)
+    fast = module(x, v)
+    torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-10)
+    leaves = [*inputs, *module.parameters()]
+    weight = torch.randn_like(slow)
+    gradients = [torch.autograd.grad((result * weight).sum(), leaves) for result in (fast, slow)]
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-10)
