@@ -8,7 +8,7 @@ from torch import Tensor
 
 from archlang.runs.inputs import InputFormat, word_of
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import Kind
+from archlang.tasks.kit.task import Kind, class_text
 from archlang.train.data import Batch
 from archlang.train.predictions import predict, span_logits
 
@@ -54,7 +54,7 @@ def answers_of(
             predicted, target = int(predictions), int(targets)
             probability = float(logits.float().softmax(-1)[0, predicted])
             names = input_format.class_names
-            return [Answer("", _class_name(names, predicted), probability, _target(target, _class_name(names, target)))]
+            return [Answer("", class_text(names, predicted), probability, _target(target, class_text(names, target)))]
     assert batch.scored is not None
     positions = batch.scored[0].nonzero()[:, 0].tolist()
     texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
@@ -70,10 +70,6 @@ def answers_of(
                 _token_answer(input_format, place, logits[0, position], predictions[position], targets[position])
             )
     return answers
-
-
-def _class_name(names: Sequence[str], number: int) -> str:
-    return names[number] if 0 <= number < len(names) else f"class {number}"
 
 
 def _token_answer(input_format: InputFormat, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:

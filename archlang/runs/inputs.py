@@ -18,7 +18,7 @@ from archlang.runs import mistakes
 from archlang.tasks.kit.lexicon import UNKNOWN
 from archlang.tasks.kit.ragged import Ragged, join, offsets_of
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import DecodableTask, Kind, Task
+from archlang.tasks.kit.task import DecodableTask, Kind, Task, class_names, field_vocabulary
 
 # From this many items `InputFormat.of` infers the tokens at which every item of a split begins and ends.
 _SAMPLED_ITEMS = 100
@@ -158,7 +158,7 @@ class InputFormat(FileModel):
             kind=task.kind,
             fields=tuple(_field(task, name, ragged) for name, ragged in example.inputs.items()),
             words=tuple(task.vocabulary),
-            class_names=tuple(getattr(task, "class_names", ())),
+            class_names=class_names(task),
             written=target_of(module.program.graph) if example.form is Form.POSITIONS else None,
             begin=task.begin if decodable else None,  # type: ignore[attr-defined]  # as `isinstance` has shown
             end=task.end if decodable else None,  # type: ignore[attr-defined]
@@ -246,11 +246,6 @@ def join_words(words: Sequence[str], vocabulary: Sequence[str]) -> str:
     return ("" if " " in vocabulary else " ").join(words)
 
 
-def field_words(task: Task, field: str) -> tuple[str, ...]:
-    """Returns the text of each token of a field. The field `source` may have its own vocabulary."""
-    return tuple(getattr(task, "words", task.vocabulary)) if field == "source" else tuple(task.vocabulary)
-
-
 @contextmanager
 def naming(place: str) -> Iterator[None]:
     """Puts the place of an input before the message of an error about it."""
@@ -265,7 +260,7 @@ def _field(task: Task, name: str, ragged: Ragged) -> FieldFormat:
     is_tokens = ragged.values.ndim == 1
     return FieldFormat(
         name=name,
-        words=field_words(task, name) if is_tokens else (),
+        words=field_vocabulary(task, name) if is_tokens else (),
         size=None if is_tokens else ragged.values.shape[1],
         first=_mark(items, 0),
         last=_mark(items, -1),

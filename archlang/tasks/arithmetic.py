@@ -58,6 +58,7 @@ class Arithmetic:
     begin_end: bool = True
 
     kind = Kind.CLASSIFICATION
+    class_names = tuple("0123456789")
     breakdown = "depth"
     in_distribution = ("train", "iid")
     unit = Unit.SAMPLE

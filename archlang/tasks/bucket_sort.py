@@ -42,6 +42,10 @@ class BucketSort(ChomskyTask):
         check_bounds(self.name, "symbols", self.symbols, 2, 200)
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.vocabulary[: self.symbols]
+
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*(str(symbol) for symbol in range(self.symbols)), "?")
 

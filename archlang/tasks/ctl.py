@@ -107,6 +107,10 @@ class Ctl:
                 raise mistakes.too_many_items("ctl", name, size, most, remedy)
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.vocabulary[: self.symbols]
+
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         width = max((self.symbols - 1).bit_length(), 1)
         symbols = tuple(f"{symbol:0{width}b}" for symbol in range(self.symbols))

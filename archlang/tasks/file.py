@@ -52,5 +52,5 @@ class File(UserFileTask):
     def generate(self, split: str, seed: int) -> Split:
         lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
         x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = [label for line in lines for label in labels.encode(split, line)]
+        targets = [labels.encode_one(split, line) for line in lines]
         return Split({"x": x}, np.asarray(targets, dtype=np.int64), groups={"length": x.lengths})

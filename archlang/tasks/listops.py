@@ -87,6 +87,7 @@ class ListOps:
     begin_end: bool = True
 
     kind = Kind.CLASSIFICATION
+    class_names = tuple("0123456789")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

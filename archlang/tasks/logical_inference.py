@@ -132,6 +132,7 @@ class LogicalInference:
 
     breakdown = "operators"
     kind = Kind.PAIRS
+    class_names = RELATIONS
     in_distribution = ("train", "valid", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)

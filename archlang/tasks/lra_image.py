@@ -86,6 +86,7 @@ class LraImage:
 
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
+    class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     in_distribution = SPLITS
     breakdown = "shown"
     unit = Unit.SAMPLE

@@ -64,6 +64,7 @@ class LraPathfinder:
 
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
+    class_names = ("not joined", "joined")
     in_distribution = SPLITS
     breakdown = "joined"
     unit = Unit.SAMPLE

@@ -55,6 +55,7 @@ class LraRetrieval:
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))
     kind = Kind.PAIRS
+    class_names = ("unrelated", "related")
     in_distribution = tuple(FILES)
     breakdown = "together"
     unit = Unit.SAMPLE

@@ -49,6 +49,7 @@ class LraText:
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))
     kind = Kind.CLASSIFICATION
+    class_names = ("negative", "positive")
     in_distribution = SPLITS
     breakdown = "favour"
     unit = Unit.SAMPLE

@@ -49,6 +49,10 @@ class ModularArithmetic(ChomskyTask):
             raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.vocabulary[: self.modulus]
+
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         numbers = tuple(str(number) for number in range(self.modulus))
         return (*numbers, "+", "-", "*", *(("[E]", "[B]") if self.begin_end else ()))

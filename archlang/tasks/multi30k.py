@@ -89,7 +89,7 @@ class Multi30k:
         return self._lexicons[1].texts
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def source_vocabulary(self) -> tuple[str, ...]:
         """The English words."""
         return self._lexicons[0].texts
 

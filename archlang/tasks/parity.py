@@ -32,6 +32,7 @@ class Parity(ChomskyTask):
 
     name = "parity"
     kind = Kind.CLASSIFICATION
+    class_names = ("even", "odd")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
 

@@ -119,7 +119,7 @@ class Scan:
         return VOCABULARY if self.joint else (*ACTIONS, "[B]")
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def source_vocabulary(self) -> tuple[str, ...]:
         """The text of the tokens of `source`."""
         return VOCABULARY if self.joint else (*WORDS, "[E]", "[B]")
 
@@ -150,7 +150,7 @@ class Scan:
         if not self.joint:
             actions = Ragged(actions.values - np.uint8(len(WORDS)), actions.offsets)
         targets = append(actions, self.end)
-        source_size = len(self.words)
+        source_size = len(self.source_vocabulary)
         source = enclose(words, begin=source_size - 1, end=source_size - 2)
         fields = {"source": source, "target": shift(targets, self.begin)}
         return Split(fields, targets, groups={"length": actions.lengths})

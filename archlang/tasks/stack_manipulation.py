@@ -36,6 +36,7 @@ class StackManipulation(ChomskyTask):
     name = "stack_manipulation"
     kind = Kind.TAGGING
     vocabulary = ("0", "1", "[E]", "pop", "push0", "push1", "?")
+    class_names = vocabulary[:3]
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
 

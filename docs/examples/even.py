@@ -19,6 +19,7 @@ class Even:
 
     kind = Kind.CLASSIFICATION
     vocabulary = ("0", "1")
+    class_names = ("even", "odd")
     breakdown = "length"
     in_distribution = ("train",)
     unit = Unit.SAMPLE

@@ -223,6 +223,17 @@ def test_labels_and_unknown_words_of_a_file_are_read(tmp_path: Path) -> None:
     assert prediction.answer in ("good", "bad")
 
 
+@pytest.mark.parametrize(("task", "model"), [("file_seq2seq", WRITER), ("file_tagging", TAGGER)])
+def test_answers_to_a_users_file_are_its_words(task: str, model: str, tmp_path: Path) -> None:
+    rows = ["text\ttags\tsource\ttarget\tsplit", "go on\tV P\tgo on\tG O\ttrain", "go\tV\tgo\tG\tvalid"]
+    (tmp_path / "mine.tsv").write_text("\n".join(rows))
+    run = trained(tmp_path, model, f'{task}["{tmp_path}/mine.tsv", words = 9]')
+    (prediction,) = run.predict(["go on"])
+    assert "go on" in next(iter(prediction.fields.values()))
+    assert set(prediction.answer.split()) <= {*run.vocabulary, "V", "P"}
+    assert run.inspect(run.samples("valid")).answers[0].target in ("V", "G")
+
+
 # Mistakes
 
 

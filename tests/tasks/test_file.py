@@ -52,6 +52,12 @@ def test_file_classifies_texts(place: Path) -> None:
     assert (spell(task, test.inputs["x"][0]), np.asarray(test.targets).tolist()) == ("a <unk>", [1])
 
 
+def test_a_text_has_one_label(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a b", "label": ["x", "y"]}\n')
+    with pytest.raises(TaskError, match="line 1 of .*: it has 2 labels, and a text has one"):
+        File(path=str(tmp_path / "a.jsonl")).generate("train", 0)
+
+
 def test_file_tagging_tags_words(place: Path) -> None:
     task = FileTagging(path=str(place), words=3)
     assert task.generate("train", 0).targets[0].tolist() == [0, 1, 0]

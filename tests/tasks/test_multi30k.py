@@ -49,9 +49,9 @@ def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) 
     items = task.generate("test", 0)
     sources, targets = (published(f"multi30k/test_2016_flickr.{side}") for side in ("en", "de"))
     assert isinstance(items.targets, Ragged)
-    source_words, target_words = set(task.words), set(task.vocabulary)
+    source_words, target_words = set(task.source_vocabulary), set(task.vocabulary)
     for index in range(50):
-        read = [task.words[token] for token in items.inputs["source"][index]]
+        read = [task.source_vocabulary[token] for token in items.inputs["source"][index]]
         answer = [task.vocabulary[token] for token in items.targets[index]]
         assert read == ["[B]", *(word if word in source_words else "<unk>" for word in words(sources[index])), "[E]"]
         assert answer == [*(word if word in target_words else "<unk>" for word in words(targets[index])), "[E]"]
@@ -75,7 +75,7 @@ def test_each_language_has_its_own_begin_and_end(offer: Offer) -> None:
     task = Multi30k(split="published", source_words=2, target_words=9)
     train = task.generate("train", 0)
     assert isinstance(train.targets, Ragged)
-    assert [task.words[token] for token in train.inputs["source"][0]] == ["[B]", "a", "<unk>", ".", "[E]"]
+    assert [task.source_vocabulary[token] for token in train.inputs["source"][0]] == ["[B]", "a", "<unk>", ".", "[E]"]
     assert [task.vocabulary[token] for token in train.inputs["target"][0]] == ["[B]", "ein", "hund", "."]
     assert [task.vocabulary[token] for token in train.targets[1]] == ["zwei", "hunde", "laufen", ".", "[E]"]
     german = (".", "ein", "hund", "hunde", "laufen", "zwei")

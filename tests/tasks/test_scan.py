@@ -122,14 +122,14 @@ def test_words_and_actions_may_have_separate_vocabularies() -> None:
     assert isinstance(joint_items.targets, Ragged)
     assert isinstance(apart_items.targets, Ragged)
     for index in range(50):
-        words = [apart.words[token] for token in apart_items.inputs["source"][index]]
+        words = [apart.source_vocabulary[token] for token in apart_items.inputs["source"][index]]
         assert words == [joint.vocabulary[token] for token in joint_items.inputs["source"][index]]
         *actions, end = (apart.vocabulary[token] for token in apart_items.targets[index])
         assert [*actions, "[E]"] == [joint.vocabulary[token] for token in joint_items.targets[index]]
         # One sign begins and ends.
         assert end == "[B]"
         assert [apart.vocabulary[token] for token in apart_items.inputs["target"][index]] == ["[B]", *actions]
-    assert (len(apart.words), len(apart.vocabulary)) == (15, 7)
+    assert (len(apart.source_vocabulary), len(apart.vocabulary)) == (15, 7)
 
 
 @pytest.mark.parametrize(("joint", "source", "fits"), [

@@ -12,7 +12,7 @@ from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind
+from archlang.tasks.kit.task import DecodableTask, Kind, class_names
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -40,6 +40,13 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
     chosen = {} if begin_end is None else {"begin_end": begin_end}
     gives = {clause.name: value(clause.value, {**statics, **chosen}) for clause in signature(name).gives}
     assert gives["vocab"] == len(vocabulary_of(build(name, **chosen)))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("file")])
+def test_every_class_has_a_name(name: str) -> None:
+    statics = {static.name: value(static.default, {}) for static in signature(name).signature.statics}
+    gives = {str(clause.name): value(clause.value, statics) for clause in signature(name).gives}
+    assert len(set(class_names(build(name)))) == gives.get("classes", 0)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from rich.text import Text
 from archlang.diagnostics.visible import visible
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import Kind, Task
+from archlang.tasks.kit.task import Kind, Task, class_names, class_text, field_vocabulary
 
 _MOST_BARS = 12
 _BAR_WIDTH = 40  # characters
@@ -136,12 +136,7 @@ def _counts(values: Integers) -> dict[int, int]:
 
 
 def _example(task: Task, split: Split, index: int) -> Example:
-    # The field `source` may have its own vocabulary.
-    source_words: Sequence[str] = getattr(task, "words", task.vocabulary)
-    fields = {
-        name: _text(ragged[index], source_words if name == "source" else task.vocabulary)
-        for name, ragged in split.inputs.items()
-    }
+    fields = {name: _text(ragged[index], field_vocabulary(task, name)) for name, ragged in split.inputs.items()}
     groups = {name: int(values[index]) for name, values in split.groups.items()}
     return Example(fields, _target(task, split, index), groups)
 
@@ -159,13 +154,13 @@ def _target(task: Task, split: Split, index: int) -> str:
         if split.form is Form.SPANS:
             first, last = map(int, targets[index])
             return f"{first} to {last}"
-        return f"class {int(targets[index])}"
+        return class_text(class_names(task), int(targets[index]))
     row = targets[index][:_LONGEST_ITEM]
     if split.form is Form.SETS:
         return _truncated(" ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row))
     scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
     # Only a tagging task knows the meaning of its tags.
-    target_words = () if task.kind is Kind.TAGGING else words
+    target_words = class_names(task) if task.kind is Kind.TAGGING else words
     texts = (_word(token, target_words) for token in row.tolist())
     return _truncated(" ".join(text if counts else "·" for text, counts in zip(texts, scored, strict=True)))
 

@@ -1,6 +1,6 @@
 """What a task is: the protocol that every task class implements, and the enums that describe a task."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
@@ -54,7 +54,7 @@ class Task(Protocol):
     """A task with its statics bound.
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
-    optional parts of a task are in `DecodableTask`, `JudgedTask` and `loss_rule`."""
+    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names` and `field_vocabulary`."""
 
     @property
     def kind(self) -> Kind:
@@ -119,6 +119,22 @@ def loss_rule(task: Task) -> LossRule:
     """Returns the task's `rule`, or cross entropy if it has none."""
     rule: LossRule = getattr(task, "rule", LossRule.ENTROPY)
     return rule
+
+
+def class_names(task: Task) -> tuple[str, ...]:
+    """Returns the text of each class, which is the task's `class_names`; empty if the task has none."""
+    return tuple(getattr(task, "class_names", ()))
+
+
+def class_text(names: Sequence[str], number: int) -> str:
+    """Returns the name of a class, or `class 3` if it has none."""
+    return names[number] if 0 <= number < len(names) else f"class {number}"
+
+
+def field_vocabulary(task: Task, field: str) -> tuple[str, ...]:
+    """Returns the text of each token of a field. The field `source` may have a vocabulary of its own, the task's
+    `source_vocabulary`."""
+    return tuple(getattr(task, "source_vocabulary", task.vocabulary) if field == "source" else task.vocabulary)
 
 
 def spell(task: Task, tokens: Iterable[int]) -> str:

@@ -84,6 +84,16 @@ class Labels:
             raise mistakes.too_many_labels(files.task, most, len(ordered))
         return Labels(files, column, {label: number for number, label in enumerate(ordered)})
 
+    def encode_one(self, split: str, line: Line) -> int:
+        """Returns the number of the only label of a line.
+
+        Raises:
+            TaskError: the line has several labels, or train has no such label."""
+        if len(line.cells[self.column]) != 1:
+            reason = f"it has {len(line.cells[self.column])} labels, and a text has one"
+            raise mistakes.bad_line(self.files.path_of(split), line.number, reason)
+        return self.encode(split, line)[0]
+
     def encode(self, split: str, line: Line) -> list[int]:
         """Returns the numbers of the labels of a line.
 

@@ -1,6 +1,7 @@
 """Descriptions of splits: a histogram counts every length, and examples are readable."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ from rich.console import Console
 
 from archlang.pages.reports.split_report import SplitReport, histogram, terminal_report
 from archlang.tasks.dyck import Dyck
+from archlang.tasks.file import File
+from archlang.tasks.file_language_model import FileLanguageModel
+from archlang.tasks.file_seq2seq import FileSeq2Seq
+from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.ragged import Ragged
@@ -42,7 +47,7 @@ def text(task: Task, split: str) -> str:
 @pytest.mark.parametrize(
     ("task", "split", "expected"),
     [
-        (Parity(train_size=5), "train", "class "),
+        (Parity(train_size=5), "train", "answer  even"),
         (Dyck(train_size=5), "train", "{"),
         (FlipFlop(train_size=2, iid_size=2, valid_size=2, test_size=2, length=16), "train", "·"),
         (IdSort(train_size=2), "train", " rows of "),
@@ -59,6 +64,25 @@ def test_a_source_has_its_own_vocabulary() -> None:
     assert example.fields["source"].startswith("[B] ")
     assert example.target.startswith("I_")
     assert example.groups["length"] == len(example.target.split()) - 1
+
+
+@pytest.mark.parametrize(
+    ("task_class", "fields", "target"),
+    [
+        (File, {"x": "very fine"}, "good"),
+        (FileTagging, {"x": "very fine"}, "DEGREE ADJECTIVE"),
+        (FileLanguageModel, {"x": "[B] very fine"}, "very fine [E]"),
+        (FileSeq2Seq, {"source": "[B] very fine [E]", "target": "[B] so good"}, "so good [E]"),
+    ],
+)
+def test_items_of_a_users_file_are_shown_in_its_words(
+    task_class: type[Task], fields: dict[str, str], target: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_text("text\tlabel\ttags\tsource\ttarget\nvery fine\tgood\tDEGREE ADJECTIVE\tvery fine\tso good\n")
+    task = task_class(path=str(path), words=9)  # type: ignore[call-arg] # every one of them has these
+    (example,) = SplitReport.of(task, "train", task.generate("train", 0), 1).examples
+    assert (example.fields, example.target) == (fields, target)
 
 
 def test_an_empty_split_is_shown_as_empty() -> None:
