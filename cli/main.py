@@ -20,10 +20,23 @@ CLOSED_PIPE = 141
 def main() -> None:
     """Runs the command line. Every failure ends with a message and an exit code, never with a traceback."""
     try:
-        code = _run()
+        code = _run() if _can_print() else MACHINE
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(code)
+
+
+def _can_print() -> bool:
+    """Imports what prints errors. Returns false if that fails, after an error that is printed without it."""
+    try:
+        import archlang.cli.console
+        import archlang.cli.standard_streams
+        import archlang.diagnostics.machine  # noqa: F401
+    except (ImportError, MemoryError, OSError) as error:
+        sys.stderr.write(f"error: archlang cannot be imported: {type(error).__name__}: {error}\n")
+        sys.stderr.write("  help: close other programs, or install archlang again, with pip\n")
+        return False
+    return True
 
 
 def _run() -> int:

@@ -1,12 +1,14 @@
-"""Any bytes are read or refused with an error of archlang: programs, graphs, data and run folders.
+"""Any bytes are read or refused with an error of archlang: programs, graphs, data, run folders and saved models.
 
 The default run takes a small sample; `pytest -m slow tests/test_fuzz.py` takes a large one."""
 
 import gzip
+import hashlib
 import json
 import lzma
-from collections.abc import Callable
-from contextlib import suppress
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +23,10 @@ from archlang.diagnostics.render import plain, to_json, to_sarif
 from archlang.graph.text import parse_graph, print_graph
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
+from archlang.record.checkpoint import Checkpoints
+from archlang.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
+from archlang.record.schemas import DataRecord, VersionsRecord
+from archlang.record.summaries import find_runs
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode
@@ -34,6 +40,8 @@ RECIPES = Path(archlang.__file__).parent / "recipes"
 PROGRAM = (RECIPES / "ndr.arch").read_bytes()
 SMALL = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 LARGE = settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+# Each example of a folder takes a tenth of a second.
+FOLDERS = settings(LARGE, max_examples=300)
 
 # Bytes at which readers of text often differ.
 STRANGE = [
@@ -124,6 +132,71 @@ def assert_data_is_read_or_refused(data: bytes, suffix: str, is_compressed: bool
                     task.generate(split, seed=0)
 
 
+RECORD: Mapping[str, Callable[[Path], object]] = {
+    "run.json": read_plan,
+    "data.json": lambda run: read_record(run, "data.json", DataRecord),
+    "versions.json": lambda run: read_record(run, "versions.json", VersionsRecord),
+    "results.json": read_results,
+    "metrics.jsonl": read_metrics,
+    "graph_at_test.txt": read_graph,
+    "recipe.arch": read_plan,
+}
+CHECKPOINT = ("weights.safetensors", "state.pt", "manifest.json")
+SAVED = ("model.json", "graph.txt", "vocabulary.json", "weights.safetensors", "program/recipe.arch", "manifest.json")
+
+
+def assert_record_is_read_or_refused(data: st.DataObject, name: str, run: Path) -> None:
+    """Damages a file of a copy of a run, and reads the file and the list of runs."""
+    with copy_of(run) as folder:
+        (folder / name).write_bytes(data.draw(any_bytes((folder / name).read_bytes())))
+        with suppress(ArchlangError):
+            RECORD[name](folder)
+        assert len(list(find_runs(folder.parent))) == 1
+
+
+def assert_checkpoint_is_read_or_refused(data: st.DataObject, name: str, run: Path) -> None:
+    """Damages a file of the only checkpoint of a copy of a run, whose manifest then describes the damaged file."""
+    with copy_of(run) as folder:
+        step, *others = sorted((folder / "checkpoints").iterdir())
+        for other in others:
+            shutil.rmtree(other)
+        content = data.draw(any_bytes((step / name).read_bytes()))
+        (step / name).write_bytes(content)
+        if name != "manifest.json":
+            manifest = json.loads((step / "manifest.json").read_text())
+            (step / "manifest.json").write_text(json.dumps({**manifest, name: hashlib.sha256(content).hexdigest()}))
+        with suppress(ArchlangError):
+            archlang.load_run(folder).predict(["10 a b"])
+        with suppress(ArchlangError):
+            Checkpoints(folder / "checkpoints").latest()
+
+
+def assert_saved_model_is_read_or_refused(data: st.DataObject, name: str, saved: Path) -> None:
+    """Damages a file of a copy of a saved model, whose manifest then describes the damaged file."""
+    with copy_of(saved) as folder:
+        content = data.draw(any_bytes((folder / name).read_bytes()))
+        (folder / name).write_bytes(content)
+        if name != "manifest.json":
+            manifest = json.loads((folder / "manifest.json").read_text())
+            manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            (folder / "manifest.json").write_text(json.dumps(manifest))
+        with suppress(ArchlangError):
+            archlang.load_run(folder).predict(["10 a b"])
+
+
+@contextmanager
+def copy_of(folder: Path) -> Iterator[Path]:
+    with TemporaryDirectory() as temporary:
+        yield Path(shutil.copytree(folder, Path(temporary, "copy")))
+
+
+@pytest.fixture(scope="session")
+def saved(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzz") / "saved"
+    archlang.save(archlang.load_run(finished_run), folder)
+    return folder
+
+
 SUFFIXES = st.sampled_from([".tsv", ".jsonl", ".tsv.gz", ".jsonl.xz", ".csv", ".tsv.xz"])
 
 
@@ -145,6 +218,30 @@ def test_any_bytes_are_data_or_are_refused(data: bytes, suffix: str, is_compress
     assert_data_is_read_or_refused(data, suffix, is_compressed)
 
 
+IGNORE_DAMAGE = pytest.mark.filterwarnings(
+    "ignore::archlang.record.checkpoint.CheckpointWarning", "ignore::archlang.record.run_folder.RecordWarning"
+)
+
+
+@settings(SMALL, max_examples=10)
+@given(st.data(), st.sampled_from([*RECORD]))
+def test_any_bytes_are_a_record_or_are_refused(finished_run: Path, data: st.DataObject, name: str) -> None:
+    assert_record_is_read_or_refused(data, name, finished_run)
+
+
+@IGNORE_DAMAGE
+@settings(SMALL, max_examples=5)
+@given(st.data(), st.sampled_from(CHECKPOINT))
+def test_any_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, data: st.DataObject, name: str) -> None:
+    assert_checkpoint_is_read_or_refused(data, name, finished_run)
+
+
+@settings(SMALL, max_examples=5)
+@given(st.data(), st.sampled_from(SAVED))
+def test_any_bytes_are_a_saved_model_or_are_refused(saved: Path, data: st.DataObject, name: str) -> None:
+    assert_saved_model_is_read_or_refused(data, name, saved)
+
+
 @pytest.mark.slow
 @LARGE
 @given(any_bytes(PROGRAM))
@@ -164,3 +261,28 @@ def test_many_bytes_are_a_graph_or_are_refused(data: bytes) -> None:
 @given(any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
 def test_many_bytes_are_data_or_are_refused(data: bytes, suffix: str, is_compressed: bool) -> None:
     assert_data_is_read_or_refused(data, suffix, is_compressed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORD)
+@FOLDERS
+@given(st.data())
+def test_many_bytes_are_a_record_or_are_refused(finished_run: Path, name: str, data: st.DataObject) -> None:
+    assert_record_is_read_or_refused(data, name, finished_run)
+
+
+@pytest.mark.slow
+@IGNORE_DAMAGE
+@pytest.mark.parametrize("name", CHECKPOINT)
+@FOLDERS
+@given(st.data())
+def test_many_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, name: str, data: st.DataObject) -> None:
+    assert_checkpoint_is_read_or_refused(data, name, finished_run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAVED)
+@FOLDERS
+@given(st.data())
+def test_many_bytes_are_a_saved_model_or_are_refused(saved: Path, name: str, data: st.DataObject) -> None:
+    assert_saved_model_is_read_or_refused(data, name, saved)

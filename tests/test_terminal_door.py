@@ -35,6 +35,7 @@ ALLOWED = {
     ("cli/console.py", "typer.confirm"): "the only question, of a visible text",
     ("cli/standard_streams.py", "sys.stdout"): "opens it where it is closed, and closes a broken pipe",
     ("cli/standard_streams.py", "sys.stderr"): "opens it where it is closed",
+    ("cli/main.py", "sys.stderr"): "where the door cannot be imported",
     ("cli/downloads.py", "sys.stderr"): "asks whether it is a terminal",
     ("cli/contracts.py", "sys.stderr"): "receives what the blocks under test print",
     ("cli/explain.py", "Markdown"): "the pages are archlang's own",

@@ -45,6 +45,11 @@ def damaged(path: Path, reason: str) -> SavedModelError:
     return SavedModelError(f"{path} is damaged: {reason}", _ANOTHER_COPY)
 
 
+def not_read(path: Path, reason: str) -> SavedModelError:
+    message = f"{path} cannot be read: {reason}"
+    return SavedModelError(message, "check its owner, its permissions and the disk; nothing says that it is damaged")
+
+
 def too_large(path: Path, size: int, limit: int) -> SavedModelError:
     message = f"{path} has {size:,} bytes, and a saved model has {limit:,} at most there"
     return SavedModelError(message, _ANOTHER_COPY)

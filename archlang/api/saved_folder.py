@@ -11,10 +11,9 @@ program/              the program as recipe.arch, and the files that it uses
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,18 +29,15 @@ from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin, build
 from archlang.diagnostics import ArchlangError
-from archlang.elaborate.library_facts import with_library_facts
-from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
+from archlang.diagnostics.machine import machine_error
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
 from archlang.files.os_errors import os_errors_as, os_reason
 from archlang.graph.graph import Graph, Region
-from archlang.graph.operations import Halting, Repeat, Stack
-from archlang.graph.scope import scope_of
-from archlang.graph.text import parse_graph, print_graph
-from archlang.graph.verifier import MalformedGraph, verify
+from archlang.graph.text import print_graph
 from archlang.record.reading import RECIPE, explain
 from archlang.record.schemas import ExternRecord, FileModel, Statics, json_text
+from archlang.record.stored_graph import parse_stored_graph
 from archlang.runs.inputs import InputFormat
 from archlang.source import Source
 from archlang.types.statics import StaticValue  # noqa: F401  # pydantic resolves the name that `Statics` contains
@@ -229,8 +225,10 @@ def _read(folder: Path, name: str, limit: int) -> bytes:
         raise mistakes.SavedModelError(error.message, error.remedy) from error
     except FileNotFoundError:
         raise mistakes.file_missing(folder, name) from None
-    except OSError as error:
+    except (NotADirectoryError, IsADirectoryError) as error:
         raise mistakes.damaged(folder / name, os_reason(error)) from error
+    except OSError as error:
+        raise mistakes.not_read(folder / name, os_reason(error)) from error
 
 
 def _verified(folder: Path, name: str, file: FileRecord) -> bytes:
@@ -244,53 +242,16 @@ def _verified(folder: Path, name: str, file: FileRecord) -> bytes:
 
 def _parsed(folder: Path, name: str, content: bytes, model: type[Record]) -> Record:
     try:
-        return model.model_validate(json.loads(content))
+        return model.model_validate_json(content)
     except ValidationError as error:
         raise mistakes.damaged(folder / name, explain(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise mistakes.damaged(folder / name, str(error)) from error
 
 
 def _graph(folder: Path, content: bytes) -> Graph:
     try:
-        graph = with_library_facts(parse_graph(content.decode()))
-        verify(graph)
-    except (ValueError, MalformedGraph, RecursionError) as error:
+        return parse_stored_graph(content.decode())
+    except ValueError as error:
         raise mistakes.damaged(folder / GRAPH, str(error).partition("\n")[0]) from error
-    modules = sum(_copies(graph, path) for path in graph.instances)
-    nodes = sum(1 for _ in graph.region.walk())
-    steps = max((steps for steps in _steps(graph.region, 1)), default=1)
-    for count, limit, what in (
-        (modules, MOST_OPERATIONS, "modules"), (nodes, MOST_OPERATIONS, "operations"),
-        (steps, MOST_LOOP_STEPS, "steps of nested loops"),
-    ):  # fmt: skip
-        if count > limit:
-            raise mistakes.damaged(folder / GRAPH, f"the model has {count:,} {what}; the most are {limit:,}")
-    return graph
-
-
-def _copies(graph: Graph, path: str) -> int:
-    """Returns how many copies of an instance there are, one for each step of the stacks around it."""
-    counts = {node.operation.path: node.operation.count for node in graph.region.walk()
-              if isinstance(node.operation, Stack)}  # fmt: skip
-    copies, scope = 1, scope_of(path)
-    while scope:
-        stack = scope.removesuffix(".*")
-        copies *= max(counts.get(stack, 1), 1)
-        scope = scope_of(stack)
-    return copies
-
-
-def _steps(region: Region, around: int) -> Iterator[int]:
-    """Yields the steps that each loop takes, with those of the loops around it."""
-    for node in region.nodes:
-        steps = around
-        match node.operation:
-            case Repeat(count=count) | Stack(count=count) | Halting(limit=count):
-                steps *= max(count, 1)
-                yield steps
-        for inner in node.regions:
-            yield from _steps(inner, steps)
 
 
 def _built(folder: Path, graph: Graph, record: ModelRecord, *, plugins: bool) -> Architecture:
@@ -299,6 +260,8 @@ def _built(folder: Path, graph: Graph, record: ModelRecord, *, plugins: bool) ->
     except ArchlangError:
         raise
     except Exception as error:  # a graph that no program has can break any rule of any later step
+        if machine_error(error) is not None:
+            raise
         reason = f"no module can be built: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise mistakes.damaged(folder / GRAPH, reason) from error
 
@@ -318,6 +281,8 @@ def _load_weights(folder: Path, module: nn.Module, content: bytes) -> None:
     try:
         weights = safetensors.torch.load(content)
     except Exception as error:  # safetensors has its own error, of a module without types
+        if machine_error(error) is not None:
+            raise
         raise mistakes.damaged(folder / WEIGHTS, str(error)) from error
     types = {value.dtype for value in weights.values() if value.is_floating_point()}
     if len(types) == 1:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from archlang.data import mistakes
+from archlang.files.folder import open_path
 from archlang.files.os_errors import os_errors_as
+from archlang.files.readable import open_named
 
-_OPENERS: Mapping[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open}
+_OPENERS: Mapping[str, Callable[[str], object]] = {".xz": lzma.open, ".gz": gzip.open}
 ENDINGS = ("", *_OPENERS)
 _BROKEN = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 _CHUNK = 1 << 20
@@ -31,7 +33,11 @@ class Stored:
         Raises:
             DataError: the file cannot be opened."""
         with reading(self.place):
-            return cast(BinaryIO, _OPENERS[self.ending](self.place)) if self.ending else self.place.open("rb")
+            file = open_named(self.place)
+            if not self.ending:
+                return file
+            with file:
+                return cast(BinaryIO, _OPENERS[self.ending](open_path(file, self.place)))
 
     def size(self) -> int:
         """Returns the size of the decompressed content in bytes.

@@ -24,7 +24,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, for a device
         return True
     if not (
-        isinstance(error, OSError | RuntimeError | ImportError | SystemError)
+        isinstance(error, OSError | RuntimeError | ImportError | SystemError | TypeError)
         or type(error).__name__ == "SafetensorError"
     ):
         return False

@@ -6,6 +6,7 @@ that control the terminal are replaced by U+FFFD. Styles come from `Text` and `s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -17,7 +18,6 @@ from archlang.diagnostics.visible import json_text, visible_lines
 if TYPE_CHECKING:
     # Imported late, because their import takes time.
     from rich.progress import TextColumn
-    from rich.status import Status
 
 
 class Terminal(Console):
@@ -57,9 +57,10 @@ class Terminal(Console):
         """Prints a text for another program: exactly, unless a person sees it on a terminal."""
         self.file.write(visible_lines(text) if self.is_terminal else text)
 
-    def working(self, message: str) -> Status:
-        """Shows a message while something takes time; `with` ends it."""
-        return self.status(Text(message))
+    def working(self, message: str) -> AbstractContextManager[object]:
+        """Shows a message while something takes time; `with` ends it. Shows nothing if the output is no terminal."""
+        # Rich would start a thread in any case, and would wait forever for one that does not get its memory.
+        return self.status(Text(message)) if self.is_terminal else nullcontext()
 
 
 def text_column(text: str, style: str = "none") -> TextColumn:

@@ -19,6 +19,10 @@ def not_plain(path: Path, kind: str) -> RefusedFile:
     return RefusedFile(path, message, "remove it, or replace it by a copy of what it points to")
 
 
+def not_regular(path: Path) -> RefusedFile:
+    return RefusedFile(path, f"{path} is not a regular file", "name a file, not a pipe or a device")
+
+
 def second_name(path: Path) -> RefusedFile:
     message = f"{path} has a second name (a hard link), under which another file would change too"
     return RefusedFile(path, message, "replace it by a copy of itself")

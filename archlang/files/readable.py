@@ -10,9 +10,11 @@ import stat
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 import archlang
+from archlang.files import mistakes
 from archlang.files.folder import Folder
 
 _LIBRARY = os.path.realpath(Path(archlang.__file__).parent / "blocks")
@@ -63,11 +65,23 @@ def read_named(path: str | Path, most: int) -> bytes:
     """Reads up to `most` bytes of a file that the user has named, which may be anywhere.
 
     Raises:
-        OSError: the file is missing, cannot be read, or is not a regular file, whose reading might never end."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is not a regular file")
+        OSError: the file is missing, cannot be read, or is not a regular file."""
+    with open_named(path) as file:
         return file.read(most)
+
+
+def open_named(path: str | Path) -> BufferedReader:
+    """Opens a regular file that the user has named, which may be anywhere.
+
+    Raises:
+        RefusedFile: it is a pipe, a socket or a device, whose reading might never end.
+        OSError: the file is missing or cannot be read."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT))  # noqa: SIM115 # returned
+    # Its status is that of the open file: nobody can replace it in the meantime.
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise mistakes.not_regular(Path(path))
+    return file
 
 
 def _real(path: str | Path) -> str:

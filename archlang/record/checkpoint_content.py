@@ -49,11 +49,14 @@ def _check_archive(file: BinaryIO) -> None:
     """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it.
 
     Raises:
+        OSError: it cannot be read.
         ValueError: it is another file, or its parts unpack to more."""
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError) as error:
+        if isinstance(error.__context__, OSError):  # which zipfile takes for a damage
+            raise error.__context__ from None
         raise ValueError("torch.save has not written it") from error
     size = file.seek(0, 2)
     file.seek(0)

@@ -67,6 +67,8 @@ def read_text(folder: Path, name: str) -> str:
                 return opened.read(name, _LIMITS.get(name, LARGEST_JSON)).decode()
         except (FileNotFoundError, NotADirectoryError):
             raise mistakes.not_a_run(folder, name) from None
+        except IsADirectoryError as error:
+            raise mistakes.damaged(path, "it is a folder") from error
         except UnicodeDecodeError as error:
             raise mistakes.damaged(path, str(error)) from error
 

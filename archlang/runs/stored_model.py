@@ -6,7 +6,7 @@ from pathlib import Path
 
 from archlang.backend.mistakes import BuildError
 from archlang.diagnostics import ArchlangError
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import machine_error
 from archlang.record.reading import GRAPH_AT_TEST
 from archlang.runs import mistakes
 
@@ -22,7 +22,7 @@ def explaining_stored_model(folder: Path) -> Iterator[None]:
     except (ArchlangError, OSError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever the model's code does
-        if is_out_of_memory(error):
+        if machine_error(error) is not None:
             raise
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise mistakes.stored_model_fails(path, reason) from error

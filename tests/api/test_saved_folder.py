@@ -1,5 +1,6 @@
 """Saved models: what is loaded equals what was saved, and a folder that someone else has changed is refused."""
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import archlang
 from archlang.api.mistakes import SavedModelError
 from archlang.backend import BuildError
 from archlang.backend.architecture import Architecture
+from archlang.diagnostics.machine import is_caused_by_machine
+from archlang.files.folder import Folder
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
 PROGRAM = """use "layer.arch"
@@ -184,8 +187,8 @@ def test_a_manifest_that_is_none_is_refused(folder: Path, text: str) -> None:
     ("edit", "message"),
     [
         (lambda text: "graph\n", "graph.txt is damaged"),
-        (lambda text: text.replace("limit = 2", "limit = 2000000"), "steps of nested loops"),
-        (lambda text: text.replace("vocab = 7", "vocab = 7000000000000"), "do not fit"),
+        (lambda text: text.replace("limit = 2", "limit = 2000000"), "take more than 1,000,000 steps"),
+        (lambda text: text.replace("vocab = 7", "vocab = 7000000000000"), "the size 7000000000000"),
         (lambda text: text.replace("d = 16, init", "d = 32, init"), "do not fit"),
         (lambda text: text.replace("return %", "return %9"), "graph.txt is damaged"),
         (lambda text: text.replace("blocks.embed:Embed", "blocks.embed:Tensor"), "Tensor"),
@@ -216,6 +219,20 @@ def test_python_outside_of_the_library_is_refused_until_it_is_allowed(folder: Pa
         archlang.load(folder)
     with pytest.raises(BuildError, match="mine"):
         archlang.load(folder, plugins=True)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()], ids=repr)
+def test_a_fault_of_the_machine_is_not_called_damage(
+    folder: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Folder, "read", fail)
+    with pytest.raises((SavedModelError, MemoryError)) as raised:
+        archlang.load(folder)
+    assert is_caused_by_machine(raised.value)
+    assert "manifest.json is damaged" not in str(raised.value)
 
 
 def test_settings_for_a_folder_are_refused(folder: Path) -> None:

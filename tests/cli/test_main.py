@@ -74,6 +74,16 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
         archlang("check", "good.arch")
 
 
+def test_an_error_before_anything_can_be_printed_is_of_the_machine(
+    archlang: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "archlang.cli.console", None)  # as where memory is short
+    result = archlang("--version")
+    assert result.code == 71
+    assert result.err.startswith("error: archlang cannot be imported: ModuleNotFoundError: ")
+    assert "\n  help: close other programs" in result.err
+
+
 def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(path: Path, allow: object) -> None:
         raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """`archlang predict`, as a user types it."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def test_json_has_a_line_for_each_line_of_a_file(archlang: Command, folder: Path
     assert [json.loads(line)["answer"] for line in result.out.splitlines()] == [
         prediction.answer for prediction in predictions
     ]
+
+
+def test_output_to_a_file_needs_no_thread(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert archlang("predict", "run", "--input", "10 a b", "--device", "cpu").code == 0
+    assert archlang("train", "--resume", "run", "--device", "cpu").code == 0
 
 
 def test_jsonl_holds_texts_ids_and_fields(archlang: Command, folder: Path) -> None:

@@ -16,6 +16,7 @@ from archlang.diagnostics.machine import is_out_of_memory, machine_error
         RuntimeError("could not create a primitive"),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         SystemError("error return without exception set"),
+        TypeError("Couldn't build proto file into descriptor pool: out of memory"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -27,7 +28,8 @@ def test_a_failed_allocation_is_too_little_memory(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("size mismatch"), ValueError("out of memory"), SystemError("bad argument")]
+    "error",
+    [RuntimeError("size mismatch"), ValueError("out of memory"), SystemError("bad argument"), TypeError("no number")],
 )
 def test_other_errors_are_not(error: Exception) -> None:
     assert not is_out_of_memory(error)

@@ -1,6 +1,7 @@
 """A checkpoint is complete or absent, and damage is detected."""
 
 import errno
+import io
 import math
 import os
 import resource
@@ -14,6 +15,7 @@ from torch import nn
 
 from archlang.files.folder import Folder
 from archlang.record.checkpoint import Checkpoints, CheckpointWarning
+from archlang.record.checkpoint_content import load_state
 from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.schemas import CheckpointState, EvaluationMetrics
 
@@ -196,3 +198,30 @@ def test_a_fault_of_the_machine_is_never_called_damage_and_no_older_checkpoint_i
         checkpoints.latest()
     assert "is damaged" not in raised.value.message
     assert checkpoints.steps() == [1, 2]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_read_that_fails_within_the_state_is_no_damage(
+    number: int, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints.save(1, layer(1.0), state(1), None)
+    checkpoints.save(2, layer(2.0), state(2), None)
+    monkeypatch.setattr(
+        "archlang.record.checkpoint.load_state", lambda file: load_state(FailingReads(file.read(), number))
+    )
+    with pytest.raises(RunMachineError, match="Input/output error"):
+        checkpoints.latest()
+
+
+class FailingReads(io.BytesIO):
+    """A file whose read of a number fails."""
+
+    def __init__(self, content: bytes, number: int) -> None:
+        super().__init__(content)
+        self.left = number
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.left -= 1
+        if not self.left:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().read(size)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
+from archlang.files.mistakes import RefusedFile
+from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_split
 
@@ -99,7 +101,7 @@ class UserFiles:
 
 
 def _digest(task: str, path: str) -> str:
-    with _naming_file(task, path), Path(path).open("rb") as stream:
+    with _naming_file(task, path), open_named(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -206,11 +208,10 @@ def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
 @contextmanager
 def _naming_file(task: str, path: str) -> Iterator[None]:
     """Raises a TaskError that names the file if it cannot be read."""
-    # Reading a device or a pipe might never end.
-    if not Path(path).is_file():
-        raise mistakes.no_file(task, path)
     try:
         with reading(Path(path)):
             yield
     except DataError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError | RefusedFile):
+            raise mistakes.no_file(task, path) from None
         raise mistakes.unreadable_file(path) from error

@@ -138,6 +138,25 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
         own("").lines("train")
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def test_a_file_that_becomes_a_pipe_is_refused_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path, name, gzip.compress(TSV.encode()) if name.endswith(".gz") else TSV)
+
+    def replace(*_: object) -> bool:
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        return True
+
+    # Whatever is asked about the path before it is opened.
+    monkeypatch.setattr(Path, "is_file", replace)
+    assert cells(own(path), "train") == EXPECTED
+    replace()
+    with pytest.raises(TaskError, match="is missing, or is not a regular file"):
+        own(path).lines("train")
+
+
 def test_a_split_column_excludes_further_files(tmp_path: Path) -> None:
     path = put(tmp_path, "a.tsv", "text\tlabel\tsplit\na\tb\ttrain\n")
     with pytest.raises(TaskError, match="has a column `split`, and the recipe names further files"):

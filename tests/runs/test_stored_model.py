@@ -1,0 +1,30 @@
+"""Errors of a model of a run folder name its graph; errors of the machine stay what they are."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from archlang.record.mistakes import RunError
+from archlang.runs.stored_model import explaining_stored_model
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("can't start new thread"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+    ],
+    ids=repr,
+)
+def test_an_error_of_the_machine_is_not_blamed_on_the_graph(error: Exception) -> None:
+    with pytest.raises(type(error)), explaining_stored_model(Path("run")):
+        raise error
+
+
+def test_an_error_of_the_model_names_its_graph() -> None:
+    message = "graph_at_test.txt cannot be computed: IndexError: out of range: restore"
+    with pytest.raises(RunError, match=message), explaining_stored_model(Path("run")):
+        raise IndexError("out of range\nand more")
