@@ -13,6 +13,8 @@ from torch import Tensor
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.record.schemas import CheckpointState
 
+_FIRST_BYTES = b"PK\x03\x04"
+
 
 def load_weights(path: str | Path) -> dict[str, Tensor]:
     """Returns the weights of a file.
@@ -51,6 +53,9 @@ def _check_archive(file: BinaryIO) -> None:
     Raises:
         OSError: it cannot be read.
         ValueError: it is another file, or its parts unpack to more."""
+    # zipfile ignores what is before the archive, but torch.load would take it for one of its older formats.
+    if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
+        raise ValueError("torch.save has not written it")
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()

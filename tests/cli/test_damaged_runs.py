@@ -96,6 +96,7 @@ DETECTED = [
     ("weights.safetensors lacks a weight", "resume"),
     ("state.pt calls a function", "resume"),
     ("state.pt is a pickle of protocol 0", "resume"),
+    ("state.pt begins with another format", "resume"),
     ("state.pt position is -1", "resume"),
     ("state.pt micro is 0", "resume"),
     ("state.pt best_step is missing", "eval"),

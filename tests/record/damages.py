@@ -308,6 +308,7 @@ def _state() -> list[Damage]:
         _signed("state.pt", "calls a function", lambda path: torch.save({"epoch": _Call()}, path)),
         _signed("state.pt", "holds a module", lambda path: torch.save(torch.nn.Linear(2, 2), path)),
         _signed("state.pt", "is cut", lambda path: _write(path, path.read_bytes()[:-100])),
+        _signed("state.pt", "begins with another format", lambda path: _write(path, b"\x80" + path.read_bytes())),
         _signed("state.pt", "is a pickle of protocol 0", lambda path: _write(path, b"cos\nsystem\n(S'touch hacked'\ntR.")),
     ]  # fmt: skip
     return damages
