@@ -9,6 +9,7 @@ from archlang.diagnostics import ArchlangError, ProgramError
 
 if TYPE_CHECKING:
     from archlang.api.hub import pull, push
+    from archlang.api.loader import loader
     from archlang.api.run import Run, load_run
     from archlang.api.saving import load, save
     from archlang.api.showing import inspect, picture
@@ -25,6 +26,7 @@ __all__ = [
     "inspect",
     "load",
     "load_run",
+    "loader",
     "picture",
     "pull",
     "push",
@@ -38,6 +40,7 @@ _LAZY = {
     "inspect": "archlang.api.showing",
     "load": "archlang.api.saving",
     "load_run": "archlang.api.run",
+    "loader": "archlang.api.loader",
     "picture": "archlang.api.showing",
     "pull": "archlang.api.hub",
     "push": "archlang.api.hub",

@@ -89,13 +89,28 @@ def bind_task(
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
+    resolved = _resolve_task(text, beside, allow)
+    overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
+    return _bind(resolved, "task", parse_overrides(overrides))
+
+
+def task_sizes(text: str) -> dict[str, int]:
+    """The sizes that a task gives its models, `vocab` and `classes`; `text` as of `bind_task`.
+
+    Raises:
+        ProgramError: there is no such task, or it has no such statics."""
+    planner, report = _planner_of_part(_resolve_task(text, None, ()), {})
+    return _without_errors(planner.sizes(), report)
+
+
+def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Path]) -> ResolvedFile:
+    """A file with a recipe that has the task only."""
     declaring = load_file(beside, allow) if beside is not None else None
     resolved = load_command_line(f"recipe shown {{\n    task {text}\n}}\n")
     if declaring is not None:
         items = (*resolved.program.items, *declaring.tasks.values())
         resolved = replace(resolved, program=replace(resolved.program, items=items), readable=declaring.readable)
-    overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
-    return _bind(resolved, "task", parse_overrides(overrides))
+    return resolved
 
 
 def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
@@ -111,11 +126,17 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
 
 def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
     """The task or optimizer of the first recipe of a file, which has no other parts."""
+    planner, report = _planner_of_part(resolved, settings)
+    return _without_errors(planner.extern(word), report)
+
+
+def _planner_of_part(resolved: ResolvedFile, settings: Mapping[str, Setting]) -> tuple[Planner, DiagnosticLog]:
+    """The planner of the first recipe of a file, which may lack parts."""
     report = DiagnosticLog()
     parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
     planner = Planner(resolve_recipe(resolved, parts, report), settings)
     report.stop_at_errors()
-    return _without_errors(planner.extern(word), report)
+    return planner, report
 
 
 def recipe_names(path: str | Path) -> tuple[str, ...]:

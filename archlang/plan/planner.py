@@ -118,6 +118,10 @@ class Planner:
         binding = bind(self.recipe, word, self.overrides)
         return None if binding is None else bound_extern(binding)
 
+    def sizes(self) -> dict[str, int]:
+        """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
+        return sizes_of_task(bind(self.recipe, "task", self.overrides))
+
     def _seed(self, settings: Mapping[str, Setting]) -> int:
         setting = settings.get("seed")
         if setting is None:

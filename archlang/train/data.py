@@ -133,6 +133,10 @@ class Data:
 
     def batches_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch."""
+        return map(self.batch, self.items_by_length(size, tokens))
+
+    def items_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[np.ndarray]:
+        """Yields the items of each batch of `batches_by_length`."""
         order = np.argsort(self.lengths, kind="stable")
         start = 0
         while start < len(order):
@@ -141,7 +145,7 @@ class Data:
                 stop < len(order) and stop - start < size and (stop - start + 1) * self.lengths[order[stop]] <= tokens
             ):
                 stop += 1
-            yield self.batch(order[start:stop])
+            yield order[start:stop]
             start = stop
 
 

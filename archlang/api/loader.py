@@ -1,0 +1,128 @@
+"""`loader`: the batches of a task, for a training loop of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from archlang.plan.from_file import bind_task, plan_recipe, task_sizes
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.checks import check_bounds, check_split
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.task import Task
+from archlang.train.data import Batch, Data, Sampler
+
+IGNORED = -100
+"""The target of a position that does not count; `torch.nn.functional.cross_entropy` ignores it."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskBatch:
+    """Some items of a task as tensors.
+
+    Args:
+        fields: By name, tokens [b, n] of int64 or rows of numbers [b, n, k] of float32, padded with zeros at the end.
+        lengths: By field, the number of real positions [b].
+        targets: Classes [b]; classes of positions [b, n], `IGNORED` where a position does not count; the first and the
+            last position of spans [b, 2]; or sets [b, n, k], 1 for each member.
+        scored: The positions [b, n] that count, or where a span may begin and end; None for classes."""
+
+    fields: Mapping[str, Shaped[Tensor, "b n *k"]]
+    lengths: Mapping[str, Int[Tensor, " b"]]
+    targets: Shaped[Tensor, "b *_"]
+    scored: Bool[Tensor, "b n"] | None
+
+    @staticmethod
+    def of(batch: Batch) -> TaskBatch:
+        targets = batch.targets
+        if batch.form is Form.POSITIONS:
+            assert batch.scored is not None
+            targets = targets.masked_fill(~batch.scored, IGNORED)
+        return TaskBatch(
+            dict(zip(batch.lengths, batch.fields, strict=True)), dict(batch.lengths), targets, batch.scored
+        )
+
+
+class Loader:
+    """The batches of a split. Each loop over it is the next epoch.
+
+    `task` has `vocabulary`, the text of each token, and the names of its splits and metrics. `sizes` are the sizes that
+    a model of the task needs: `vocab`, and `classes` if its answers are classes."""
+
+    def __init__(
+        self, task: Task, sizes: Mapping[str, int], data: Data, batch: int, seed: int, *, shuffles: bool
+    ) -> None:
+        self.task = task
+        self.sizes = dict(sizes)
+        self._data = data
+        self._batch = batch
+        self._seed = seed
+        self._shuffles = shuffles
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        """The number of batches in an epoch."""
+        return len(self._sampler(0)) if self._shuffles else sum(1 for _ in self._data.items_by_length(self._batch))
+
+    def __iter__(self) -> Iterator[TaskBatch]:
+        if not self._shuffles:
+            yield from map(TaskBatch.of, self._data.batches_by_length(self._batch))
+            return
+        sampler = self._sampler(self._epoch)
+        self._epoch += 1
+        for _ in range(len(sampler)):
+            yield TaskBatch.of(self._data.batch(sampler.next()))
+
+    def _sampler(self, epoch: int) -> Sampler:
+        return Sampler(self._data.lengths, self._batch, self._seed, epoch)
+
+
+def loader(
+    task: str | Path,
+    split: str = "train",
+    batch: int = 64,
+    *,
+    seed: int = 1,
+    recipe: str | None = None,
+    device: str | torch.device = "cpu",
+    plugin: str | Path = "",
+    allow: Iterable[str | Path] = (),
+) -> Loader:
+    """Returns the batches of a split of a task.
+
+    The batches of `train` are those of `archlang train` with the same seed: each epoch is shuffled, and leaves out the
+    items that do not fill a batch. Another split yields each item once, the shortest first.
+
+        for batch in loader("ctl[order = forward]"):
+            logits = module(*batch.fields.values(), lengths=batch.lengths)
+
+    Args:
+        task: A task as a recipe writes it, or the path of a program (`.arch`), for the task of its first recipe.
+        batch: The number of items in a batch; batches of long items of other splits than `train` have fewer.
+        recipe: The recipe of the program whose task is meant.
+        device: Where the tensors are; all items of the split are copied there.
+        plugin: The Python file of a task of the user's own, which is then run.
+        allow: Folders outside of the program's whose files the program may use.
+
+    Raises:
+        ProgramError: there is no such task, or the program has mistakes.
+        TaskError: the task has no such split, its items cannot be generated, or a number is out of bounds.
+        DataError: a published file is missing."""
+    if str(task).endswith(".arch"):
+        plan = plan_recipe(task, recipe, allow=allow)
+        bound, sizes = plan.task, plan.gives
+    else:
+        bound, sizes = bind_task(str(task)), task_sizes(str(task))
+    check_bounds(bound.name, "batch", batch, 1)
+    check_bounds(bound.name, "seed", seed, 0)
+    instance = make_task(bound.name, bound.python, bound.statics, str(plugin))
+    check_split(bound.name, split, instance.split_names())
+    items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
+    data = Data(items, torch.device(device))
+    return Loader(instance, sizes, data, batch, seed, shuffles=split == "train")
