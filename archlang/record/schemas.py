@@ -414,6 +414,8 @@ class CheckpointState(BaseModel):
     """SHA-256 of these bytes; older checkpoints have none"""
     step: Count | None = None
     """None in older checkpoints"""
+    trained: dict[str, Any] | None = None  # Any: tensors, which are checked when they are loaded
+    """the trained weights by name, if the checkpoint's weights are their average"""
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""

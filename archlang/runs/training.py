@@ -70,7 +70,9 @@ def train(
         setup = make_setup(plan, fabric, test_module, precision)
         if compiled:
             compile_bodies(setup.module)
-        capture = make_capture(setup.module, fabric.device, precision, fabric.world_size) if graphs else None
+        capture = None
+        if graphs:
+            capture = make_capture(setup.module, plan.train, fabric.device, precision, fabric.world_size)
         data = describe_data(workload.splits)
         display = ProgressDisplay(console, plan.recipe) if console is not None else None
         stop = stop or Stop()

@@ -16,7 +16,7 @@ from archlang.runs.splits import describe_data
 from archlang.runs.training import train
 from archlang.train.devices import explaining_out_of_memory, make_fabric
 from archlang.train.loop import Loop
-from archlang.train.optimizers import make_optimizer
+from archlang.train.optimizers import is_stackable, make_optimizer
 from archlang.train.step.protocol import CannotStack
 from archlang.train.step.stacked import StackedStep, StackingWarning
 from archlang.train.stop import Stop
@@ -78,6 +78,8 @@ def _train_stacked(
         for step, indices in common_steps(runs):
             group = [runs[index] for index in indices]
             try:
+                if not is_stackable(first.train):
+                    raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
                 stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
                 stacked.resume(step)
                 group_ends = Loop(group, stacked).run(stop)

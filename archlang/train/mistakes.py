@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from archlang.diagnostics.names import listed
 from archlang.record.mistakes import RunError, RunMachineError
 
 
@@ -49,9 +50,13 @@ def no_weights() -> RunError:
     return RunError("the model has no weights to train", "use a block with weights, such as `linear`")
 
 
-def foreign_optimizer(optimizer: str) -> RunError:
+def foreign_optimizer(optimizer: str, optimizers: Iterable[str]) -> RunError:
     message = f"`{optimizer}` with this Python class is no optimizer of archlang"
-    return RunError(message, "use adamw, adam, rmsprop or sgd; or restore run.json if it was changed")
+    return RunError(message, f"use {listed(optimizers)}; or restore run.json if it was changed")
+
+
+def no_muon(version: str) -> RunError:
+    return RunError(f"torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
 
 
 def not_finite(quantity: str, step: int, last_checkpoint: int | None) -> RunError:

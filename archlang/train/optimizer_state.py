@@ -1,11 +1,44 @@
 """The state of an optimizer from a checkpoint, compared with what the optimizer keeps for its weights."""
 
 import inspect
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+# What optimizers count for all weights of a group: steps, and the weights of the average of a schedule-free one.
+_COUNTS = ("k", "weight_sum", "lr_max")
+
+
+def restore_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:  # Any: torch's own
+    """Restores what an optimizer keeps of its weights, and what it counts. Its options stay those of this process,
+    which may use other kernels.
+
+    Raises:
+        ValueError: the state is not one of this optimizer and its weights."""
+    current = optimizer.state_dict()
+    check_optimizer_state(optimizer, state.get("state"))
+    groups = [
+        group | _counts(group, state.get("param_groups"), index) for index, group in enumerate(current["param_groups"])
+    ]
+    optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
+
+
+def _counts(group: Mapping[str, object], stored: object, index: int) -> dict[str, object]:
+    """Returns the counts of a group from the stored groups."""
+    names = [name for name in _COUNTS if name in group]
+    if not names:
+        return {}
+    stored_group = stored[index] if isinstance(stored, list) and index < len(stored) else None
+    counts = {name: stored_group.get(name) for name in names} if isinstance(stored_group, Mapping) else {}
+    for name in names:
+        value = counts.get(name)
+        if type(value) is not type(group[name]) or not math.isfinite(value):  # type: ignore[arg-type]  # a number
+            raise ValueError(f"`{name}` of the optimizer is {value}")
+    return counts
 
 
 def check_optimizer_state(optimizer: Optimizer, state: object) -> None:
@@ -13,13 +46,20 @@ def check_optimizer_state(optimizer: Optimizer, state: object) -> None:
 
     Raises:
         ValueError: they are not those of this optimizer and its weights."""
-    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-    example, like_weight = _example(optimizer)
+    # An optimizer that is composed of others has a part for each group.
+    parts = getattr(optimizer, "parts", [optimizer] * len(optimizer.param_groups))
+    weights, examples = [], []
+    for part, group in zip(parts, optimizer.param_groups, strict=True):
+        weights += group["params"]
+        examples += [_example(part, group)] * len(group["params"])
     if not isinstance(state, Mapping):
         raise ValueError("the state of the optimizer is not a dictionary")
     for index, moments in state.items():
         if type(index) is not int or not 0 <= index < len(weights):
             raise ValueError(f"the optimizer has {len(weights)} weights, and its state names another")
+        example, like_weight = examples[index]
+        if moments == {}:
+            continue  # A weight that has not been moved yet.
         if not isinstance(moments, Mapping) or set(moments) != set(example):
             raise ValueError(
                 f"the optimizer keeps {', '.join(example) or 'nothing'} of weight {index}, not other values"
@@ -38,17 +78,18 @@ def _check_moment(what: str, moment: object, shape: torch.Size) -> None:
         raise ValueError(f"{what} is {float(moment)}")
 
 
-def _example(optimizer: Optimizer) -> tuple[dict[str, Tensor], Tensor]:
-    """Returns what an optimizer keeps of a weight after a step, and that weight."""
+def _example(optimizer: Optimizer, group: Mapping[str, Any]) -> tuple[dict[str, Tensor], Tensor]:  # Any: torch's own
+    """Returns what an optimizer keeps of a weight of a group after a step, and that weight."""
     weight = nn.Parameter(torch.zeros(2, 3))
     weight.grad = torch.zeros(2, 3)
     accepted = inspect.signature(type(optimizer)).parameters
-    options = {
-        name: value for name, value in optimizer.param_groups[0].items() if name in accepted and name != "params"
+    options: dict[str, Any] = {
+        name: _plain(value) for name, value in group.items() if name in accepted and name != "params"
     }
-    options = {name: _plain(value) for name, value in options.items()}
     options |= {name: False for name in ("fused", "foreach", "capturable") if name in accepted}
     copy = type(optimizer)([weight], **options)
+    if hasattr(copy, "train"):
+        copy.train()
     copy.step()
     return {name: value for name, value in copy.state[weight].items() if isinstance(value, Tensor)}, weight
 

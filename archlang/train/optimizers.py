@@ -1,8 +1,9 @@
-"""The torch optimizers that `optimizers.arch` declares."""
+"""The optimizers that `optimizers.arch` declares."""
 
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,44 +11,78 @@ from torch.optim import Optimizer
 
 from archlang.names import library
 from archlang.plan.plan import BoundExtern
+from archlang.record.mistakes import extra_missing
 from archlang.train import mistakes
+from archlang.train.muon import MuonWithAdamW, hidden_matrices
 from archlang.train.settings import SETTING_NAMES
 from archlang.types.statics import StaticValue
+
+# torch's names of statics; `beta1` and `beta2` are its `betas`.
+_TORCH_NAMES = {"epsilon": "eps", "newton_schulz": "ns_steps"}
+# Optimizers whose scheduled numbers a CUDA graph can read from the device.
+_CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
+# Optimizers that treat each number separately, so that the weights of several seeds may share a tensor.
+_STACKABLE = _CAPTURABLE | {"lion_pytorch:Lion"}
 
 
 def make_optimizer(train: BoundExtern, module: nn.Module, precision: str = "32") -> Optimizer:
     """Constructs the optimizer of a recipe over all weights of a module that require gradients.
 
     Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
-    in it. Every optimizer must treat each number separately, because weights of several seeds may share a tensor.
+    in it.
 
     Raises:
-        RunError: the optimizer is not one of archlang's, or no weight requires gradients."""
+        RunError: the optimizer is not one of archlang's, its package is not installed, or no weight requires
+            gradients."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
     declared = library.optimizer(train.name)
     if declared is None or declared.python != train.python:
-        raise mistakes.foreign_optimizer(train.name)
-    module_name, _, class_name = train.python.partition(":")
-    optimizer_class = getattr(import_module(module_name), class_name)
+        raise mistakes.foreign_optimizer(train.name, library.optimizer_names())
     arguments = _torch_arguments(train.statics)
+    optimizer_class = _imported(train.python)
+    if optimizer_class is MuonWithAdamW:
+        matrices = hidden_matrices(module)
+        identities = set(map(id, matrices))
+        others = [weight for weight in weights if id(weight) not in identities]
+        return MuonWithAdamW(matrices, others, **arguments)
     if "fused" in inspect.signature(optimizer_class).parameters:
         arguments["fused"] = precision != "16"
     optimizer: Optimizer = optimizer_class(weights, **arguments)
+    if hasattr(optimizer, "train"):
+        optimizer.train()
     return optimizer
 
 
-def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, object]:
+def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
+    module_name, _, class_name = python.partition(":")
+    try:
+        return getattr(import_module(module_name), class_name)
+    except ModuleNotFoundError:
+        raise extra_missing("optimizers") from None
+
+
+def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes
     """The statics of an optimizer without the training settings, under torch's names."""
-    arguments: dict[str, object] = {
-        name: value for name, value in statics.items() if name == "lr" or name not in SETTING_NAMES
+    arguments: dict[str, Any] = {
+        _TORCH_NAMES.get(name, name): value
+        for name, value in statics.items()
+        if name == "lr" or name not in SETTING_NAMES
     }
     if "beta1" in arguments:
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
-    if "epsilon" in arguments:
-        arguments["eps"] = arguments.pop("epsilon")
     return arguments
+
+
+def is_stackable(train: BoundExtern) -> bool:
+    """Whether one optimizer can move the weights of several seeds."""
+    return train.python in _STACKABLE
+
+
+def is_capturable(train: BoundExtern) -> bool:
+    """Whether a CUDA graph can hold a step of the optimizer."""
+    return train.python in _CAPTURABLE
 
 
 def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta: bool) -> None:

@@ -19,6 +19,9 @@ def learning_rate(settings: Settings, step: int, total: int) -> float:
         case "cosine":
             fraction = (step - warmup) / max(total - warmup, 1)
             return peak * rising * 0.5 * (1 + math.cos(math.pi * (max(fraction, 0.0) % 1.0)))
+        case "wsd":
+            cooldown = settings.cooldown * total
+            return peak * rising * min(1.0, (total - step) / max(cooldown, 1.0))
         case "onecycle":
             return _cycle(step, warmup, total, peak / 25, peak, peak / 250_000)
     return peak

@@ -28,10 +28,12 @@ class Settings:
     epochs: int
     schedule: str
     warmup: int
+    cooldown: float
     ponder: float
     label_smoothing: float
     select: str
     every: int
+    ema: float
 
     @staticmethod
     def of(statics: Mapping[str, StaticValue]) -> Settings:

@@ -15,8 +15,9 @@ from archlang.record.schemas import METRICS, STATE, TIMINGS, CheckpointState, Ev
 from archlang.tasks.kit.metrics import rank
 from archlang.train import mistakes
 from archlang.train.data import Sampler
+from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.generators import random_state, restore_random_state
-from archlang.train.optimizer_state import check_optimizer_state
+from archlang.train.optimizer_state import restore_optimizer_state
 from archlang.train.score import Score, evaluate
 from archlang.train.selection import ranking
 from archlang.train.setup import Setup, Workload
@@ -81,6 +82,7 @@ class TrainingRun:
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
         self.weights = [weight for weight in setup.module.parameters() if weight.requires_grad]
+        self._evaluated_weights = EvaluatedWeights(setup.module, setup.optimizer, settings.ema)
         self._leads = fabric.is_global_zero
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
@@ -111,6 +113,7 @@ class TrainingRun:
             self.record.require_lines(state.sizes, state.digests, checkpoint.step)
         checkpoint.load_into(self.module)
         try:
+            self._evaluated_weights.restore(state.trained, checkpoint.step)
             self._restore_state(state)
         except ValueError as error:
             raise record_mistakes.not_resumable(checkpoint.folder / STATE, str(error)) from error
@@ -129,10 +132,7 @@ class TrainingRun:
 
         Raises:
             ValueError: a state is not one that this run has written."""
-        moments = state.optimizer.get("state")
-        check_optimizer_state(self.optimizer.optimizer, moments)
-        # Only the moments are restored. The optimizer's options are those of this process: it may use other kernels.
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        restore_optimizer_state(self.optimizer.optimizer, state.optimizer)
         try:
             self.fabric.strategy.precision.load_state_dict(state.precision)
         except (KeyError, TypeError, RuntimeError) as error:
@@ -165,8 +165,10 @@ class TrainingRun:
             sizes=sizes,
             digests=self.record.digests(sizes),
             step=progress.step,
+            trained=self._evaluated_weights.trained(),
         )
-        self.checkpoints.save(progress.step, self.module, state, progress.best_step)
+        with self._evaluated_weights.placed():
+            self.checkpoints.save(progress.step, self.module, state, progress.best_step)
 
     def has_checkpoint(self) -> bool:
         """Whether the current step has one. Only the first process writes checkpoints, and the others return False."""
@@ -183,6 +185,7 @@ class TrainingRun:
 
         Raises:
             RunError: a loss is NaN or infinite."""
+        self._evaluated_weights.update()
         self.progress.step += 1
         step = self.progress.step
         self._unread_losses.append(loss)
@@ -227,10 +230,11 @@ class TrainingRun:
         if not self._leads:
             progress.evaluated = progress.step
             return
-        for split in self._evaluated_splits:
-            begun = time.perf_counter()
-            scores.append(self.score(split, stop))
-            seconds.append(time.perf_counter() - begun)
+        with self._evaluated_weights.placed():
+            for split in self._evaluated_splits:
+                begun = time.perf_counter()
+                scores.append(self.score(split, stop))
+                seconds.append(time.perf_counter() - begun)
         step = progress.evaluated = progress.step
         for score, split_seconds in zip(scores, seconds, strict=True):
             values = {"loss": score.loss, **score.metrics}
@@ -246,7 +250,7 @@ class TrainingRun:
         self._watcher.scored(step, scores[0])
 
     def score(self, split: str, stop: Stop) -> Score:
-        """Evaluates a split.
+        """Evaluates a split with the weights that the module holds.
 
         Raises:
             Interrupted: the run is asked to stop."""

@@ -13,8 +13,10 @@ SETTINGS = Settings(
     epochs=0,
     schedule="constant",
     warmup=0,
+    cooldown=0.2,
     ponder=0.0,
     label_smoothing=0.0,
     select="valid.accuracy",
     every=0,
+    ema=0.0,
 )

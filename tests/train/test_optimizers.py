@@ -1,8 +1,11 @@
 """The torch optimizers have the statics that `optimizers.arch` declares."""
 
+import sys
 from pathlib import Path
 
+import lion_pytorch
 import pytest
+import schedulefree
 import torch
 from torch import nn
 from torch.optim import Optimizer
@@ -11,6 +14,7 @@ from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
 from archlang.record.mistakes import RunError
+from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import make_capturable, make_optimizer
 
 # As the recipes of the papers write them.
@@ -35,6 +39,18 @@ WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
     "rmsprop[lr = 1e-4, alpha = 0.95, momentum = 0.9, clip_value = 10.0, batch = 128, steps = 50_000]": (
         torch.optim.RMSprop,
         {"lr": 1e-4, "alpha": 0.95, "momentum": 0.9},
+    ),
+    "lion[lr = 1e-4, weight_decay = 0.1, beta2 = 0.95, schedule = wsd, steps = 10]": (
+        lion_pytorch.Lion,
+        {"lr": 1e-4, "weight_decay": 0.1, "betas": (0.9, 0.95)},
+    ),
+    "muon[lr = 1e-3, momentum = 0.9, newton_schulz = 3, steps = 10]": (
+        MuonWithAdamW,
+        {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.9, "ns_steps": 3},
+    ),
+    "schedule_free[lr = 0.01, beta1 = 0.95, steps = 10]": (
+        schedulefree.AdamWScheduleFree,
+        {"lr": 0.01, "betas": (0.95, 0.999), "eps": 1e-8, "train_mode": True},
     ),
     "sgd[lr = 0.5, momentum = 0.9, weight_decay = 1e-4, steps = 10]": (
         torch.optim.SGD,
@@ -78,7 +94,7 @@ def test_a_model_without_weights_is_not_trained(program: Path) -> None:
         make_optimizer(bound("adam[steps = 1]", program), nn.Identity())
 
 
-@pytest.mark.parametrize("name", ["lion", "adam"])
+@pytest.mark.parametrize("name", ["adafactor", "adam"])
 def test_an_unknown_optimizer_is_refused(name: str) -> None:
     with pytest.raises(RunError, match=f"`{name}` with this Python class is no optimizer"):
         make_optimizer(BoundExtern(name, "os:system", {"lr": 0.1}), nn.Linear(2, 2))
@@ -105,7 +121,7 @@ def test_the_fused_optimizer_moves_weights_as_the_unfused_one(name: str, program
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["beta1 stays", "beta1 moves"])
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", ["adamw", "adam", "rmsprop", "sgd"])
 def test_scheduled_numbers_are_tensors_for_cuda_graphs(name: str, moves: bool, program: Path) -> None:
     optimizer = make_optimizer(bound(f"{name}[lr = 0.1, steps = 1]", program), nn.Linear(2, 2))
     make_capturable(optimizer, torch.device("cpu"), moves)
@@ -117,3 +133,59 @@ def test_scheduled_numbers_are_tensors_for_cuda_graphs(name: str, moves: bool, p
     if "betas" in group:
         assert isinstance(group["betas"][0], torch.Tensor) is moves
         assert group["fused"] is not moves
+
+
+# Against the papers
+
+
+def moved(train: BoundExtern, gradients: list[torch.Tensor], start: torch.Tensor) -> tuple[torch.Tensor, Optimizer]:
+    """Moves a weight by an optimizer with these gradients."""
+    module = nn.ParameterList([start.clone()])
+    optimizer = make_optimizer(train, module)
+    (weight,) = module.parameters()
+    for gradient in gradients:
+        weight.grad = gradient.clone()
+        optimizer.step()
+    return weight, optimizer
+
+
+@pytest.fixture
+def gradients() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(5)]
+
+
+def test_lion_is_algorithm_2_of_its_paper(gradients: list[torch.Tensor], program: Path) -> None:
+    train = bound("lion[lr = 0.1, weight_decay = 0.5, beta1 = 0.8, beta2 = 0.6, steps = 1]", program)
+    start = torch.ones(3, 4, dtype=torch.float64)
+    expected, momentum = start.clone(), torch.zeros_like(start)
+    for gradient in gradients:
+        update = torch.sign(0.8 * momentum + 0.2 * gradient)
+        expected = expected - 0.1 * (update + 0.5 * expected)
+        momentum = 0.6 * momentum + 0.4 * gradient
+    torch.testing.assert_close(moved(train, gradients, start)[0].detach(), expected)
+
+
+def test_schedule_free_is_the_averaging_of_its_paper(gradients: list[torch.Tensor], program: Path) -> None:
+    train = bound(
+        "schedule_free[lr = 0.1, weight_decay = 0.5, beta1 = 0.8, beta2 = 0.6, epsilon = 1e-3, steps = 1]", program
+    )
+    start = torch.ones(3, 4, dtype=torch.float64)
+    z, x, squares = start.clone(), start.clone(), torch.zeros_like(start)
+    for step, gradient in enumerate(gradients, 1):
+        y = 0.2 * z + 0.8 * x
+        squares = 0.6 * squares + 0.4 * gradient**2
+        scale = (squares / (1 - 0.6**step)).sqrt() + 1e-3
+        z = z - 0.1 * (gradient / scale + 0.5 * y)
+        x = (1 - 1 / step) * x + z / step
+    weight, optimizer = moved(train, gradients, start)
+    torch.testing.assert_close(weight.detach(), 0.2 * z + 0.8 * x)
+    optimizer.eval()  # type: ignore[attr-defined]  # of schedule-free optimizers
+    torch.testing.assert_close(weight.detach(), x)
+
+
+def test_a_package_that_is_missing_is_named_with_its_extra(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = bound("lion[steps = 1]", program)
+    monkeypatch.setitem(sys.modules, "lion_pytorch", None)
+    with pytest.raises(RunError, match="the packages of the extra `optimizers` are not installed"):
+        make_optimizer(train, nn.Linear(2, 2))

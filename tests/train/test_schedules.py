@@ -66,6 +66,12 @@ def test_the_published_rates_of_root_have_the_published_peaks(lr: float, steps: 
     assert max(rates) == rates[steps - 1] == pytest.approx(peak, rel=0.01)
 
 
+def test_wsd_warms_up_stays_and_falls_linearly_to_zero() -> None:
+    wsd = settings(schedule="wsd", warmup=4, cooldown=0.25)
+    rates = [learning_rate(wsd, step, 20) / PEAK for step in range(20)]
+    assert rates == pytest.approx([0.25, 0.5, 0.75, *[1.0] * 13, 0.8, 0.6, 0.4, 0.2])
+
+
 def test_one_cycle_begins_at_a_25th_and_moves_the_first_beta_against_the_rate() -> None:
     cycle = settings(schedule="onecycle", warmup=50)
     assert learning_rate(cycle, 0, 500) == pytest.approx(PEAK / 25)
@@ -74,7 +80,7 @@ def test_one_cycle_begins_at_a_25th_and_moves_the_first_beta_against_the_rate() 
     assert [first_beta(cycle, step, 500) for step in (0, 49, 499)] == pytest.approx([0.95, 0.85, 0.95])
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("name", [*THEIRS, "wsd"])
 @pytest.mark.parametrize(("steps", "total"), [(0, 1), (0, 7), (1, 1), (1, 7), (7, 7), (50, 7)])
 def test_every_length_of_run_has_a_rate_at_every_step(name: str, steps: int, total: int) -> None:
     ours = settings(schedule=name, warmup=steps)

@@ -69,6 +69,7 @@ def test_statics_of_the_optimizer_are_no_settings() -> None:
         ("batch = 2.5", "E0303"),
         ("speed = 3", "E0301"),
         ("clip = -1.0", "E0304"),
+        ("cooldown = 1.5", "E0304"),
     ],
 )
 def test_a_setting_that_means_nothing_is_named(optimizer: str, setting: str, code: str) -> None:
@@ -80,7 +81,18 @@ def test_a_setting_that_means_nothing_is_named(optimizer: str, setting: str, cod
 @pytest.mark.parametrize("optimizer", sorted(library.optimizer_names()))
 def test_onecycle_needs_an_optimizer_with_betas(optimizer: str) -> None:
     diagnostics = check_text(recipe(f"{optimizer}[schedule = onecycle, warmup = 1, steps = 10]"))
-    assert bool(diagnostics) is (optimizer in ("rmsprop", "sgd"))
+    assert bool(diagnostics) is (optimizer not in ("adam", "adamw"))
+
+
+@pytest.mark.parametrize("decay", ["1.0", "-0.1"])
+def test_the_decay_of_an_average_is_below_one(decay: str) -> None:
+    (diagnostic,) = check_text(recipe(f"adamw[ema = {decay}, steps = 1]"))
+    assert diagnostic.code == "E0304"
+
+
+def test_a_schedule_free_optimizer_keeps_its_own_average() -> None:
+    (diagnostic,) = check_text(recipe("schedule_free[ema = 0.9, steps = 10]"))
+    assert "ema == 0" in diagnostic.message
 
 
 def test_a_run_has_steps_or_epochs() -> None:

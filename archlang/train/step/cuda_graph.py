@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import halting_loops
 from archlang.diagnostics.machine import is_out_of_memory
+from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
-from archlang.train.optimizers import make_capturable
+from archlang.train.optimizers import is_capturable, make_capturable
 from archlang.train.schedules import moves_first_beta
 from archlang.train.step.eager import EagerStep, LossAndNorm
 from archlang.train.training_run import TrainingRun
@@ -127,7 +128,9 @@ class CudaGraphs:
         return loss.clone(), None if norm is None else norm.clone()
 
 
-def make_capture(module: nn.Module, device: torch.device, precision: str, processes: int = 1) -> Capture:
+def make_capture(
+    module: nn.Module, optimizer: BoundExtern, device: torch.device, precision: str, processes: int = 1
+) -> Capture:
     """Returns a function that captures a step as a CUDA graph. The step is not taken by the capture, but by each call
     of its result, which returns the tensors that hold loss and norm until the next step.
 
@@ -136,11 +139,13 @@ def make_capture(module: nn.Module, device: torch.device, precision: str, proces
     items are outside of the pool; and loss and norm are copied before the next step.
 
     Raises:
-        RunError: the device has no CUDA graphs, or the module cannot be captured."""
+        RunError: the device has no CUDA graphs, or the module or the optimizer cannot be captured."""
     if device.type != "cuda":
         raise mistakes.no_graphs(f"`{device.type}` has none")
     if precision != "32" or processes > 1:
         raise mistakes.no_graphs("they need one device and precision 32")
+    if not is_capturable(optimizer):
+        raise mistakes.no_graphs(f"the optimizer `{optimizer.name}` reads its learning rate on the host")
     if next(halting_loops(module), None) is not None:
         raise mistakes.no_graphs("a halting loop's number of steps depends on what it computes; a graph's is fixed")
     # Only captures on one stream can share the pool.

@@ -13,8 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archlang.compile import build, compile_graph
+from archlang.names import library
 from archlang.plan.from_file import plan_recipe
-from archlang.plan.plan import Plan
+from archlang.plan.plan import BoundExtern, Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.runs import training
@@ -343,6 +344,8 @@ def test_no_part_of_the_autograd_graph_outlives_a_step(
 
 # What cannot be captured
 
+ADAMW = BoundExtern("adamw", "torch.optim:AdamW", {})
+
 
 def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="this run cannot use CUDA graphs: `cpu` has none"):
@@ -353,13 +356,21 @@ def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
 def test_a_halting_loop_cannot_be_captured(program: Path) -> None:
     module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
     with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
-        make_capture(module, torch.device("cuda"), "32")
+        make_capture(module, ADAMW, torch.device("cuda"), "32")
+
+
+@pytest.mark.parametrize("name", ["lion", "muon", "schedule_free"])
+def test_an_optimizer_that_reads_its_rate_on_the_host_cannot_be_captured(name: str) -> None:
+    declared = library.optimizer(name)
+    assert declared is not None
+    with pytest.raises(RunError, match=f"the optimizer `{name}` reads its learning rate on the host"):
+        make_capture(nn.Linear(1, 1), BoundExtern(name, declared.python, {}), torch.device("cuda"), "32")
 
 
 def test_graphs_need_one_device_and_single_precision() -> None:
     for precision, processes in (("bf16", 1), ("32", 2)):
         with pytest.raises(RunError, match="they need one device and precision 32"):
-            make_capture(nn.Linear(1, 1), torch.device("cuda"), precision, processes)
+            make_capture(nn.Linear(1, 1), ADAMW, torch.device("cuda"), precision, processes)
 
 
 def test_batches_in_parts_run_eagerly(program: Path, tmp_path: Path, captures: Captures) -> None:
