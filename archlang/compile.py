@@ -16,9 +16,10 @@ from archlang.graph.prune import normalize
 from archlang.names.load import load_file
 from archlang.names.resolve import ResolvedFile
 from archlang.passes import optimize
-from archlang.plan.from_file import plan_first_point
+from archlang.plan.from_file import plan_first_point, plugins_of
 from archlang.plan.model_graph import model_graph
 from archlang.plan.overrides import model_statics_of, static_from_python, static_text
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Source
 from archlang.types.statics import StaticValue
 
@@ -31,7 +32,7 @@ def load(
     model: str | None = None,
     recipe: str | None = None,
     *,
-    plugins: bool = False,
+    plugins: Iterable[str | Path] = (),
     without_passes: Collection[str] = (),
     allow: Iterable[str | Path] = (),
     **statics: object,
@@ -40,12 +41,13 @@ def load(
 
     Raises:
         ProgramError: the file has mistakes.
-        BuildError: a size is unknown, or a block's Python is missing or not allowed."""
+        BuildError: a size is unknown, or a block's class is missing or its constructor raises.
+        PluginError: a block's class is in no plugin, or its plugin cannot be imported."""
     values = {name: static_from_python(value) for name, value in statics.items()}
     sets = {f"model.{name}": static_text(value) for name, value in values.items()}
     resolved = load_file(path, allow)
     graph = elaborate(resolved, model, recipe, sets, values)
-    module = build(graph, plugins=plugins, without=without_passes)
+    module = build(graph, plugins_of(resolved, plugins), without=without_passes)
     program, *used = resolved.sources()
     settings = {f"model.{name}": value for name, value in values.items()}
     add_origin(module, program, used, settings)
@@ -101,12 +103,13 @@ def elaborate(
     return model_graph(resolved, model, statics)
 
 
-def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ()) -> Architecture:
-    """Optimizes a graph and builds its module. `plugins` allows Python outside of `archlang.blocks`, which is then
-    imported. `without` names passes that are left out.
+def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[str] = ()) -> Architecture:
+    """Optimizes a graph and builds its module, whose classes are those of archlang's blocks and of `plugins`. `without`
+    names passes that are left out.
 
     Raises:
-        BuildError: a size is unknown, or a block's Python is missing or not allowed.
+        BuildError: a size is unknown, or a block's class is missing or its constructor raises.
+        PluginError: a block's class is in no plugin, or its plugin cannot be imported.
         ValueError: there is no such pass, or it cannot be left out."""
     # These import torch, which no phase before needs.
     from archlang.backend.build import build_module
@@ -118,5 +121,5 @@ def build(graph: Graph, *, plugins: bool = False, without: Collection[str] = ())
     module = build_module(
         replace(optimized, instances=instances), plugins=plugins, batch_chunks="batch_chunks" not in without
     )
-    module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without}))))
+    module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), plugins))
     return module

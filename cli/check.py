@@ -1,27 +1,29 @@
 """`archlang check`: checks programs without running them."""
 
+from __future__ import annotations
+
 import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archlang.cli import console
 from archlang.cli.files import arch_files
-from archlang.cli.settings import Allow
+from archlang.cli.settings import Allow, Plugin
 from archlang.diagnostics.names import plural
+
+if TYPE_CHECKING:
+    from archlang.plan.plan import Plan
 
 
 def check(
     files: Annotated[list[Path], typer.Argument(help="Files or folders to check.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
-    plugin: Annotated[
-        Path | None,
-        typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
-    ] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
     as_sarif: Annotated[bool, typer.Option("--sarif", help="Print errors and warnings as SARIF 2.1.0.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
@@ -29,7 +31,7 @@ def check(
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
     Runs nothing and does not need torch. Exits with 1 if there are errors; warnings do not count. With `--plugin`, also
-    constructs the tasks that the file defines and compares them with their signatures.
+    constructs the tasks and the models of recipes that use Python of your own; `archlang test` runs their blocks.
 
     Example: archlang check recipes/gutlb.arch
     """
@@ -55,8 +57,8 @@ def check(
             console.out.print(_summary(len(paths), len(errors), len(diagnostics) - len(errors)))
     if errors:
         raise typer.Exit(1)
-    if plugin is not None:
-        _construct_tasks(paths, str(plugin), allowed)
+    if plugin:
+        _construct(paths, plugin, allowed)
 
 
 @contextmanager
@@ -71,20 +73,33 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _construct_tasks(paths: list[Path], plugin: str, allow: Iterable[Path]) -> None:
-    """Constructs the tasks that a plugin defines.
+def _construct(paths: list[Path], plugins: list[Path], allow: Iterable[Path]) -> None:
+    """Constructs the tasks of the user's own that recipes name, and the models with blocks of the user's own.
 
     Raises:
-        TaskError: a class contradicts its signature."""
+        PluginError: a class is in no plugin, or its plugin cannot be imported.
+        TaskError, BuildError: a class contradicts its signature."""
     from archlang.plan.from_file import plan_recipe, recipe_names
     from archlang.tasks.kit.make_task import check_vocabulary, is_own, make_task
 
     for path in paths:
         for name in recipe_names(path):
-            plan = plan_recipe(path, name, allow=allow)
+            plan = plan_recipe(path, name, allow=allow, plugins=plugins)
             if not is_own(plan.task.python):
-                task = make_task(plan.task.name, plan.task.python, plan.task.statics, plugin)
+                task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
                 check_vocabulary(task, plan.task.name, plan.gives)
+            if any(not instance.python.startswith("archlang.") for instance in plan.graph.instances.values()):
+                _build(plan)
+
+
+def _build(plan: Plan) -> None:
+    """Builds the model of a plan without memory for its weights."""
+    import torch
+
+    from archlang.compile import build
+
+    with torch.device("meta"):
+        build(plan.graph, plan.plugins)
 
 
 def _summary(files: int, errors: int, warnings: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow
+from archlang.cli.settings import Allow, Plugin
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def hold_blocks(
             help="A program and its blocks, or blocks of the library. Without a name, test all.",
         ),
     ] = None,
-    plugin: Annotated[
-        list[Path] | None,
-        typer.Option("--plugin", help="A Python file with blocks of your own. archlang runs it: read it first."),
-    ] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="The seed of weights and samples.")] = 0,
     thorough: Annotated[bool, typer.Option("--thorough", help="Also test longer samples.")] = False,
@@ -50,21 +47,22 @@ def hold_blocks(
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
-    from archlang.contracts import hold, importable, library_blocks, program_blocks, require_trust
+    from archlang.contracts import hold, library_blocks, program_blocks
+    from archlang.plugins import Plugins
 
-    names, plugins = list(dict.fromkeys(targets or ())), plugin or []
+    names = list(dict.fromkeys(targets or ()))
     is_program = bool(names) and (names[0].endswith(".arch") or Path(names[0]).is_file())
     blocks = program_blocks(names[0], names[1:], allow or ()) if is_program else library_blocks(names)
-    require_trust(blocks, plugins)
+    plugins = Plugins.read(plugin or (), Path(names[0]).parent if is_program else "")
     verdicts: list[Verdict] = []
     columns = (text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
     progress_bar = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
     # A block may print; standard output is for verdicts.
-    with redirect_stdout(sys.stderr), importable(plugins), progress_bar as progress:
+    with redirect_stdout(sys.stderr), progress_bar as progress:
         bar = progress.add_task("testing", total=len(blocks))
         for block in blocks:
             progress.update(bar, description=block.name)
-            verdicts += hold(block, seed, thorough)
+            verdicts += hold(block, seed, thorough, plugins)
             progress.advance(bar)
     broken = [verdict.mistake for verdict in verdicts if verdict.mistake is not None]
     if as_json:

@@ -9,7 +9,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import fetch_all, size
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -182,10 +182,7 @@ def show(
     split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=0, help="Items to show of each split.")] = 2,
     program: Annotated[Path | None, typer.Option("--program", help="A program that declares further tasks.")] = None,
-    plugin: Annotated[
-        Path | None,
-        typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first."),
-    ] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -197,11 +194,13 @@ def show(
     """
     from archlang.pages.reports.split_report import SplitReport, terminal_report
     from archlang.plan.from_file import bind_task
+    from archlang.plugins import Plugins
     from archlang.tasks.kit import cache, mistakes
     from archlang.tasks.kit.make_task import make_task
 
     bound = bind_task(task, parse_sets(sets), program, allow or ())
-    instance = make_task(bound.name, bound.python, bound.statics, "" if plugin is None else str(plugin))
+    folder = "" if program is None else program.parent
+    instance = make_task(bound.name, bound.python, bound.statics, Plugins.read(plugin or (), folder))
     for name in split or ():
         if name not in instance.split_names():
             raise mistakes.unknown_split(bound.name, name, instance.split_names())

@@ -63,7 +63,7 @@ def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
         if key in asked:
             continue
         asked.add(key)
-        task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
+        task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
         if isinstance(task, ReadsPublishedFiles):
             reads.update(dict.fromkeys(task.reads()))
     missing = absent(reads)

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, Plugin, plain_warnings
+from archlang.cli.settings import Plugin
+from archlang.cli.train import Device, plain_warnings
 
 
 def evaluate(
@@ -34,7 +35,7 @@ def evaluate(
     with plain_warnings():
         outcome = evaluation.evaluate_run(
             run, split, device=device, written=DEFAULT_ANSWERS if decode is None else decode,
-            plugin="" if plugin is None else str(plugin.absolute()),
+            plugins=plugin or (),
             console=None if as_json else console.out,
         )  # fmt: skip
     if as_json:

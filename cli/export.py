@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow, parse_sets
-from archlang.cli.train import Plugin, plain_warnings
+from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.train import plain_warnings
 
 if TYPE_CHECKING:
     from archlang.backend.architecture import Architecture
@@ -49,30 +50,37 @@ def export(
     check_target(out, overwrite=force)
     with plain_warnings():
         module = (
-            _run(source, checkpoint or "best", plugin)
+            _run(source, checkpoint or "best", plugin or ())
             if source.is_dir()
-            else _program(source, model, recipe, sets, allow)
+            else _program(source, model, recipe, sets, allow or (), plugin or ())
         )
         files = write(module.eval(), out, overwrite=force)
     for file in files:
         console.out.print(f"wrote {file}", markup=False)
 
 
-def _run(folder: Path, checkpoint: str, plugin: Path | None) -> Architecture:
+def _run(folder: Path, checkpoint: str, plugins: Sequence[Path]) -> Architecture:
     """The module of a run folder or of a saved model."""
     from archlang.api.run import load_run
     from archlang.api.saved_folder import is_saved
     from archlang.api.saving import load
 
     if is_saved(folder):
-        return load(folder)
-    return load_run(folder, checkpoint, plugin="" if plugin is None else plugin).module
+        return load(folder, plugins=plugins)
+    return load_run(folder, checkpoint, plugins=plugins).module
 
 
 def _program(
-    file: Path, model: str | None, recipe: str | None, sets: list[str] | None, allow: list[Path] | None
+    file: Path,
+    model: str | None,
+    recipe: str | None,
+    sets: list[str] | None,
+    allow: Sequence[Path],
+    plugins: Sequence[Path],
 ) -> Architecture:
     """The module of a program, with new weights."""
     from archlang.compile import build, compile_named
+    from archlang.plugins import Plugins
 
-    return build(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
+    graph = compile_named(file, model, recipe, parse_sets(sets), allow)
+    return build(graph, Plugins.read(plugins, file.parent))

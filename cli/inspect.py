@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, Plugin, plain_warnings
+from archlang.cli.settings import Plugin
+from archlang.cli.train import Device, plain_warnings
 
 _MOST_ANSWERS = 12  # printed
 
@@ -41,7 +42,7 @@ def inspect(
     from archlang.runs.stored_model import explaining_stored_model
 
     with plain_warnings():
-        opened = open_run(run, device=device, plugin="" if plugin is None else str(plugin.absolute()))
+        opened = open_run(run, device=device, plugins=plugin or ())
         if inputs:
             if split:
                 console.fail("--input and --split are both given", "choose one of them")

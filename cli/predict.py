@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from archlang.cli import console
-from archlang.cli.train import Device, Plugin, plain_warnings
+from archlang.cli.settings import Plugin
+from archlang.cli.train import Device, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def predict(
             stream = stack.enter_context(_opened(file))
             total = None
             placed = _lines(stream, file)
-        opened = load_run(run, checkpoint, device=device, plugin="" if plugin is None else plugin)
+        opened = load_run(run, checkpoint, device=device, plugins=plugin or ())
         fields = opened.input_format.typed_fields(length)
         if inputs and len(fields) > 1:
             # As `inspect` takes them: an option for each field of one input.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.table import Seeds, chosen_seeds
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ def report(
         typer.Option("--set", help="A setting of the table's runs, such as `train.steps=100`; may be repeated."),
     ] = None,
     seeds: Seeds = None,
+    plugin: Plugin = None,
     allow: Allow = None,
     no_page: Annotated[bool, typer.Option("--no-page", help="Print only, and write no page.")] = False,
 ) -> None:
     """Show the curves, accuracy by length or depth, claims and settings of a run or a table.
 
-    The page is one file that needs no network. The terminal shows the same numbers as tables and bars. Nothing is run.
+    The page is one file that needs no network. The terminal shows the same numbers as tables and bars. Nothing is run:
+    the plugins of a table only tell which runs are its own.
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
@@ -44,7 +46,7 @@ def report(
         from archlang.pages.reports.table_report import TableReport
         from archlang.plan.from_file import plan_table
 
-        plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or ())
+        plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
         folder = runs or Path("runs") / "tables" / plan.name
         results = TableReport.read(plan, folder, parse_sets(sets))
     else:

@@ -1,4 +1,4 @@
-"""The options that commands share: `--set path=value` and `--allow FOLDER`."""
+"""The options that commands share: `--set path=value`, `--allow FOLDER` and `--plugin FILE.py`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +13,13 @@ Allow = Annotated[
     typer.Option(
         "--allow", help="A folder outside of the program's whose files it may read; may be repeated.",
         exists=True, file_okay=False,
+    ),
+]  # fmt: skip
+
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin", help="A Python file with blocks or tasks of your own, to be run: read it first; may be repeated.",
     ),
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 
 
 def show(
@@ -23,16 +23,19 @@ def show(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
 ) -> None:
     """Print a program as a syntax tree, a typed graph, or torch code.
 
     The statics are those of the first recipe, or of `--recipe`. With `--model`, they are the model's defaults.
+    Only `--torch` and `--lowered` run Python of your own.
 
     Example: archlang show recipes/gutlb.arch --torch
     """
     from archlang.compile import compile_named
     from archlang.passes.pipeline import NAMES, PASSES, optimize
+    from archlang.plugins import Plugins
 
     if tree + graph + torch + lowered + passes > 1:
         stages = "`--tree`, `--graph`, `--passes`, `--lowered` and `--torch`"
@@ -49,17 +52,18 @@ def show(
         console.out.write(pretty_repr(parse(read(file)), max_width=120))
         return
     shown = compile_named(file, model, recipe, parse_sets(sets), allow or ())
+    plugins = Plugins.read(plugin or (), file.parent)
     if torch:
         from archlang.compile import build
         from archlang.export.plain.file import plain_text
 
-        console.out.write(plain_text(build(shown, without=excluded)))
+        console.out.write(plain_text(build(shown, plugins, without=excluded)))
         return
     if lowered:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build
 
-        console.out.write(print_torch(build(shown, without=excluded)))
+        console.out.write(print_torch(build(shown, plugins, without=excluded)))
         return
     if passes:
         for step in PASSES:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 
 _FLOAT_BYTES = 4
 _DEFAULT_LENGTH = 64  # positions
@@ -23,6 +23,7 @@ def summary(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -35,7 +36,9 @@ def summary(
     """
     from archlang.compile import compile_named
     from archlang.graph.summary import summarize
+    from archlang.plugins import Plugins
 
+    Plugins.read(plugin or ())  # no Python is needed to count
     graph = compile_named(file, model, recipe, parse_sets(sets), allow or ())
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [

@@ -13,8 +13,8 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, parse_sets
-from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
+from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def table(
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_SUFFIX:
         console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
-    plan = _only(plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or ()), only)
-    plan = _with_plugin(plan, plugin)
+    plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
+    plan = _only(plan, only)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
 
@@ -164,13 +164,6 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         existing = ", ".join(f"“{row.title}”" for row in plan.rows)
         console.fail(f"unknown row {' or '.join(titles)}", f"the rows are {existing}", code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
-
-
-def _with_plugin(plan: TablePlan, plugin: Path | None) -> TablePlan:
-    """Returns a table whose task may be in a plugin. Cells that share a run still share it."""
-    plans = {id(point): with_plugin(point, plugin) for point in plan.plans}
-    cells = (replace(cell, plans=tuple(plans[id(point)] for point in cell.plans)) for cell in plan.cells)
-    return plan if plugin is None else replace(plan, cells=tuple(cells))
 
 
 def _pair(plan: TablePlan, text: str) -> tuple[str, str]:

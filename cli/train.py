@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
@@ -42,9 +41,6 @@ Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", c
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.")]
-Plugin = Annotated[
-    Path | None, typer.Option("--plugin", help="A Python file with tasks of your own. archlang runs it: read it first.")
-]
 
 
 def train(
@@ -101,14 +97,13 @@ def train(
             console.fail("a resumed run keeps its settings", "combine `--resume` only with `--device`", code=2)
         from archlang.record.reading import read_plan
 
-        plan, precision = read_plan(resume)
+        plan, precision = read_plan(resume, plugin or ())
         folder = resume
     else:
         assert file is not None
-        plan = _plan(file, recipe, sets, steps, seed, allow or ())
+        plan = _plan(file, recipe, sets, steps, seed, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
-    plan = with_plugin(plan, plugin)
     ask_for([plan], yes, console.err if as_json else console.out)
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -138,11 +133,6 @@ def train(
         raise typer.Exit(stop.exit_code)
 
 
-def with_plugin(plan: Plan, plugin: Path | None) -> Plan:
-    """Returns the plan with the Python file of its task, if there is one."""
-    return plan if plugin is None else replace(plan, task=replace(plan.task, plugin=str(plugin.absolute())))
-
-
 def _leads() -> bool:
     """Returns whether this is the first of the processes that torchrun, SLURM or this command have started."""
     rank = os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or os.environ.get("LOCAL_RANK") or "0"
@@ -156,7 +146,13 @@ def _torchrun_count(name: str) -> int:
 
 
 def _plan(
-    file: Path, recipe: str | None, sets: list[str] | None, steps: int | None, seed: int | None, allow: Sequence[Path]
+    file: Path,
+    recipe: str | None,
+    sets: list[str] | None,
+    steps: int | None,
+    seed: int | None,
+    allow: Sequence[Path],
+    plugins: Sequence[Path],
 ) -> Plan:
     """Returns the plan that the command line names."""
     from archlang.plan.from_file import plan_recipe
@@ -166,7 +162,7 @@ def _plan(
         settings["train.steps"] = str(steps)
     if seed is not None:
         settings["seed"] = str(seed)
-    return plan_recipe(file, recipe, settings, allow)
+    return plan_recipe(file, recipe, settings, allow, plugins)
 
 
 def _new_folder(parent: Path) -> Path:

@@ -10,9 +10,9 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.table import Budget, budget_seconds
-from archlang.cli.train import Device, Plugin, Precision, Yes, plain_warnings, with_plugin
+from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def tune(
     """
     from archlang.plan.from_file import plan_search
 
-    search = plan_search(file, recipe, parse_sets(sets), allow or ())
+    search = plan_search(file, recipe, parse_sets(sets), allow or (), plugin or ())
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
@@ -65,10 +65,9 @@ def tune(
     from archlang.train.stop import Stop
 
     terminal = console.err if as_json else console.out
-    ask_for([with_plugin(search.first(), plugin)], yes, terminal)
+    ask_for([search.first()], yes, terminal)
     deadline = None if budget is None else time.time() + budget_seconds(budget)
-    own = "" if plugin is None else str(plugin.absolute())
-    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline, own)
+    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
     bar = Progress(
         text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from archlang.cli import console
-from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.settings import Allow, Plugin, parse_sets
 
 
 def viz(
@@ -17,6 +17,7 @@ def viz(
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    plugin: Plugin = None,
     allow: Allow = None,
 ) -> None:
     """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
@@ -29,9 +30,11 @@ def viz(
     from archlang.pages.pictures.formats import FORMATS, write_picture
     from archlang.pages.pictures.picture import draw
     from archlang.pages.pictures.text_tree import print_tree
+    from archlang.plugins import Plugins
 
     if out is not None and out.suffix not in FORMATS:
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
+    Plugins.read(plugin or ())  # no Python is needed to draw
     picture = draw(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
     if out is None:
         console.out.write(print_tree(picture))

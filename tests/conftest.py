@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from jaxtyping import install_import_hook
 from archlang.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import verify
+from archlang.plugins import Plugins
 
 if TYPE_CHECKING:
     from archlang.backend import Architecture
@@ -48,17 +50,26 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path) -> Compiled:
-    """Compiles the text of a program: `compiled(text, d=8)`."""
+def compiled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    """Compiles the text of a program: `compiled(text, d=8)`. With `plugins=True`, its classes are in the test's file;
+    else `plugins` are the files that it trusts."""
 
-    def make(text: str, *, model: str | None = None, plugins: bool = False, **statics: object) -> Architecture:
+    def make(
+        text: str, *, model: str | None = None, plugins: bool | list[Path] = False, **statics: object
+    ) -> Architecture:
         from archlang.compile import load  # imports the backend, so after the import hook
 
+        trusted: list[Path] = [] if isinstance(plugins, bool) else plugins
+        if plugins is True:
+            trusted = [Path(request.module.__file__)]
+            (plugin,) = Plugins.read(trusted).files
+            # The class objects of the program are those of the test.
+            monkeypatch.setitem(sys.modules, plugin.module_name, request.module)
         path = tmp_path / "program.arch"
         path.write_text(text)
         sizes: dict[str, object] = {"vocab": 11, "classes": 5, **statics}
         known_sizes: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
-        return load(path, model, None, plugins=plugins, **known_sizes)
+        return load(path, model, None, plugins=trusted, **known_sizes)
 
     return make
 

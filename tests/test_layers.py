@@ -18,7 +18,7 @@ from archlang.syntax.tree import Extern
 ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and from earlier layers.
 LAYERS = (
-    "source", "files", "diagnostics", "syntax", "types", "names", "graph", "elaborate", "passes", "plan",
+    "source", "files", "diagnostics", "plugins", "syntax", "types", "names", "graph", "elaborate", "passes", "plan",
     "backend", "compile", "kernels", "data", "tasks", "contracts", "record", "train", "runs", "export", "pages",
     "api", "blocks", "cli",
 )  # fmt: skip

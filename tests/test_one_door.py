@@ -28,7 +28,6 @@ EXCEPTIONS = {
     ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
     ("runs/engines/slurm.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
     ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
-    ("record/used_files.py", "plugin.read_text"): "the user's own Python file",
     ("runs/timing.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("pages/html.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +16,9 @@ from archlang.record.mistakes import extra_missing
 from archlang.source.cache_folder import cache_folder
 
 
-def push(model: Architecture | Run | str | Path, name: str, *, private: bool = False, plugins: bool = False) -> str:
+def push(
+    model: Architecture | Run | str | Path, name: str, *, private: bool = False, plugins: Iterable[str | Path] = ()
+) -> str:
     """Uploads a module, a run or the folder of a saved model to the repository `name`, such as `me/ndr`, which is
     created if it does not exist. Returns its address.
 
@@ -29,7 +32,7 @@ def push(model: Architecture | Run | str | Path, name: str, *, private: bool = F
     with tempfile.TemporaryDirectory() as temporary:
         if isinstance(model, str | Path):
             folder = Path(model)
-            read_saved(folder, plugins=plugins)  # what is damaged is not shared
+            read_saved(folder, plugins)  # what is damaged is not shared
         else:
             folder = Path(temporary) / "model"
             save(model, folder)

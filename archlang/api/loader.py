@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from archlang.plan.from_file import bind_task, plan_recipe, task_sizes
+from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.make_task import make_task
@@ -91,7 +92,7 @@ def loader(
     seed: int = 1,
     recipe: str | None = None,
     device: str | torch.device = "cpu",
-    plugin: str | Path = "",
+    plugins: Iterable[str | Path] = (),
     allow: Iterable[str | Path] = (),
 ) -> Loader:
     """Returns the batches of a split of a task.
@@ -107,21 +108,22 @@ def loader(
         batch: The number of items in a batch; batches of long items of other splits than `train` have fewer.
         recipe: The recipe of the program whose task is meant.
         device: Where the tensors are; all items of the split are copied there.
-        plugin: The Python file of a task of the user's own, which is then run.
+        plugins: The Python file of a task of the user's own, which is then run.
         allow: Folders outside of the program's whose files the program may use.
 
     Raises:
         ProgramError: there is no such task, or the program has mistakes.
         TaskError: the task has no such split, its items cannot be generated, or a number is out of bounds.
+        PluginError: the task is of the user's own, and its file is no plugin or cannot be imported.
         DataError: a published file is missing."""
     if str(task).endswith(".arch"):
-        plan = plan_recipe(task, recipe, allow=allow)
-        bound, sizes = plan.task, plan.gives
+        plan = plan_recipe(task, recipe, allow=allow, plugins=plugins)
+        bound, sizes, trusted = plan.task, plan.gives, plan.plugins
     else:
-        bound, sizes = bind_task(str(task)), task_sizes(str(task))
+        bound, sizes, trusted = bind_task(str(task)), task_sizes(str(task)), Plugins.read(plugins)
     check_bounds(bound.name, "batch", batch, 1)
     check_bounds(bound.name, "seed", seed, 0)
-    instance = make_task(bound.name, bound.python, bound.statics, str(plugin))
+    instance = make_task(bound.name, bound.python, bound.statics, trusted)
     check_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, torch.device(device))

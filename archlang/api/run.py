@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from archlang.pages.inspection.inspect import inspect, source_lines
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
+from archlang.plugins import Plugins
 from archlang.record.reading import RECIPE, read_plan, read_record, read_text
 from archlang.record.schemas import RUN, ExternRecord, RunRecord
 from archlang.runs.evaluation import OpenedRun, open_run
@@ -48,7 +49,7 @@ class Run:
     """every setting of the run by its dotted path; `--set` has changed some of them"""
     device: torch.device
     _source: OpenedRun | SavedModel
-    _plugin: str = ""
+    _plugins: tuple[str | Path, ...] = ()
 
     @property
     def input_format(self) -> InputFormat:
@@ -68,11 +69,11 @@ class Run:
         """The task of the run.
 
         Raises:
-            TaskError: it is a task of the user's own, and `load_run` was not given its `plugin`."""
+            PluginError: it is a task of the user's own, and `load_run` was not given its plugin."""
         if isinstance(self._source, OpenedRun):
             return self._source.task
         record = self.task_record
-        return make_task(record.name, record.python, record.statics, self._plugin)
+        return make_task(record.name, record.python, record.statics, Plugins.read(self._plugins))
 
     @cached_property
     def plan(self) -> Plan:
@@ -81,7 +82,7 @@ class Run:
         Raises:
             SavedModelError: it was loaded from a saved model."""
         self._require_run("plan")
-        return read_plan(self.folder)[0]
+        return read_plan(self.folder, self._plugins)[0]
 
     def samples(self, split: str = "test") -> Split:
         """Returns the samples of a split of the task, for `predict`.
@@ -154,7 +155,7 @@ class Run:
 
 
 def load_run(
-    folder: str | Path, checkpoint: str | int = "best", *, device: str = "cpu", plugin: str | Path = ""
+    folder: str | Path, checkpoint: str | int = "best", *, device: str = "cpu", plugins: Iterable[str | Path] = ()
 ) -> Run:
     """Returns the trained model of a run folder, or of a saved model that was saved from a run.
 
@@ -162,27 +163,28 @@ def load_run(
         checkpoint: `best`, the weights that the run selects by its validation metric; `last`; or a step whose
             checkpoint is kept.
         device: As after `--device`.
-        plugin: The Python file of a task of the user's own, which is then run.
+        plugins: The Python files of the user's own that the run was trained with. They are run: read them first.
 
     Raises:
         RunError: the folder is no run folder, is damaged, or has no such checkpoint.
+        PluginError: a plugin cannot be imported, or the run was trained with others.
         SavedModelError: the saved model is damaged."""
-    folder, plugin = Path(folder), str(Path(plugin).absolute()) if plugin else ""
+    folder, plugins = Path(folder), tuple(plugins)
     if is_saved(folder):
-        saved = read_saved(folder)
+        saved = read_saved(folder, plugins)
         record, fabric = saved.record, make_fabric(device)
         if saved.input_format is None or record.task is None:
             raise mistakes.no_input_format(folder)
         return Run(
             folder, saved.module.to(fabric.device), record.recipe, record.step, record.task, record.settings,
-            fabric.device, saved, plugin,
+            fabric.device, saved, plugins,
         )  # fmt: skip
-    opened = open_run(folder, checkpoint=checkpoint, device=device, plugin=plugin)
+    opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
     run = read_record(folder, RUN, RunRecord)
     program, *used = _sources(folder)
     add_origin(opened.module, program, used, run.settings)
     return Run(
-        folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugin
+        folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugins
     )
 
 

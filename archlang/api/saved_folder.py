@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,8 +35,9 @@ from archlang.files.mistakes import RefusedFile
 from archlang.files.os_errors import os_errors_as, os_reason
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.record.reading import RECIPE, explain
-from archlang.record.schemas import ExternRecord, FileModel, Statics, json_text
+from archlang.record.schemas import Digests, ExternRecord, FileModel, Statics, json_text
 from archlang.record.stored_graph import parse_stored_graph
 from archlang.runs.inputs import InputFormat
 from archlang.source import Source
@@ -81,6 +82,7 @@ class ModelRecord(FileModel):
     recipe: str | None = None
     task: ExternRecord | None = None
     step: int | None = None
+    plugins: Digests = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +163,13 @@ def _is_empty(folder: Path) -> bool:
 # Reading
 
 
-def read_saved(folder: Path, *, plugins: bool = False) -> SavedModel:
-    """Reads a saved model, and verifies every file before it is used. `plugins` allows the model to name Python outside
-    of archlang's blocks, which is then imported.
+def read_saved(folder: Path, plugins: Iterable[str | Path] = ()) -> SavedModel:
+    """Reads a saved model, and verifies every file before it is used. `plugins` are the Python files of the model's
+    own blocks, which are then imported.
 
     Raises:
         SavedModelError: a file is missing, damaged, too large, a link, or not what the manifest says.
-        BuildError: the model names Python outside of archlang's blocks, and `plugins` is false."""
+        PluginError: a plugin cannot be imported, or the model was saved with others."""
     if not is_saved(folder):
         raise mistakes.not_saved(folder)
     manifest = _parsed(folder, MANIFEST, _read(folder, MANIFEST, _LARGEST_TEXT), ManifestRecord)
@@ -183,12 +185,14 @@ def read_saved(folder: Path, *, plugins: bool = False) -> SavedModel:
     record = _parsed(folder, MODEL, contents[MODEL], ModelRecord)
     input_format = _parsed(folder, VOCABULARY, contents[VOCABULARY], InputFormat) if VOCABULARY in contents else None
     graph = _graph(folder, contents[GRAPH])
-    if not plugins:
+    trusted = Plugins.read(plugins, folder)
+    trusted.require_recorded(record.plugins, folder)
+    if not trusted.files:
         # On torch's device without memory: the weights must fit before anything as large as they are is allocated.
         with torch.device("meta"):
-            sizes = _built(folder, graph, record, plugins=False).state_dict()
+            sizes = _built(folder, graph, record, NO_PLUGINS).state_dict()
         _check_size(folder, manifest.files[WEIGHTS].size, sizes)
-    module = _built(folder, graph, record, plugins=plugins)
+    module = _built(folder, graph, record, trusted)
     _load_weights(folder, module, _verified(folder, WEIGHTS, manifest.files[WEIGHTS]))
     sources = [Source(str(folder / name), content.decode(errors="replace")) for name, content in contents.items()
                if _is_program_file(name)]  # fmt: skip
@@ -254,9 +258,9 @@ def _graph(folder: Path, content: bytes) -> Graph:
         raise mistakes.damaged(folder / GRAPH, str(error).partition("\n")[0]) from error
 
 
-def _built(folder: Path, graph: Graph, record: ModelRecord, *, plugins: bool) -> Architecture:
+def _built(folder: Path, graph: Graph, record: ModelRecord, plugins: Plugins) -> Architecture:
     try:
-        return build(graph, plugins=plugins, without=record.without_passes)
+        return build(graph, plugins, without=record.without_passes)
     except ArchlangError:
         raise
     except Exception as error:  # a graph that no program has can break any rule of any later step

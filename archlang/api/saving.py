@@ -38,6 +38,7 @@ def save(model: Architecture | Run, folder: str | Path) -> None:
         recipe=model.recipe if isinstance(model, Run) else None,
         task=model.task_record if isinstance(model, Run) else None,
         step=model.step if isinstance(model, Run) else None,
+        plugins=origin.plugins.digests(),
     )
     input_format = model.input_format if isinstance(model, Run) else None
     write_saved(Path(folder), module, record, origin.graph, input_format, program)
@@ -48,7 +49,7 @@ def load(
     model: str | None = None,
     recipe: str | None = None,
     *,
-    plugins: bool = False,
+    plugins: Iterable[str | Path] = (),
     without_passes: Collection[str] = (),
     allow: Iterable[str | Path] = (),
     **statics: object,
@@ -65,12 +66,12 @@ def load(
         logits = module(tokens, lengths=lengths)
 
     Of a folder, it is the trained module, in evaluation mode on the CPU; a run folder has its selected weights, and
-    `load_run` gives more of it. `plugins` allows a program or a saved model to name Python outside of archlang's
-    blocks, which is then run.
+    `load_run` gives more of it. `plugins` are Python files with blocks of the user's own, which are then run.
 
     Raises:
         ProgramError: the program has mistakes.
-        BuildError: a size is unknown, or a block's Python is missing or not allowed.
+        BuildError: a size is unknown, or a block's class is missing or its constructor raises.
+        PluginError: a block's class is in no plugin, or its plugin cannot be imported.
         SavedModelError, RunError: the folder is damaged, or is neither a saved model nor a run folder."""
     folder = Path(path)
     if not folder.is_dir():
@@ -80,7 +81,7 @@ def load(
     if given:
         raise mistakes.statics_of_folder(folder, given)
     if is_saved(folder):
-        return read_saved(folder, plugins=plugins).module
+        return read_saved(folder, plugins).module
     if not ((folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
         raise mistakes.not_saved(folder)
-    return load_run(folder).module
+    return load_run(folder, plugins=plugins).module

@@ -6,19 +6,21 @@ from archlang.backend.attach import attach_program
 from archlang.backend.lower.instances import add_instances
 from archlang.backend.lower.regions import lower
 from archlang.graph.graph import Graph
+from archlang.plugins import NO_PLUGINS, Plugins
 
 
-def build_module(graph: Graph, *, plugins: bool = False, batch_chunks: bool = True) -> Architecture:
-    """Returns the module of an optimized graph. `plugins` allows Python outside of `archlang.blocks`, which is then
-    imported. Without `batch_chunks`, scans compute chunk by chunk.
+def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, batch_chunks: bool = True) -> Architecture:
+    """Returns the module of an optimized graph, whose classes are those of archlang's blocks and of `plugins`.
+    Without `batch_chunks`, scans compute chunk by chunk.
 
     Raises:
-        BuildError: a size is unknown, or a block's Python is missing or not allowed."""
+        BuildError: a size is unknown, or a block's class is missing or its constructor raises.
+        PluginError: a class is in no plugin, or its plugin cannot be imported."""
     # Features must be constant here; lengths may vary.
     if unknown := graph.unknown_sizes():
         raise mistakes.unknown_sizes(graph.name, unknown)
     program = lower(graph, batch_chunks=batch_chunks)
     architecture = Architecture(program)
-    add_instances(architecture, graph, plugins=plugins)
+    add_instances(architecture, graph, plugins)
     attach_program(architecture, program)
     return architecture

@@ -28,22 +28,13 @@ def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     )
 
 
-def foreign_python(instance: Instance) -> BuildError:
-    return BuildError(
-        f"{_place(instance.span)}`{instance.block}` is Python outside of archlang's blocks ({instance.python}), and "
-        "loading a program does not run code that you may not have read. If you trust it, pass plugins=True."
-    )
+def user_of(instance: Instance) -> str:
+    """Returns how messages name a block that uses a Python file of the user's own."""
+    return f"{_place(instance.span)}`{instance.block}`"
 
 
 def no_such_class(instance: Instance, reason: str) -> BuildError:
     return BuildError(f"{_place(instance.span)}`{instance.block}` names {instance.python}: {reason}.")
-
-
-def not_imported(instance: Instance, module: str, error: Exception) -> BuildError:
-    return BuildError(
-        f"{_place(instance.span)}`{instance.block}` names {instance.python}, and importing {module} raised "
-        f"{_raised(error)}"
-    )
 
 
 def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> ConstructionError:

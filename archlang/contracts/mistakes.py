@@ -1,7 +1,6 @@
 """Diagnostics about blocks that violate their signatures."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 
 from archlang.contracts.cases import Case
 from archlang.diagnostics import Diagnostic, ErrorWithRemedy, Label
@@ -26,21 +25,6 @@ def no_blocks(path: object) -> ContractError:
 def unknown_block(name: str, where: str, possible: Collection[str]) -> ContractError:
     remedy = suggest(name, possible, f"its extern blocks are {listed(possible)}")
     return ContractError(f"{where} has no extern block `{name}`", remedy)
-
-
-def no_plugin(path: Path) -> ContractError:
-    return ContractError(f"there is no file `{path}`", "name a Python file after `--plugin`")
-
-
-def plugins_share_name(first: Path, second: Path) -> ContractError:
-    message = f"the plugins `{first}` and `{second}` have the same name"
-    return ContractError(message, "rename one: `python` names a plugin by its file name")
-
-
-def foreign_block(block: str, python: str) -> ContractError:
-    module = python.partition(":")[0]
-    message = f"the class `{python}` of the block `{block}` is outside archlang, so it runs only as a plugin"
-    return ContractError(message, f"read {module}.py, and if you trust it, add `--plugin {module}.py`")
 
 
 # Blocks that violate their signatures

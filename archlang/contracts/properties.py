@@ -19,6 +19,7 @@ from archlang.contracts.subject import Subject
 from archlang.contracts.tables import tables
 from archlang.contracts.verdict import Broken, Skipped, Verdict
 from archlang.names.resolve import Declaration
+from archlang.plugins import NO_PLUGINS, Plugins
 
 # Each returns, or raises `Broken` or `Skipped`. `result` comes first: if it is broken, the others are not tested.
 PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
@@ -41,16 +42,20 @@ _LENGTHS = (1, 2, 5)
 _THOROUGH_LENGTHS = (1, 2, 5, 7)
 
 
-def hold(declaration: Declaration, seed: int = 0, thorough: bool = False) -> list[Verdict]:
-    """Returns a verdict for each property of a block, over all its cases. `seed` fixes weights and samples.
+def hold(
+    declaration: Declaration, seed: int = 0, thorough: bool = False, plugins: Plugins = NO_PLUGINS
+) -> list[Verdict]:
+    """Returns a verdict for each property of a block, over all its cases. `seed` fixes weights and samples. The class
+    of the block is one of archlang's or in a plugin. The state of torch's generator does not change.
 
-    The class of the block must be importable. The state of torch's generator does not change."""
+    Raises:
+        PluginError: the class is in no plugin, or its plugin cannot be imported."""
     name = declaration.name
-    instances = tables(declaration)
+    instances = tables(declaration, plugins)
     if isinstance(instances, str):
         return _untested(name, f"no block of the library is a value for `{instances}`")
     lengths = _THOROUGH_LENGTHS if thorough else _LENGTHS
-    subjects = [Subject(case, seed, lengths) for case in cases(declaration, instances, thorough)]
+    subjects = [Subject(case, seed, lengths, plugins) for case in cases(declaration, instances, thorough)]
     if not subjects:
         return _untested(name, "the search found no statics and sizes that `where` allows")
     verdicts: list[Verdict] = []

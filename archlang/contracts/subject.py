@@ -18,6 +18,7 @@ from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.tallies import check_tally
 from archlang.contracts.verdict import Broken
 from archlang.graph.graph import Graph, Region
+from archlang.plugins import NO_PLUGINS, Plugins
 
 # The scale of the noise that is added to initial weights: a weight of zero would hide the values that it multiplies.
 _JITTER = 0.3
@@ -39,10 +40,11 @@ Fields = Mapping[str, Field]
 class Subject:
     """A block at one case. `seed` fixes its weights and samples, `lengths` are the lengths to test."""
 
-    def __init__(self, case: Case, seed: int, lengths: Sequence[int]) -> None:
+    def __init__(self, case: Case, seed: int, lengths: Sequence[int], plugins: Plugins = NO_PLUGINS) -> None:
         self.case = case
         self.seed = seed
         self._lengths = tuple(lengths)
+        self._plugins = plugins
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ class Subject:
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            add_instances(root, Graph(BLOCK, Region((), (), ()), instances), plugins=True)
+            add_instances(root, Graph(BLOCK, Region((), (), ()), instances), self._plugins)
         except ConstructionError as error:
             cause = error.__cause__
             reason = cause if isinstance(cause, Exception) else error

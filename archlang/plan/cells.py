@@ -9,6 +9,7 @@ from archlang.plan import mistakes
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.table import TableCell, TableColumn, TableRow
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
@@ -18,12 +19,13 @@ from archlang.types.statics import StaticValue
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans."""
 
     file: ResolvedFile
     report: Report
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     seeds: Sequence[int] = ()
+    plugins: Plugins = NO_PLUGINS
     _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
@@ -63,7 +65,7 @@ class CellPlanner:
                 start = Span(self.file.program.source, 0, 0)
                 self.report(mistakes.unknown_recipe(start, name, self.file.recipes))
                 return None
-            planner = Planner.of(recipe, self.file, self.report, self.overrides)
+            planner = Planner.of(recipe, self.file, self.report, self.overrides, self.plugins)
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]

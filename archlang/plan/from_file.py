@@ -1,5 +1,6 @@
 """The recipes, tables, searches and tasks of a file, planned."""
 
+import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from archlang.plan.recipe import resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
+from archlang.plugins import Plugins
 from archlang.source import Span
 from archlang.syntax.tree import Setting
 
@@ -27,30 +29,44 @@ Planned = TypeVar("Planned")
 
 
 def plan_recipe(
-    path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None, allow: Iterable[str | Path] = ()
+    path: str | Path,
+    recipe: str | None = None,
+    sets: Mapping[str, str] | None = None,
+    allow: Iterable[str | Path] = (),
+    plugins: Iterable[str | Path] = (),
 ) -> Plan:
     """The first point of a recipe of a file, of its first recipe if `recipe` is None. `sets`, such as
-    `{"model.d": "128"}`, override the recipe's settings. The file may also name files of the folders of `allow`.
+    `{"model.d": "128"}`, override the recipe's settings. The file may also name files of the folders of `allow`, and
+    classes of the Python files `plugins`, which are not run yet.
 
     Raises:
-        ProgramError: the file has mistakes, or no such recipe."""
-    return plan_first_point(load_file(path, allow), recipe, sets)
+        ProgramError: the file has mistakes, or no such recipe.
+        PluginError: a plugin cannot be read."""
+    return plan_first_point(load_file(path, allow), recipe, sets, plugins)
 
 
-def plan_first_point(resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None) -> Plan:
+def plan_first_point(
+    resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None, plugins: Iterable[str | Path] = ()
+) -> Plan:
     """As `plan_recipe`, of a file that is already resolved."""
-    planner, report = _planner(resolved, recipe, sets)
+    planner, report = _planner(resolved, recipe, sets, plugins)
     return _without_errors(planner.plan(planner.first_point()), report)
 
 
 def plan_search(
-    path: str | Path, recipe: str | None = None, sets: Mapping[str, str] | None = None, allow: Iterable[str | Path] = ()
+    path: str | Path,
+    recipe: str | None = None,
+    sets: Mapping[str, str] | None = None,
+    allow: Iterable[str | Path] = (),
+    plugins: Iterable[str | Path] = (),
 ) -> SearchPlan:
-    """The search spaces of a recipe of a file, of its first recipe if `recipe` is None; `allow` as of `plan_recipe`.
+    """The search spaces of a recipe of a file, of its first recipe if `recipe` is None; `allow` and `plugins` as of
+    `plan_recipe`.
 
     Raises:
-        ProgramError: the file has mistakes or no such recipe, or the recipe has no `search`."""
-    planner, report = _planner(load_file(path, allow), recipe, sets)
+        ProgramError: the file has mistakes or no such recipe, or the recipe has no `search`.
+        PluginError: a plugin cannot be read."""
+    planner, report = _planner(load_file(path, allow), recipe, sets, plugins)
     return _without_errors(plan_spaces(planner), report)
 
 
@@ -61,19 +77,21 @@ def plan_table(
     seeds: Sequence[int] = (),
     recipes: Sequence[str] = (),
     allow: Iterable[str | Path] = (),
+    plugins: Iterable[str | Path] = (),
 ) -> TablePlan:
     """The table of a file called `name`, or its first. If the file has no table, or `recipes` are given, the table has
     a row for each point that the recipes vary. `sets` override settings of every recipe; `seeds` replace those that
-    the recipes vary; `allow` as of `plan_recipe`.
+    the recipes vary; `allow` and `plugins` as of `plan_recipe`.
 
     Raises:
-        ProgramError: the file has mistakes, no such table, or no recipe."""
+        ProgramError: the file has mistakes, no such table, or no recipe.
+        PluginError: a plugin cannot be read."""
     resolved, report = load_file(path, allow), DiagnosticLog()
     if not resolved.recipes:
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
         raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
-    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds)
+    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds, plugins_of(resolved, plugins))
     table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     if recipes or table is None:
         return _without_errors(plan_derived_table(cells, recipes), report)
@@ -155,7 +173,17 @@ def has_recipe(path: str | Path) -> bool:
         return False
 
 
-def _planner(resolved: ResolvedFile, name: str | None, sets: Mapping[str, str] | None) -> tuple[Planner, DiagnosticLog]:
+def plugins_of(resolved: ResolvedFile, paths: Iterable[str | Path]) -> Plugins:
+    """The Python files that the user trusts for a program.
+
+    Raises:
+        PluginError: a file cannot be read."""
+    return Plugins.read(paths, os.path.dirname(resolved.program.source.path))
+
+
+def _planner(
+    resolved: ResolvedFile, name: str | None, sets: Mapping[str, str] | None, plugins: Iterable[str | Path]
+) -> tuple[Planner, DiagnosticLog]:
     """The planner of a recipe of a file, its paths checked."""
     recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
     if recipe is None:
@@ -163,7 +191,7 @@ def _planner(resolved: ResolvedFile, name: str | None, sets: Mapping[str, str] |
             raise ProgramError([mistakes.unknown_recipe(_start(resolved), name, resolved.recipes)])
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     report = DiagnosticLog()
-    planner = Planner.of(recipe, resolved, report, parse_overrides(sets))
+    planner = Planner.of(recipe, resolved, report, parse_overrides(sets), plugins_of(resolved, plugins))
     report.stop_at_errors()
     planner.check_paths()
     return planner, report

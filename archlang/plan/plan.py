@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Source
 from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
 class BoundExtern:
-    """A task or an optimizer with a value for each of its statics, defaults filled in. `python` is "module:Class";
-    `plugin` is the Python file of a user's own class, if the user has named it."""
+    """A task or an optimizer with a value for each of its statics, defaults filled in. `python` is "module:Class"."""
 
     name: str
     python: str
     statics: Mapping[str, StaticValue]
-    plugin: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,8 @@ class PublishedResult:
 class Plan:
     """One point of a recipe. `gives` are the sizes that the task fixes (`vocab`, `classes`). `at_test` is the graph
     with the statics of `test …`; without any it is the same object as `graph`. `settings` has every static by its
-    dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path."""
+    dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path. `plugins`
+    are the Python files that the user trusts."""
 
     recipe: str
     source: Source
@@ -50,3 +50,4 @@ class Plan:
     settings: Mapping[str, StaticValue]
     vary: Mapping[str, tuple[StaticValue, ...]]
     claims: tuple[PublishedResult, ...]
+    plugins: Plugins = NO_PLUGINS

@@ -23,6 +23,7 @@ from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics, sizes_of_task
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.syntax.tree import Recipe, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
@@ -31,17 +32,22 @@ from archlang.types.statics import StaticValue
 @dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
-    those of the recipe and of `vary`. Mistakes go to the recipe's `report`."""
+    those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
+    plugins: Plugins = NO_PLUGINS
 
     @staticmethod
     def of(
-        recipe: Recipe, resolved: ResolvedFile, report: Report, overrides: Mapping[str, Setting] | None = None
+        recipe: Recipe,
+        resolved: ResolvedFile,
+        report: Report,
+        overrides: Mapping[str, Setting] | None = None,
+        plugins: Plugins = NO_PLUGINS,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        return Planner(resolve_recipe(resolved, read_parts(recipe, report), report), overrides or {})
+        return Planner(resolve_recipe(resolved, read_parts(recipe, report), report), overrides or {}, plugins)
 
     # Checking
 
@@ -109,7 +115,7 @@ class Planner:
         by_path["seed"] = seed
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, self._values_by_path, self._claims,
+            by_path, self._values_by_path, self._claims, self.plugins,
         )  # fmt: skip
 
     def extern(self, word: str) -> BoundExtern | None:

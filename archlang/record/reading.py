@@ -1,5 +1,6 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -12,6 +13,7 @@ from archlang.graph.graph import Graph
 from archlang.names import library
 from archlang.plan.from_file import check_shipped
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.plugins import COPIES, Plugins
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.schemas import (
@@ -162,7 +164,7 @@ def _checked(folder: Path, word: str, record: ExternRecord) -> BoundExtern:
     extern = record.extern()
     shipped = library.task(record.name) if word == "task" else library.optimizer(record.name)
     if shipped is None or shipped.python != record.python:
-        return extern  # Of the user's own: `make_task` and `make_optimizer` require its plugin.
+        return extern  # Of the user's own: `make_task` and `make_optimizer` look for it in the plugins.
     try:
         checked = check_shipped(word, extern)
     except ProgramError as error:
@@ -175,17 +177,30 @@ def _checked(folder: Path, word: str, record: ExternRecord) -> BoundExtern:
     return checked
 
 
-def read_plan(folder: Path) -> tuple[Plan, str]:
-    """Returns the plan of a run and its precision. The plan has no `vary`, which the folder does not record.
+def read_plugins(folder: Path, run: RunRecord, paths: Iterable[str | Path]) -> Plugins:
+    """Returns the Python files that the user trusts for a run, which must be those that it was trained with.
 
     Raises:
-        RunError: The folder is not a run folder, or is damaged."""
+        PluginError: A file cannot be read, is missing, differs from the recorded one, or is not recorded."""
+    plugins = Plugins.read(paths, folder / COPIES)
+    plugins.require_recorded(run.plugins, folder, folder / COPIES)
+    return plugins
+
+
+def read_plan(folder: Path, plugins: Iterable[str | Path] = ()) -> tuple[Plan, str]:
+    """Returns the plan of a run and its precision. The plan has no `vary`, which the folder does not record. `plugins`
+    are the Python files that the user trusts.
+
+    Raises:
+        RunError: The folder is not a run folder, or is damaged.
+        PluginError: A plugin cannot be read, or the run was trained with others."""
     run, task, train = read_run(folder)
     graph, at_test = read_graph(folder, GRAPH), read_graph(folder, GRAPH_AT_TEST)
     source = Source(str(folder / RECIPE), read_text(folder, RECIPE))
     plan = Plan(
         run.recipe, source, task, run.gives, run.model, graph, graph if at_test == graph else at_test,
         train, run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
+        read_plugins(folder, run, plugins),
     )  # fmt: skip
     return plan, run.precision
 

@@ -1,7 +1,9 @@
 """The run folder: everything about one run, readable without archlang.
 
 recipe.arch       the program, unchanged; files that it uses are copied beside it
-run.json          the recipe's name, the task, every resolved setting, the seed, the precision, the claims
+plugins/          copies of the user's own Python files
+run.json          the recipe's name, the task, every resolved setting, the seed, the precision, the claims,
+                  the digests of the plugins
 data.json         for each split its number of samples, the values of its groups, and its digest
 graph.txt         the typed graph that is trained; graph_at_test.txt the one that is tested
 versions.json     archlang, Python, torch and the machine
@@ -33,6 +35,7 @@ from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
+from archlang.plugins import COPIES
 from archlang.record import mistakes, schemas
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, read_graph, read_record
@@ -157,6 +160,7 @@ class Record:
         for name in sorted({*old.settings, *new.settings}):
             if old.settings.get(name) != new.settings.get(name):
                 raise mistakes.another_run(self.folder, f"its `{name}` differs")
+        plan.plugins.require_recorded(old.plugins, self.folder, self.folder / COPIES)
         for name, graph in ((GRAPH, plan.graph), (GRAPH_AT_TEST, plan.at_test)):
             if _computation(read_graph(self.folder, name)) != _computation(graph):
                 raise mistakes.another_run(self.folder, "its program means another model")

@@ -95,6 +95,8 @@ Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 Number = Integer | Annotated[float, AllowInfNan(False)]
 # The key is absent if there is no number.
+# The SHA-256 digests of a user's own Python files by their names. The key is absent if there are none.
+Digests = Annotated[dict[str, str], Field(exclude_if=lambda digests: not digests)]
 OptionalNumber = Annotated[
     float | None,
     BeforeValidator(_finite_or_none),
@@ -175,13 +177,14 @@ class RunRecord(FileModel):
     train: ExternRecord
     settings: Statics
     claims: tuple[ClaimRecord, ...]
+    plugins: Digests = Field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan, precision: str) -> RunRecord:
         return cls(
             recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ExternRecord.of(plan.task),
             gives=dict(plan.gives), train=ExternRecord.of(plan.train), settings=dict(plan.settings),
-            claims=tuple(map(ClaimRecord.of, plan.claims)),
+            claims=tuple(map(ClaimRecord.of, plan.claims)), plugins=plan.plugins.digests(),
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import archlang
 from archlang.files.folder import is_unfinished
 from archlang.graph.graph import Graph
 from archlang.plan.plan import Plan
+from archlang.plugins import COPIES
 from archlang.record import mistakes
 from archlang.record.reading import RECIPE, RESERVED
 from archlang.source import Source, Span
@@ -18,16 +19,14 @@ _ELSEWHERE = "elsewhere"
 
 
 def used_files(plan: Plan) -> dict[str, str]:
-    """Returns the texts of the files whose blocks are in a plan's graphs, and of the file of a plugin, by their paths
-    relative to the program. The program can be trained from copies of these files.
+    """Returns the texts of the files whose blocks are in a plan's graphs, and of the plugins, by their paths in
+    the run folder. The program can be trained from copies of these files.
 
     Raises:
         RunError: A file has a name that a run folder needs for itself."""
     spans = (*_spans(plan.graph), *_spans(plan.at_test))
     texts = stored_files(plan.source, (span.source for span in spans))
-    if plan.task.plugin:
-        plugin = Path(plan.task.plugin)
-        texts[plugin.name] = plugin.read_text(encoding="utf-8")
+    texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
     for name in texts:
         first = name.partition("/")[0]
         # Some file systems do not distinguish upper from lower case.

@@ -15,7 +15,7 @@ from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.reading import read_graph, read_record, read_run
+from archlang.record.reading import read_graph, read_plugins, read_record, read_run
 from archlang.record.run_folder import RecordWarning
 from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results
 from archlang.runs import mistakes
@@ -156,23 +156,27 @@ class OpenedRun:
         return InputFormat.of(self.task, self.module, self.load([name], None)[name])
 
 
-def open_run(folder: Path, *, checkpoint: str | int = "best", device: str = "auto", plugin: str = "") -> OpenedRun:
-    """Opens a run folder. `plugin` is the Python file of a task of the user's own.
+def open_run(
+    folder: Path, *, checkpoint: str | int = "best", device: str = "auto", plugins: Iterable[str | Path] = ()
+) -> OpenedRun:
+    """Opens a run folder. `plugins` are the Python files that the user trusts, those that the run was trained with.
 
     `checkpoint` is `best`, the selected weights; `last`; or a step whose checkpoint is kept.
 
     Raises:
-        RunError: the folder is no run folder, or has no such checkpoint."""
+        RunError: the folder is no run folder, has or has no such checkpoint.
+        PluginError: a plugin cannot be imported, or the run was trained with others."""
     (run, bound_task, _), data = read_run(folder), read_record(folder, DATA, DataRecord)
     if "train.select" not in run.settings:
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+    trusted = read_plugins(folder, run, plugins)
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
-    task = make_task(bound_task.name, bound_task.python, bound_task.statics, plugin)
+    task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
     fabric = make_fabric(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     graph = read_graph(folder)
     with explaining_stored_model(folder):
-        module = build(graph)
+        module = build(graph, trusted)
     weights.load_into(module)
     module.to(fabric.device)
     return OpenedRun(
@@ -206,7 +210,7 @@ def evaluate_run(
     *,
     device: str = "auto",
     written: int = DEFAULT_ANSWERS,
-    plugin: str = "",
+    plugins: Iterable[str | Path] = (),
     console: Terminal | None = None,
 ) -> Outcome:
     """Evaluates the selected weights of a run again. If the answers of a split are sequences, the model writes at most
@@ -214,7 +218,7 @@ def evaluate_run(
 
     Raises:
         RunError: the folder is no run folder, has no checkpoint, or the task has no such split."""
-    run = open_run(folder, device=device, plugin=plugin)
+    run = open_run(folder, device=device, plugins=plugins)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
     with explaining_stored_model(folder), showing_evaluation(console) as watcher:

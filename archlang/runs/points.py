@@ -97,7 +97,7 @@ def group_seeds(points: Iterable[Point]) -> tuple[Point, ...]:
         settings = {name: value for name, value in run.settings.items() if name != "seed"}
         description = json_value(run.model_copy(update={"seed": 0, "settings": settings}))
         graphs = [print_graph(graph) for graph in (point.plan.graph, point.plan.at_test)]
-        key = json.dumps([description, graphs, point.plan.task.plugin, point.device, point.deadline], sort_keys=True)
+        key = json.dumps([description, graphs, point.device, point.deadline], sort_keys=True)
         groups.setdefault(key, []).append(point)
     return tuple(replace(first, other_seeds=tuple(others)) for first, *others in groups.values())
 

@@ -27,7 +27,7 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
     settings = Settings.of(plan.train.statics)
     if not 0 <= plan.seed <= _HIGHEST_SEED:
         raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
-    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.task.plugin)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
     split, metric = settings.selecting
     if split not in task.split_names():
         raise mistakes.no_selecting_split(plan.task.name, split, task.split_names())
@@ -54,7 +54,7 @@ def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, co
 def build_test_module(plan: Plan) -> Architecture | None:
     """Builds the module with the statics of test time; returns None if it is the one that is trained. Call it before
     `make_setup`, which sets the seed: evaluation must not change training."""
-    return None if plan.at_test is plan.graph else build(plan.at_test)
+    return None if plan.at_test is plan.graph else build(plan.at_test, plan.plugins)
 
 
 def make_setup(plan: Plan, fabric: Fabric, test_module: Architecture | None, precision: str) -> Setup:
@@ -63,5 +63,5 @@ def make_setup(plan: Plan, fabric: Fabric, test_module: Architecture | None, pre
     Raises:
         RunError: the module has no weights."""
     fabric.seed_everything(plan.seed, verbose=False)
-    module = build(plan.graph)
+    module = build(plan.graph, plan.plugins)
     return Setup(fabric, module, test_module or module, make_optimizer(plan.train, module, precision))

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,6 @@ class Tuning:
     precision: str = "32"
     deadline: float | None = None
     """when runs stop with a checkpoint, in seconds since 1970"""
-    plugin: str = ""
-    """the Python file of a task of the user's own"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -115,7 +113,6 @@ class Tuning:
                 plan = self.search.plan(self._suggest(trial))
                 if plan is None:
                     self._fail(trial)  # incompatible values, such as three heads of a width of 64
-            plan = replace(plan, task=replace(plan.task, plugin=self.plugin))
             folder = self.folder / folder_name(plan, self.precision)
             if folder in self._running:
                 self._fail(trial)  # the same values as a running trial

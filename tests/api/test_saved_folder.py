@@ -16,6 +16,7 @@ from archlang.backend import BuildError
 from archlang.backend.architecture import Architecture
 from archlang.diagnostics.machine import is_caused_by_machine
 from archlang.files.folder import Folder
+from archlang.plugins import PluginError
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
 PROGRAM = """use "layer.arch"
@@ -215,10 +216,11 @@ def test_weights_that_are_no_safetensors_are_refused(folder: Path) -> None:
 def test_python_outside_of_the_library_is_refused_until_it_is_allowed(folder: Path) -> None:
     text = (folder / "graph.txt").read_text()
     rewrite(folder, "graph.txt", text.replace("archlang.blocks.embed:Embed", "mine:Embed").encode())
-    with pytest.raises(BuildError, match="plugins=True"):
+    with pytest.raises(PluginError, match="add `--plugin .*mine.py`"):
         archlang.load(folder)
-    with pytest.raises(BuildError, match="mine"):
-        archlang.load(folder, plugins=True)
+    (folder.parent / "mine.py").write_text("")
+    with pytest.raises(PluginError, match="mine.py does not define it"):
+        archlang.load(folder, plugins=[folder.parent / "mine.py"])
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()], ids=repr)

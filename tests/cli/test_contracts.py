@@ -53,7 +53,7 @@ def test_without_the_flag_no_python_of_a_program_runs(archlang: Command, folder:
     assert not (folder / "ran").exists()
     Path("other.py").write_text("")
     assert "add `--plugin mine.py`" in archlang("test", "shift.arch", "--plugin", "other.py").err
-    assert "there is no file `another.py`" in archlang("test", "shift.arch", "--plugin", "another.py").err
+    assert "another.py is not a Python file" in archlang("test", "shift.arch", "--plugin", "another.py").err
 
 
 def test_a_block_of_a_plugin_is_tested(archlang: Command) -> None:

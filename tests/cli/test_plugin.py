@@ -1,10 +1,15 @@
-"""A task of a user's own: a signature in the program, a class in a Python file, and nothing run without `--plugin`."""
+"""Tasks and blocks of a user's own: signatures in the program, classes in Python files, and nothing run without
+`--plugin`."""
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from archlang.plan.from_file import plan_recipe
+from archlang.runs.training import train
 from tests.cli.conftest import Command
 from tests.tasks.kit.test_make_task import PLUGIN
 
@@ -56,7 +61,7 @@ def test_a_run_is_trained_resumed_and_evaluated(archlang: Command, folder: Path)
     assert results["splits"]["test"]["items"] == 8
     assert archlang("train", "--resume", "run", *run).code == 0
     # The run has a copy of the class.
-    assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/mine.py").code == 0
+    assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/plugins/mine.py").code == 0
 
 
 def test_the_points_of_a_table_are_trained_in_other_processes(archlang: Command, folder: Path) -> None:
@@ -96,3 +101,121 @@ def test_a_search_runs_with_a_plugin_task(archlang: Command, folder: Path) -> No
     result = archlang(*asked, "--plugin", "mine.py", "--json")
     assert result.code == 0, result.err
     assert len(json.loads(result.out)["trials"]) == 2
+
+
+BLOCK = """
+extern block twice(x: seq[n, d]) -> seq[n, d] reads x pointwise python "blocks:Twice"
+
+model small[d = 4](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> twice |> mean |> linear[classes]
+}
+
+recipe r {
+    task  ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 8, iid_size = 3, valid_size = 4, test_size = 4
+    ]
+    model small
+    train adamw[batch = 4, steps = 1]
+}
+"""
+TWICE = """from pathlib import Path
+from torch import nn
+Path("ran").touch()
+
+class Twice(nn.Module):
+    def __init__(self, *, d):
+        super().__init__()
+
+    def forward(self, x, *, mask_n=None):
+        return 2 * x
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recipe whose block is in lib/blocks.py, and a run of it."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "b.arch").write_text(BLOCK)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "blocks.py").write_text(TWICE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        train(plan_recipe("b.arch", plugins=["lib/blocks.py"]), Path("run"), device="cpu")
+        Path("ran").unlink()
+    return folder
+
+
+@pytest.fixture
+def block_run(trained: Path, folder: Path) -> Path:
+    """A copy of the folder, as the current folder."""
+    shutil.copytree(trained, folder, dirs_exist_ok=True)
+    return folder
+
+
+def test_a_block_of_the_users_own_works_in_every_command(archlang: Command, block_run: Path) -> None:
+    for command in (
+        ("eval", "run"), ("inspect", "run"), ("predict", "run", "--input", "a"), ("export", "run", "--out", "m.py"),
+        ("train", "--resume", "run"), ("show", "b.arch", "--torch"), ("check", "b.arch"), ("summary", "b.arch"),
+        ("viz", "b.arch"), ("report", "b.arch"), ("table", "b.arch", "--dry-run"),
+    ):  # fmt: skip
+        result = archlang(*command, "--plugin", "lib/blocks.py")
+        assert result.code == 0, (command, result.err)
+    assert "class Twice(nn.Module):" in (block_run / "m.py").read_text()
+
+
+def test_a_run_does_not_run_its_copy_of_python(archlang: Command, block_run: Path) -> None:
+    for command in (
+        ("eval", "run"),
+        ("inspect", "run"),
+        ("export", "run", "--out", "m.py"),
+        ("train", "--resume", "run"),
+    ):
+        result = archlang(*command)
+        assert result.code == 1, command
+        assert "run was made with Python of your own, blocks.py" in result.err
+        assert "add `--plugin blocks.py`; or read the copy" in result.err
+        assert "name it: `--plugin run/plugins/blocks.py`" in result.err
+    assert not (block_run / "ran").exists()
+
+
+def test_going_on_with_other_python_is_refused(archlang: Command, block_run: Path) -> None:
+    recorded = json.loads((block_run / "run" / "run.json").read_text())["plugins"]
+    assert recorded == {"blocks.py": hashlib.sha256(TWICE.encode()).hexdigest()}
+    assert (block_run / "run" / "plugins" / "blocks.py").read_text() == TWICE
+    (block_run / "lib" / "blocks.py").write_text(TWICE.replace("2 * x", "3 * x"))
+    for command in (("eval", "run"), ("train", "--resume", "run"), ("train", "b.arch", "--out", "run")):
+        result = archlang(*command, "--plugin", "lib/blocks.py", "--device", "cpu")
+        assert result.code == 1, command
+        assert "blocks.py is not the file that run was made with" in result.err
+    # The run's own copy is used if the user names it.
+    assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/plugins/blocks.py").code == 0
+
+
+def test_a_table_runs_again_with_changed_python(archlang: Command, block_run: Path) -> None:
+    table = ("table", "b.arch", "--out", "runs", "--device", "cpu", "--seeds", "2", "--plugin", "lib/blocks.py")
+    assert archlang(*table, "--together", "--workers", "1").code == 0
+    assert len(list((block_run / "runs").glob("*/results.json"))) == 2
+    assert "0 runs to train and 2 done" in archlang(*table, "--dry-run").out
+    (block_run / "lib" / "blocks.py").write_text(TWICE.replace("2 * x", "3 * x"))
+    assert "2 runs to train and 0 done" in archlang(*table, "--dry-run").out
+
+
+def test_without_the_flag_no_block_of_a_program_runs(archlang: Command, block_run: Path) -> None:
+    for command in (
+        ("train", "b.arch"), ("table", "b.arch", "--dry-run"), ("show", "b.arch", "--lowered"), ("test", "b.arch"),
+        ("export", "b.arch", "--out", "m.py"),
+    ):  # fmt: skip
+        result = archlang(*command)
+        assert result.code == 1, command
+        assert "`twice` is Python of its own" in result.err
+        assert "add `--plugin blocks.py`" in result.err
+    assert archlang("check", "b.arch").code == 0
+    assert not (block_run / "ran").exists()
+
+
+def test_check_with_the_file_finds_a_class_that_cannot_be_constructed(archlang: Command, block_run: Path) -> None:
+    (block_run / "lib" / "blocks.py").write_text(TWICE.replace("*, d", "*, width"))
+    result = archlang("check", "b.arch", "--plugin", "lib/blocks.py")
+    assert result.code == 1
+    assert "b.arch:5:27: `twice` cannot be constructed" in result.err

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.contracts import Verdict, hold, importable, program_blocks
+from archlang.contracts import Verdict, hold, program_blocks
+from archlang.plugins import Plugins
 
 Judge = Callable[[str], dict[str, Verdict]]
 TOYS = Path(__file__).with_name("toys.py")
@@ -19,7 +20,6 @@ def judge(tmp_path: Path) -> Judge:
         file = tmp_path / "toy.arch"
         file.write_text(text, encoding="utf-8")
         (block,) = program_blocks(file)
-        with importable([TOYS]):
-            return {verdict.property: verdict for verdict in hold(block)}
+        return {verdict.property: verdict for verdict in hold(block, plugins=Plugins.read([TOYS]))}
 
     return judge

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import archlang
-from archlang.contracts import Verdict, hold, importable, program_blocks
+from archlang.contracts import Verdict, hold, program_blocks
 from archlang.diagnostics.render import plain
+from archlang.plugins import Plugins
 
 PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("E07*.md"))
 EXPECTED = Path(__file__).parent.parent / "corpus" / "bad"
@@ -25,8 +26,7 @@ def verdicts(page: Path, which: int, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     plugin = tmp_path / "mine.py"
     plugin.write_text(fences(page, "python")[which], encoding="utf-8")
     (block,) = program_blocks(program)
-    with importable([plugin]):
-        return hold(block)
+    return hold(block, plugins=Plugins.read([plugin]))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

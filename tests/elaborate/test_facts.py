@@ -9,7 +9,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from archlang.backend import Architecture
 from archlang.backend.runtime.recording import recording
 from archlang.compile import compile_graph
-from archlang.contracts import importable
 from archlang.diagnostics import ProgramError
 from archlang.graph import Graph, Instance
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
@@ -142,8 +141,7 @@ X = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 @pytest.fixture
 def blurred(compiled: Compiled) -> Architecture:
     """A model with a block of docs/examples, which states all that a signature can."""
-    with importable([EXAMPLES / "blur.py"]):
-        return compiled((EXAMPLES / "blur.arch").read_text() + MODEL, model="m", plugins=True).eval()
+    return compiled((EXAMPLES / "blur.arch").read_text() + MODEL, model="m", plugins=[EXAMPLES / "blur.py"]).eval()
 
 
 def calls(graph: Graph) -> list[str]:
@@ -162,10 +160,10 @@ def test_a_user_block_is_joined_and_moved_out_of_loops(blurred: Architecture) ->
 def test_a_joined_user_block_has_the_same_results(compiled: Compiled) -> None:
     text = (EXAMPLES / "blur.arch").read_text() + MODEL
     results = []
-    with importable([EXAMPLES / "blur.py"]):
-        for without in ((), ("join", "invariants", "common")):
-            torch.manual_seed(0)
-            results.append(compiled(text, model="m", plugins=True, without_passes=without).eval()(X))
+    for without in ((), ("join", "invariants", "common")):
+        torch.manual_seed(0)
+        module = compiled(text, model="m", plugins=[EXAMPLES / "blur.py"], without_passes=without)
+        results.append(module.eval()(X))
     torch.testing.assert_close(*results)
 
 

@@ -13,16 +13,19 @@ from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import Stack
 from archlang.graph.scope import scope_of
+from archlang.plugins import Plugins
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 _LIBRARY = "archlang.blocks"
 
 
-def add_instances(root: nn.Module, graph: Graph, *, plugins: bool) -> None:
-    """Constructs the module of every instance and adds it to `root`; instances of a stack once for each step.
+def add_instances(root: nn.Module, graph: Graph, plugins: Plugins) -> None:
+    """Constructs the module of every instance and adds it to `root`; instances of a stack once for each step. Classes
+    outside of archlang's blocks are those of `plugins`.
 
     Raises:
-        BuildError: a class is missing, not allowed without `plugins`, or its constructor raises."""
+        BuildError: a class is missing, or its constructor raises.
+        PluginError: a class is in no plugin, or its plugin cannot be imported."""
     stacks = _Stacks(root, graph)
     modules: dict[str, nn.Module] = {}
     for path in _in_order(graph):
@@ -98,24 +101,30 @@ def _in_order(graph: Graph) -> Iterator[str]:
     return iter(nx.lexicographical_topological_sort(holders, key=order.__getitem__))
 
 
-def _class_of(instance: Instance, plugins: bool) -> type[nn.Module]:
-    """The class that an instance names. Modules outside of archlang's blocks are imported only with `plugins`."""
-    module_name, _, class_name = instance.python.partition(":")
-    if not plugins and module_name != _LIBRARY and not module_name.startswith(f"{_LIBRARY}."):
-        raise mistakes.foreign_python(instance)
+def _class_of(instance: Instance, plugins: Plugins) -> type[nn.Module]:
+    """The class that an instance names."""
     try:
-        module = importlib.import_module(module_name)
-    except (ImportError, ValueError) as error:  # ValueError: a module without a name
+        block = find_class(instance.python, plugins, mistakes.user_of(instance))
+    except (ImportError, AttributeError, ValueError) as error:  # ValueError: a module without a name
         raise mistakes.no_such_class(instance, str(error)) from error
-    except Exception as error:  # whatever the module does when it is imported
-        if is_out_of_memory(error):
-            raise
-        raise mistakes.not_imported(instance, module_name, error) from error
-    block = getattr(module, class_name, None)
-    if block is None:
-        raise mistakes.no_such_class(instance, f"{module_name} has no {class_name}")
     if not (isinstance(block, type) and issubclass(block, nn.Module)):
         raise mistakes.no_such_class(instance, "it is not a torch module")
+    return block
+
+
+def find_class(python: str, plugins: Plugins, user: str) -> object:
+    """Returns the class `python` (`module:Class`) of archlang's blocks or of a plugin. Errors name the block `user`.
+
+    Raises:
+        PluginError: the class is in no plugin, or its plugin cannot be imported.
+        ImportError, AttributeError, ValueError: archlang has no such block."""
+    module_name, _, class_name = python.partition(":")
+    if module_name != _LIBRARY and not module_name.startswith(f"{_LIBRARY}."):
+        return plugins.load(python, user)
+    module = importlib.import_module(module_name)
+    block: object = getattr(module, class_name, None)
+    if block is None:
+        raise AttributeError(f"{module_name} has no {class_name}")
     return block
 
 

@@ -14,6 +14,7 @@ import types
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
 from archlang.names import library
+from archlang.plugins import NO_PLUGINS
 from archlang.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition
@@ -62,7 +64,7 @@ def plain_text(module: Architecture) -> str:
 
     Raises:
         ExportError: a block cannot be written as plain torch code."""
-    graph = module.program.graph
+    graph = _with_modules(module)
     try:
         collection = _collect(graph)
     except NotPlainError as error:
@@ -89,6 +91,16 @@ def plain_text(module: Architecture) -> str:
 
 
 # Blocks
+
+
+def _with_modules(module: Architecture) -> Graph:
+    """The graph of a module, in which the classes of plugins have the names under which they are imported."""
+    graph, origin = module.program.graph, module.program.origin
+    plugins = NO_PLUGINS if origin is None else origin.plugins
+    instances = {
+        path: replace(instance, python=plugins.qualified(instance.python)) for path, instance in graph.instances.items()
+    }
+    return replace(graph, instances=instances)
 
 
 def _collect(graph: Graph) -> Collection:

@@ -126,41 +126,24 @@ def uneven_files(dataset: str, first: str, first_count: int, second: str, second
 # A user's own classes
 
 
-def foreign_task(task: str, python: str) -> TaskError:
-    module = python.partition(":")[0]
-    return TaskError(
-        f"the task `{task}` is not one of archlang's: its class is `{python}`, and a program's own Python "
-        "runs only on request",
-        f"read {module}.py, and if you trust it, add `--plugin {module}.py`",
-    )
+def no_class(task: str, python: str) -> TaskError:
+    message = f"the task `{task}` names `{python}`, which is not the class of a task"
+    return TaskError(message, "correct `python` of its signature")
 
 
-def other_plugin(task: str, python: str, path: object) -> TaskError:
-    module = python.partition(":")[0]
-    message = f"the class of `{task}` is `{python}`, which is not in {path}"
-    return TaskError(message, f"name {module}.py after `--plugin`")
-
-
-def no_plugin(path: object) -> TaskError:
-    return TaskError(f"{path} is not a Python file", "write the path relative to the current folder after `--plugin`")
-
-
-def plugin_without_class(path: object, name: str) -> TaskError:
-    return TaskError(f"{path} has no class `{name}`", "use the class name in `python` of the signature")
-
-
-def plugin_incomplete(path: object, name: str, missing: Sequence[str]) -> TaskError:
-    message = f"the class `{name}` of {path} lacks {', '.join(missing)}"
+def incomplete(task: str, python: str, missing: Sequence[str]) -> TaskError:
+    message = f"the class `{python}` of the task `{task}` lacks {', '.join(missing)}"
     return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
+
+
+def constructor_fails(task: str, python: str, error: Exception) -> TaskError:
+    message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
+    return TaskError(message, "correct the class, or the statics of its signature")
 
 
 def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
     message = f"the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens"
     return TaskError(message, f"write `gives vocab = {size}`")
-
-
-def plugin_fails(path: object, reason: BaseException) -> TaskError:
-    return TaskError(f"{path} fails: {type(reason).__name__}: {reason}", "correct the file")
 
 
 # A user's own files

@@ -243,14 +243,12 @@ class Average(nn.Module):
 '''
 
 
-def test_a_block_without_extend_runs_on_all_positions(
-    compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "average_plugin.py").write_text(PLUGIN)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_block_without_extend_runs_on_all_positions(compiled: Compiled, tmp_path: Path) -> None:
+    plugin = tmp_path / "average_plugin.py"
+    plugin.write_text(PLUGIN)
     extern = 'extern block average(x: seq[n, d]) -> seq[n, d] reads x causal python "average_plugin:Average"\n'
     body = "repeat 2 { y <- y + linear[d](average(y)) }\nz = y + attention[2](y, memory)"
-    holds(shaken(compiled(extern + program(body), vocab=VOCAB, plugins=True)))
+    holds(shaken(compiled(extern + program(body), vocab=VOCAB, plugins=[plugin])))
 
 
 def test_values_independent_of_the_answer_are_computed_once(compiled: Compiled) -> None:

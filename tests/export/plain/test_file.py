@@ -14,6 +14,7 @@ from archlang.export.mistakes import ExportError
 from archlang.export.plain.file import plain_text
 from archlang.names.library import BLOCKS
 from archlang.plan.from_file import recipe_names
+from archlang.plugins import Plugins
 from tests.export.plain.plain_models import differences, lint, write
 from tests.shipped_models import SHIPPED, shipped_model
 
@@ -99,26 +100,16 @@ def plugin_model(folder: Path, package: str, expression: str) -> Architecture:
     (folder / "doubling.py").write_text(PLUGIN.format(package=package, expression=expression))
     (folder / "m.arch").write_text(PROGRAM)
     graph = compile_named(folder / "m.arch", "m", None, {"model.vocab": "5", "model.classes": "3"})
-    return build(graph, plugins=True)
+    return build(graph, Plugins.read([folder / "doubling.py"]))
 
 
-@pytest.fixture
-def importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "doubling", raising=False)
-    from archlang.export.plain.sources import read_module
-
-    read_module.cache_clear()
-    return tmp_path
-
-
-def test_a_block_of_your_own_is_copied(importable: Path) -> None:
-    text = plain_text(plugin_model(importable, "math", "x * math.e"))
+def test_a_block_of_your_own_is_copied(tmp_path: Path) -> None:
+    text = plain_text(plugin_model(tmp_path, "math", "x * math.e"))
     assert "class Double(nn.Module):" in text
     assert "import math" in text
 
 
-def test_a_block_that_needs_another_package_is_refused_at_its_line(importable: Path) -> None:
-    module = plugin_model(importable, "numpy", "x * float(numpy.float64(2))")
+def test_a_block_that_needs_another_package_is_refused_at_its_line(tmp_path: Path) -> None:
+    module = plugin_model(tmp_path, "numpy", "x * float(numpy.float64(2))")
     with pytest.raises(ExportError, match=r"m\.arch:5:27: `double` cannot be exported: it needs numpy"):
         plain_text(module)

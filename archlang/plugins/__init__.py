@@ -1,0 +1,6 @@
+"""The Python files that a user trusts, and the classes in them."""
+
+from archlang.plugins.mistakes import PluginError
+from archlang.plugins.plugins import COPIES, NO_PLUGINS, Plugin, Plugins
+
+__all__ = ["COPIES", "NO_PLUGINS", "Plugin", "PluginError", "Plugins"]

@@ -1,0 +1,76 @@
+"""The wording of errors about Python files of a user's own."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics.names import listed
+
+
+class PluginError(ErrorWithRemedy):
+    """A class of a user's own cannot be imported, or its file is not among the plugins."""
+
+
+def option(path: object) -> str:
+    """Returns how a user names a plugin on the command line.
+
+    >>> option("my blocks/shift.py")
+    "`--plugin 'my blocks/shift.py'`"
+    """
+    return f"`--plugin {shlex.quote(str(path))}`"
+
+
+def not_trusted(user: str, python: str, path: object) -> PluginError:
+    message = f"{user} is Python of its own, `{python}`, which runs only if you name its file"
+    remedy = f"read {path}, and if you trust it, add {option(path)}; in Python, pass `plugins=[{str(path)!r}]`"
+    return PluginError(message, remedy)
+
+
+def not_a_list(paths: object) -> PluginError:
+    return PluginError(f"`plugins` is {paths!r}", 'pass a list of Python files, as in `plugins=["mine.py"]`')
+
+
+def not_a_file(path: object) -> PluginError:
+    return PluginError(f"{path} is not a Python file", "write the path relative to the current folder after `--plugin`")
+
+
+def not_read(path: object, reason: str) -> PluginError:
+    return PluginError(f"{path} cannot be read: {reason}", "check its owner, its permissions and its encoding")
+
+
+def share_name(first: str, second: str) -> PluginError:
+    message = f"the plugins {first} and {second} have the same name"
+    return PluginError(message, "rename one: `python` names a plugin by its file name")
+
+
+def without_name(user: str, path: str, name: str, possible: Sequence[str]) -> PluginError:
+    remedy = f"it has {listed(possible)}" if possible else "define it, or correct `python` of the signature"
+    return PluginError(f"{user} names `{name}`, but {path} does not define it", remedy)
+
+
+def fails(path: str, line: int | None, reason: BaseException) -> PluginError:
+    place = path if line is None else f"{path}:{line}"
+    text = str(reason).strip().partition("\n")[0]
+    return PluginError(f"{place} fails: {type(reason).__name__}{': ' if text else ''}{text}", "correct the file")
+
+
+# Files that a folder of weights was made with. `copy` is the file's copy in the folder, if it has one.
+
+
+def missing(folder: Path, name: str, copy: Path | None) -> PluginError:
+    message = f"{folder} was made with Python of your own, {name}, which runs only if you name the file"
+    return PluginError(message, f"add {option(name)}{_copy(copy)}")
+
+
+def differs(folder: Path, name: str, copy: Path | None) -> PluginError:
+    message = f"{name} is not the file that {folder} was made with: the digest differs from the recorded one"
+    return PluginError(message, f"restore the file, or train in a new folder{_copy(copy)}")
+
+
+def not_recorded(folder: Path, name: str) -> PluginError:
+    return PluginError(f"{folder} was made without {name}", f"leave out {option(name)}")
+
+
+def _copy(copy: Path | None) -> str:
+    return "" if copy is None else f"; or read the copy, and if you trust it, name it: {option(copy)}"

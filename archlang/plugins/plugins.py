@@ -1,0 +1,212 @@
+"""The Python files that a user trusts: `--plugin FILE.py`, and `plugins=["FILE.py"]` in Python.
+
+A program names classes, as in `python "mine:Shift"`. A class outside of archlang is imported only if the user has named
+its file. A file runs as it was when the user named it, and is imported under a name of its own, so it hides no other
+module."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.abc import ExecutionLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+from archlang.diagnostics.machine import is_out_of_memory
+from archlang.files.os_errors import os_reason
+from archlang.plugins import mistakes
+
+# The folder of a run folder with the copies of its plugins.
+COPIES = "plugins"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A Python file that the user has named: its absolute path, and its text at that time."""
+
+    path: str
+    text: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The file name, as `mine.py`."""
+        return os.path.basename(self.path)
+
+    @property
+    def stem(self) -> str:
+        """The name by which `python "mine:Shift"` names the file."""
+        return Path(self.path).stem
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def module_name(self) -> str:
+        """The name of the Python module, which no other module has."""
+        digest = hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()
+        return f"archlang_plugin_{self.stem}_{digest[:12]}"
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The Python files that the user has named. `folder` is where the program's Python is expected, for messages."""
+
+    files: tuple[Plugin, ...] = ()
+    folder: str = ""
+
+    @staticmethod
+    def read(paths: Iterable[str | Path], folder: str | Path = "") -> Plugins:
+        """Returns the plugins at these paths, without running them.
+
+        Raises:
+            PluginError: a file is missing or cannot be read, or two files have the same name."""
+        if isinstance(paths, str | Path) or not isinstance(paths, Iterable):
+            raise mistakes.not_a_list(paths)
+        files: dict[str, Plugin] = {}
+        for path in dict.fromkeys(os.path.abspath(path) for path in paths):
+            plugin = Plugin(path, _text(path))
+            # Some file systems do not distinguish upper from lower case.
+            other = files.setdefault(plugin.name.casefold(), plugin)
+            if other is not plugin:
+                raise mistakes.share_name(_shown(other.path), _shown(path))
+        return Plugins(tuple(files.values()), str(folder))
+
+    def digests(self) -> dict[str, str]:
+        """Returns the digest of each file by its name."""
+        return {plugin.name: plugin.sha256 for plugin in self.files}
+
+    def require_recorded(self, digests: Mapping[str, str], folder: Path, copies: Path | None = None) -> None:
+        """Compares the files with the digests that a folder of weights has recorded, by file name. `copies` is the
+        folder of the copies, if there is one. Without any digest, as in a run of an older version, every file is
+        accepted.
+
+        Raises:
+            PluginError: a file is missing, differs from the recorded one, or is not recorded."""
+        own = self.digests()
+        for name, digest in digests.items():
+            copy = None if copies is None else copies / name
+            if name not in own:
+                raise mistakes.missing(folder, name, copy)
+            if own[name] != digest:
+                raise mistakes.differs(folder, name, copy)
+        for name in own:
+            if digests and name not in digests:
+                raise mistakes.not_recorded(folder, name)
+
+    def require(self, python: str, user: str) -> Plugin:
+        """Returns the file of the class `python` (`module:Class`). `user` is what names the class, as "`shift`".
+
+        Raises:
+            PluginError: the user has not named the file."""
+        plugin = self._find(python)
+        if plugin is not None:
+            return plugin
+        module = python.partition(":")[0]
+        raise mistakes.not_trusted(user, python, Path(self.folder, f"{module.replace('.', '/')}.py"))
+
+    def load(self, python: str, user: str) -> object:
+        """Returns what `python` (`module:Class`) names, from its file, which is imported once. `user` as of `require`.
+
+        Raises:
+            PluginError: the user has not named the file, it cannot be imported, or it has no such class."""
+        plugin = self.require(python, user)
+        module, name = self._import(plugin), python.partition(":")[2]
+        if name not in vars(module):
+            own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+            raise mistakes.without_name(user, _shown(plugin.path), name, own)
+        value: object = vars(module)[name]
+        return value
+
+    def qualified(self, python: str) -> str:
+        """Returns `module:Class` with the name under which the module is imported, which differs for a plugin."""
+        plugin = self._find(python)
+        return python if plugin is None else f"{plugin.module_name}:{python.partition(':')[2]}"
+
+    def _find(self, python: str) -> Plugin | None:
+        """Returns the file of a class. Classes of archlang are in none."""
+        package, _, module = python.partition(":")[0].rpartition(".")
+        if package.partition(".")[0] == "archlang":
+            return None
+        return next((plugin for plugin in self.files if plugin.stem == module), None)
+
+    def _import(self, plugin: Plugin) -> ModuleType:
+        imported = sys.modules.get(plugin.module_name)
+        if imported is not None:
+            return imported
+        loader = _Loader(plugin)
+        spec = spec_from_loader(plugin.module_name, loader)
+        assert spec is not None, "it has a loader"
+        module = module_from_spec(spec)
+        # `dataclass` looks up the module of its class.
+        sys.modules[plugin.module_name] = module
+        try:
+            with self._importable(self.files[: self.files.index(plugin)]):
+                loader.exec_module(module)
+        except Exception as error:  # whatever the file does
+            del sys.modules[plugin.module_name]
+            if is_out_of_memory(error):
+                raise
+            raise mistakes.fails(_shown(plugin.path), _line(error, plugin.path), error) from error
+        return module
+
+    @contextmanager
+    def _importable(self, files: Iterable[Plugin]) -> Iterator[None]:
+        """Within the context, `import mine` imports the plugin mine.py: a plugin may use those named before it."""
+        modules = {plugin.stem: self._import(plugin) for plugin in files}
+        hidden = {name: sys.modules[name] for name in modules if name in sys.modules}
+        sys.modules.update(modules)
+        try:
+            yield
+        finally:
+            for name in modules:
+                del sys.modules[name]
+            sys.modules.update(hidden)
+
+
+NO_PLUGINS = Plugins()
+
+
+class _Loader(ExecutionLoader):
+    """Runs the text that the user has trusted, whatever the file holds by now."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+
+    def get_filename(self, fullname: str) -> str:
+        return self._plugin.path
+
+    def get_source(self, fullname: str) -> str:
+        return self._plugin.text
+
+
+def _text(path: str) -> str:
+    if not os.path.isfile(path):
+        raise mistakes.not_a_file(_shown(path))
+    try:
+        return Path(path).read_bytes().decode()
+    except OSError as error:
+        raise mistakes.not_read(_shown(path), os_reason(error)) from error
+    except UnicodeDecodeError as error:
+        raise mistakes.not_read(_shown(path), "it is not UTF-8") from error
+
+
+def _shown(path: str) -> str:
+    """Returns a path relative to the current folder if the file is below it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
+
+
+def _line(error: BaseException, path: str) -> int | None:
+    """Returns the line of a file in which an error was raised."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return error.lineno
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else None
