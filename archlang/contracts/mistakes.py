@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from archlang.backend.mistakes import BuildError
 from archlang.contracts.cases import Case
 from archlang.diagnostics import Diagnostic, ErrorWithRemedy, Label
 from archlang.diagnostics.names import listed, suggest
@@ -35,6 +36,12 @@ def raises(case: Case, place: str, error: BaseException, facts: Facts) -> Diagno
     message = f"{place} raises {type(error).__name__}{': ' if reason else ''}{reason}"
     remedy = "fix the class, or exclude these statics and sizes with `where`"
     return _mistake("E0701", message, case.item.python_span, "", case, facts, remedy)
+
+
+def not_built(case: Case, error: BuildError, facts: Facts) -> Diagnostic:
+    # The diagnostic names the place and the block already.
+    reason = str(error).removeprefix(f"{case.item.python_span}: ").removeprefix(f"`{case.item.name}` ").rstrip(".")
+    return _mistake("E0701", reason, case.item.python_span, "", case, facts, "fix the class")
 
 
 def no_halting_block(case: Case, facts: Facts) -> Diagnostic:

@@ -78,10 +78,11 @@ class Subject:
             add_instances(root, Graph(BLOCK, Region((), (), ()), instances), self._plugins)
         except ConstructionError as error:
             cause = error.__cause__
-            reason = cause if isinstance(cause, Exception) else error
-            raise Broken(mistakes.raises(self.case, "its constructor", reason, self.facts())) from error
+            if isinstance(cause, Exception):
+                raise Broken(mistakes.raises(self.case, "its constructor", cause, self.facts())) from error
+            raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
         except BuildError as error:
-            raise Broken(mistakes.raises(self.case, "loading it", error, self.facts())) from error
+            raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
         return root
 
     @cached_property

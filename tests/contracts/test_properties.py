@@ -66,6 +66,8 @@ def test_an_input_without_a_manner_is_read_fully(judge: Judge) -> None:
         ("DetachesWeight", "gradients", "E0707"),
         ("DrawsInTraining", "random", "E0709"),
         ("DrawsAlways", "random", "E0709"),
+        ("AddsNoise", "random", "E0709"),
+        ("Remembers", "random", "E0709"),
         ("DrawsFromNumpy", "random", "E0709"),
         ("StartsByNumpy", "seeds", "E0710"),
         ("StartsByPython", "seeds", "E0710"),
@@ -106,10 +108,6 @@ def test_a_new_length_must_equal_the_type(name: str, codes: dict[str, str], judg
 def test_a_pure_block_has_no_state_and_no_training_mode(name: str, judge: Judge) -> None:
     assert broken(judge(program(name, clauses="pure")))["pure"] == "E0706"
     assert "pure" not in broken(judge(program(name)))
-
-
-def test_state_between_calls_is_reported(judge: Judge) -> None:
-    assert broken(judge(program("Remembers")))["random"] == "E0709"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +156,18 @@ def test_a_mistake_points_at_its_clause_and_shows_the_failing_input(judge: Judge
     assert mistake.label.startswith("position 0 of the result changes by ")
     assert mistake.label.endswith("with position 1 of `x`")
     assert mistake.labels[0].text == "seen with d = 4, n = 2, seed = 0"
+
+
+def test_a_class_that_cannot_be_constructed_is_named_once(judge: Judge) -> None:
+    mistake = judge(program("IsNotStarted"))["result"].mistake
+    assert mistake is not None
+    assert mistake.message == (
+        "`toy`: cannot be used: the constructor of toys:IsNotStarted does not call super().__init__()"
+    )
+
+
+def test_a_comparison_that_undeclared_noise_breaks_says_so(judge: Judge) -> None:
+    assert judge(program("AddsNoise"))["batch"].skipped == "the property `random` is broken"
 
 
 def test_a_wrong_result_skips_all_other_properties(judge: Judge) -> None:

@@ -90,6 +90,11 @@ class RaisesAtOnce(Toy):
         raise ValueError("no")
 
 
+class IsNotStarted(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        pass
+
+
 class Narrow(Toy):
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         return x[..., 1:]
@@ -235,6 +240,11 @@ class DrawsAlways(Toy):
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         torch.rand(1)
         return x
+
+
+class AddsNoise(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x + torch.randn_like(x)
 
 
 class DrawsFromNumpy(Toy):
