@@ -40,9 +40,11 @@ def evaluate(
         )  # fmt: skip
     if as_json:
         splits = {score.split: json_value(score.result()) for score in outcome.scores}
-        console.out.write_json({"step": outcome.step, "splits": splits})
+        names = {"group_names": outcome.group_names} if outcome.group_names else {}
+        console.out.write_json({"step": outcome.step, "splits": splits, **names})
         return
     console.out.print(f"the weights of step {outcome.step}")
     console.out.print(
-        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
+        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
+        soft_wrap=False,
     )

@@ -201,7 +201,8 @@ def _print_results(outcome: Outcome) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, result_table
 
     console.out.print(
-        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained), soft_wrap=False
+        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
+        soft_wrap=False,
     )
     if outcome.claims:
         console.out.print(claim_table(outcome.claims), soft_wrap=False)

@@ -374,6 +374,8 @@ class Results(FileModel):
     """the group that reports show first"""
     in_distribution: tuple[str, ...] = ("train", "iid")
     splits: dict[str, SplitResult]
+    group_names: Annotated[dict[str, tuple[str, ...]], Field(exclude_if=lambda names: not names)] = {}
+    """the texts of the values 0, 1, … of each group whose values are names"""
     selection: tuple[Alternative, ...] = ()
     claims: tuple[ClaimResult, ...] = ()
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from archlang.runs.splits import describe_split, load_splits
 from archlang.runs.stored_model import explaining_stored_model
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import Task, group_names
 from archlang.train.data import Data
 from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import make_fabric
@@ -53,6 +53,8 @@ class Outcome:
     """by group, the values that occur in the training split"""
     alternatives: tuple[Alternative, ...] = ()
     """for each validation split, the step that the lowest loss would have selected"""
+    group_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """the texts of the values 0, 1, … of each group whose values are names"""
 
 
 def conclude(
@@ -101,13 +103,14 @@ def _evaluate_every_split(
             breakdown=task.breakdown,
             in_distribution=tuple(task.in_distribution),
             splits={score.split: score.result() for score in scores},
+            group_names=group_names(task),
             selection=selection,
             claims=tuple(claim.result() for claim in claims),
         ),
     )
     return Outcome(
         run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data.trained, selection,
+        data.trained, selection, group_names(task),
     )  # fmt: skip
 
 
@@ -231,4 +234,5 @@ def evaluate_run(
             if len(split)
         )  # fmt: skip
     groups = run.data.trained
-    return Outcome(folder, run.step, False, scores, (), task.breakdown, _metrics(task, scores), groups)
+    metrics, names = _metrics(task, scores), group_names(task)
+    return Outcome(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from archlang.diagnostics.terminal import Terminal, text_column
+from archlang.diagnostics.visible import visible
 from archlang.record.schemas import Alternative
 from archlang.runs.claims import Comparison
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.tasks.kit.task import group_text
 from archlang.train.score import Score
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -135,13 +138,18 @@ def showing_evaluation(console: Terminal | None) -> Iterator[EvaluationDisplay |
 
 
 def result_table(
-    scores: Sequence[Score], breakdown: str, metrics: Sequence[str], trained: Mapping[str, Sequence[int]]
+    scores: Sequence[Score],
+    breakdown: str,
+    metrics: Sequence[str],
+    trained: Mapping[str, Sequence[int]],
+    names: Mapping[str, Sequence[str]],
 ) -> Table:
     """Returns a table of every metric by split, and below each split by the values of its groups.
 
     Args:
         breakdown: The group that comes first.
-        trained: By group, the values that occur in the training split; they are marked."""
+        trained: By group, the values that occur in the training split; they are marked, unless they are names.
+        names: By group, the texts of its values, if they are names."""
     table = Table(title="Measured", title_justify="left", header_style="bold")
     table.add_column("split")
     table.add_column("items", justify="right")
@@ -158,9 +166,10 @@ def result_table(
             if not 2 <= len(values) <= _MOST_GROUP_VALUES:
                 continue
             for value, measured in values.items():
-                mark = " (trained)" if value in trained.get(group, ()) else ""
+                mark = " (trained)" if value in trained.get(group, ()) and group not in names else ""
                 cells = [format_metric(metric, measured.get(metric)) for metric in metrics]
-                table.add_row(f"  {group} {value}{mark}", "", *cells)
+                text = f"  {group} {group_text(names, group, value)}{mark}"
+                table.add_row(Text(visible(text)), "", *cells)
     return table
 
 

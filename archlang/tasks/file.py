@@ -37,6 +37,7 @@ class File(UserFileTask):
     labels: int = 2
 
     name = "file"
+    version = 2
     kind = Kind.CLASSIFICATION
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
@@ -49,8 +50,12 @@ class File(UserFileTask):
         """The label of each class."""
         return tuple(Labels.of(self.user_files, 1, self.labels).numbers)
 
+    @property
+    def group_names(self) -> dict[str, tuple[str, ...]]:
+        return {"label": self.class_names}
+
     def generate(self, split: str, seed: int) -> Split:
         lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
         x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = [labels.encode_one(split, line) for line in lines]
-        return Split({"x": x}, np.asarray(targets, dtype=np.int64), groups={"length": x.lengths})
+        targets = np.asarray([labels.encode_one(split, line) for line in lines], dtype=np.int64)
+        return Split({"x": x}, targets, groups={"length": x.lengths, "label": targets})

@@ -12,7 +12,7 @@ import io
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,7 @@ class LraImage:
     class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     in_distribution = SPLITS
     breakdown = "shown"
+    group_names: ClassVar = {"shown": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

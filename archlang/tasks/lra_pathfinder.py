@@ -26,6 +26,7 @@ Tay et al. (2021), after Linsley et al. (2018), with pictures of 32 x 32 pixels.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,7 @@ class LraPathfinder:
     class_names = ("not joined", "joined")
     in_distribution = SPLITS
     breakdown = "joined"
+    group_names: ClassVar = {"joined": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

@@ -11,6 +11,7 @@ Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013).
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class LraRetrieval:
     class_names = ("unrelated", "related")
     in_distribution = tuple(FILES)
     breakdown = "together"
+    group_names: ClassVar = {"together": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

@@ -11,6 +11,7 @@ Tay et al. (2021), on the reviews of Maas et al. (2011).
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class LraText:
     class_names = ("negative", "positive")
     in_distribution = SPLITS
     breakdown = "favour"
+    group_names: ClassVar = {"favour": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     version = 1

@@ -62,12 +62,19 @@ def test_a_terminal_gets_a_bar() -> None:
 
 
 def test_results_mark_trained_values_and_omit_long_breakdowns() -> None:
-    table = printed(result_table([SCORE], "length", ("accuracy", "last_accuracy"), {"length": [1, 2, 3]}))
+    table = printed(result_table([SCORE], "length", ("accuracy", "last_accuracy"), {"length": [1, 2, 3]}, {}))
     assert "length 3 (trained)" in table
     assert "length 5 " in table
     assert "75.0%" in table
     assert "depth" not in table
     assert "nan" not in table
+
+
+def test_values_of_a_group_that_are_names_are_shown_as_they_are() -> None:
+    score = replace(SCORE, groups={"label": {0: {"accuracy": 1.0}, 1: {"accuracy": 0.5}}})
+    table = printed(result_table([score], "length", ("accuracy",), {"label": [0, 1]}, {"label": ("bad", "[bold]")}))
+    assert "label bad " in table
+    assert "label [bold] " in table
 
 
 def test_claims_are_beside_their_measurements() -> None:
@@ -107,6 +114,6 @@ def test_a_log_has_no_lines_about_evaluation() -> None:
 def test_a_table_gives_the_number_of_generated_answers() -> None:
     sampled = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
     complete = replace(sampled, split="iid", written=40)
-    text = printed(result_table([sampled, complete], "length", ("exact_match",), {}))
+    text = printed(result_table([sampled, complete], "length", ("exact_match",), {}, {}))
     assert "answers that the model generated: 7 of test" in " ".join(text.split())
     assert "40 of iid" not in text

@@ -12,7 +12,7 @@ from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind, class_names
+from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -46,7 +46,9 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
 def test_every_class_has_a_name(name: str) -> None:
     statics = {static.name: value(static.default, {}) for static in signature(name).signature.statics}
     gives = {str(clause.name): value(clause.value, statics) for clause in signature(name).gives}
-    assert len(set(class_names(build(name)))) == gives.get("classes", 0)
+    task = build(name)
+    assert len(set(class_names(task))) == gives.get("classes", 0)
+    assert all(names == class_names(task) for names in group_names(task).values())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from archlang.diagnostics.visible import visible
 from archlang.pages.plotting import INK, themed_figure
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
@@ -24,6 +25,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _SPLITS = ("train", "iid", "valid", "test")
 _SHADE = "#7f8c9b"
 _MOST_TICKS = 8
+_LONGEST_NAME = 20  # characters
 # From this ratio of the largest x to the smallest, the x axis is logarithmic.
 _LOGARITHMIC_RATIO = 8
 
@@ -46,7 +48,8 @@ class Chart:
         shaded: The range of x that training has seen.
         percent: The y axis shows fractions as percentages.
         logarithmic: The y axis is logarithmic.
-        marked: Each point is a separate measurement and has a marker."""
+        marked: Each point is a separate measurement and has a marker.
+        names: The texts of x = 0, 1, …, if they are names."""
 
     title: str
     x: str
@@ -56,6 +59,12 @@ class Chart:
     percent: bool = False
     logarithmic: bool = False
     marked: bool = False
+    names: tuple[str, ...] = ()
+
+    def text_of(self, x: float) -> str:
+        """Returns the beginning of the name of x, or its number."""
+        named = float(x).is_integer() and 0 <= x < len(self.names)
+        return visible(self.names[int(x)])[:_LONGEST_NAME] if named else f"{x:g}"
 
 
 def metric_title(metric: str) -> str:
@@ -63,17 +72,24 @@ def metric_title(metric: str) -> str:
 
 
 def metric_chart(
-    metric: str, group: str, curves: Sequence[Curve], trained: tuple[float, float] | None, split: str = ""
+    metric: str,
+    group: str,
+    curves: Sequence[Curve],
+    trained: tuple[float, float] | None,
+    split: str = "",
+    names: Sequence[str] = (),
 ) -> Chart:
     """Returns the chart of a metric by the values of a group, such as length.
 
     Args:
         trained: The range of values that training has seen.
-        split: The split of all curves; empty if each curve is another split."""
+        split: The split of all curves; empty if each curve is another split.
+        names: The texts of the values, if they are names."""
     name = metric_title(metric)
     title = f"{name} by {group}, {split}" if split else f"{name} by {group}"
     percent = metric not in LOWER_IS_BETTER
-    return Chart(title, group, name, with_points(curves), trained, percent=percent, marked=True)
+    shaded = None if names else trained
+    return Chart(title, group, name, with_points(curves), shaded, percent=percent, marked=True, names=tuple(names))
 
 
 def with_points(curves: Sequence[Curve]) -> tuple[Curve, ...]:
@@ -111,13 +127,21 @@ def _draw(axes: Axes, chart: Chart) -> None:
             markersize=4, linewidth=1.6, linestyle="--" if curve.dashed else "-",
         )  # fmt: skip
     values = sorted({x for curve in chart.curves for x in curve.x})
-    logarithmic = chart.marked and len(values) > 1 and values[0] > 0 and values[-1] / values[0] >= _LOGARITHMIC_RATIO
+    logarithmic = (
+        chart.marked
+        and not chart.names
+        and len(values) > 1
+        and values[0] > 0
+        and values[-1] / values[0] >= _LOGARITHMIC_RATIO
+    )
     if chart.shaded is not None:
         low, high = chart.shaded
         # A margin, so that a single value has a width.
         margins = (low / 1.07, high * 1.07) if logarithmic else (low - 0.5, high + 0.5)
         axes.axvspan(*margins, color=_SHADE, alpha=0.25, linewidth=0, label="trained on")
-    if logarithmic:
+    if chart.names:
+        axes.set_xticks(values, labels=map(chart.text_of, values), rotation=30, ha="right", parse_math=False)
+    elif logarithmic:
         from matplotlib.ticker import NullLocator
 
         axes.set_xscale("log")

@@ -107,13 +107,18 @@ class RunReport:
         for split, result in self.splits.items():
             values = result.groups.get(group, {})
             curves.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
-        yield metric_chart(metric, group, curves, self._trained_range(group))
+        yield metric_chart(metric, group, curves, self._trained_range(group), names=self._names(group))
 
     def _depth_by_group(self, group: str) -> Iterator[Chart]:
         depths = {split: result.depth.groups.get(group, {}) for split, result in self.splits.items() if result.depth}
         if curves := with_points([_curve(split, sorted(of_split.items())) for split, of_split in depths.items()]):
             trained = self._trained_range(group)
-            yield Chart(f"Mean steps by {group}", group, "mean steps of halting loops", curves, trained, marked=True)
+            title, y, names = f"Mean steps by {group}", "mean steps of halting loops", self._names(group)
+            yield Chart(title, group, y, curves, None if names else trained, marked=True, names=names)
+
+    def _names(self, group: str) -> tuple[str, ...]:
+        """Returns the texts of the values of a group; empty if they are numbers."""
+        return () if self.results is None else self.results.group_names.get(group, ())
 
     def _trained_range(self, group: str) -> tuple[float, float] | None:
         values = self.trained.get(group, ())
@@ -194,13 +199,16 @@ class RunReport:
 def _bars(chart: Chart) -> Iterator[Text]:
     """Yields a line with a bar for each point of a chart."""
     highest = 1.0 if chart.percent else max((y for curve in chart.curves for y in curve.y), default=1.0)
+    width = max([6, *(len(chart.text_of(x)) for curve in chart.curves for x in curve.x)])
     for curve in chart.curves:
         for x, y in zip(curve.x, curve.y, strict=True):
             trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
             bar = _BLOCK * round(_BAR_WIDTH * y / highest) if highest > 0 else ""
             number = f"{y:.1%}" if chart.percent else f"{y:.2f}"
             yield Text.assemble(
-                f"  {curve.name:>8} {x:>6g} ", (f"{bar:<{_BAR_WIDTH}}", "cyan"), f" {number}{'  trained' * trained}"
+                f"  {curve.name:>8} {chart.text_of(x):>{width}} ",
+                (f"{bar:<{_BAR_WIDTH}}", "cyan"),
+                f" {number}{'  trained' * trained}",
             )
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from archlang.diagnostics.visible import visible
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import Kind, Task, class_names, class_text, field_vocabulary
+from archlang.tasks.kit.task import Kind, Task, class_names, class_text, field_vocabulary, group_names, group_text
 
 _MOST_BARS = 12
 _BAR_WIDTH = 40  # characters
@@ -68,6 +68,7 @@ class SplitReport:
         in_distribution: Whether the items are drawn like those of `train`.
         lengths: By field.
         groups: By group, how many items have each value.
+        group_names: By group, the texts of its values, if they are names.
         measured_field: The field with the longest sequences, whose lengths `bars` count."""
 
     name: str
@@ -78,6 +79,7 @@ class SplitReport:
     measured_field: str
     bars: tuple[HistogramBar, ...]
     examples: tuple[Example, ...]
+    group_names: Mapping[str, Sequence[str]]
 
     @staticmethod
     def of(task: Task, name: str, split: Split, examples: int) -> SplitReport:
@@ -93,6 +95,7 @@ class SplitReport:
             measured_field,
             histogram(split.inputs[measured_field].lengths),
             tuple(_example(task, split, index) for index in range(min(examples, len(split)))),
+            group_names(task),
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
@@ -100,8 +103,8 @@ class SplitReport:
             "items": self.items,
             "in_distribution": self.in_distribution,
             "lengths": {name: vars(lengths) for name, lengths in self.lengths.items()},
-            "groups": {name: {str(value): count for value, count in counts.items()} for name, counts in
-                       self.groups.items()},
+            "groups": {name: {group_text(self.group_names, name, value): count for value, count in counts.items()}
+                       for name, counts in self.groups.items()},
             "histogram": {"field": self.measured_field, "bars": [[bar.low, bar.high, bar.count] for bar in self.bars]},
             "examples": [
                 {"fields": dict(example.fields), "target": example.target, "groups": dict(example.groups)}
@@ -208,7 +211,13 @@ def _split_lines(split: SplitReport) -> Iterator[Text]:
         if len(counts) > _MOST_GROUP_VALUES:
             yield Text(f"  {group}: {len(counts)} values from {min(counts)} to {max(counts)}")
         elif len(counts) > 1:
-            yield Text(f"  {group}: " + ", ".join(f"{value}: {count:,}" for value, count in counts.items()))
+            yield Text(
+                f"  {group}: "
+                + ", ".join(
+                    f"{visible(group_text(split.group_names, group, value))}: {count:,}"
+                    for value, count in counts.items()
+                )
+            )
     for number, example in enumerate(split.examples, 1):
         yield Text(f"  example {number}", "bold")
         for name, text in (*example.fields.items(), ("answer", example.target)):

@@ -80,7 +80,11 @@ class TableReport:
         )
         for split, group, metric in kinds:
             curves = [self._curve(title, split, group, metric) for title in self.results]
-            yield metric_chart(metric, group, curves, self.trained.get(group), split)
+            names = next(
+                (names for of_row in self.results.values() for results in of_row
+                 if (names := results.group_names.get(group))), (),
+            )  # fmt: skip
+            yield metric_chart(metric, group, curves, self.trained.get(group), split, names)
 
     def _curve(self, title: str, split: str, group: str, metric: str) -> Curve:
         numbers: dict[int, list[float]] = {}

@@ -54,7 +54,8 @@ class Task(Protocol):
     """A task with its statics bound.
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
-    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names` and `field_vocabulary`."""
+    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names`, `group_names` and
+    `field_vocabulary`."""
 
     @property
     def kind(self) -> Kind:
@@ -129,6 +130,17 @@ def class_names(task: Task) -> tuple[str, ...]:
 def class_text(names: Sequence[str], number: int) -> str:
     """Returns the name of a class, or `class 3` if it has none."""
     return names[number] if 0 <= number < len(names) else f"class {number}"
+
+
+def group_names(task: Task) -> dict[str, tuple[str, ...]]:
+    """Returns the texts of the values 0, 1, … of each group whose values are names, which are the task's
+    `group_names`."""
+    return {group: tuple(names) for group, names in getattr(task, "group_names", {}).items()}
+
+
+def group_text(names: Mapping[str, Sequence[str]], group: str, value: int) -> str:
+    """Returns the text of a value of a group; the number if it has no name."""
+    return names[group][value] if 0 <= value < len(names.get(group, ())) else str(value)
 
 
 def field_vocabulary(task: Task, field: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from archlang.cli.app import app
+from archlang.pages.reports.charts import Curve, chart_svg, metric_chart
 from archlang.pages.reports.run_report import RunReport
 from archlang.record.mistakes import RunError
 
@@ -52,6 +53,14 @@ def printed(report: RunReport) -> str:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(report.terminal())
     return console.export_text()
+
+
+def test_names_of_groups_are_the_ticks_of_a_chart_and_the_labels_of_bars() -> None:
+    curve = Curve("test", [0, 1], [0.5, 1.0])
+    chart = metric_chart("accuracy", "label", [curve], (0, 1), names=("bad $x$", "good"))
+    assert [chart.text_of(x) for x in curve.x] == ["bad $x$", "good"]
+    assert chart.shaded is None
+    assert "<svg" in chart_svg(chart)
 
 
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
