@@ -154,14 +154,16 @@ class Loops:
 
     def scan(self, statement: Scan, frame: Frame) -> None:
         """Elaborates `scan`."""
-        chunks = self._expressions.value(statement.over, frame)
-        if chunks is not None and chunks.type.name != "chunks":
-            self._report(mistakes.not_chunks(statement.over.span, chunks.type))
-            chunks = None
+        parts = self._expressions.value(statement.over, frame)
+        if parts is not None and parts.type.name not in ("chunks", "seq"):
+            self._report(mistakes.not_scanned(statement.over.span, parts.type))
+            parts = None
         inner = self._loop_frame(frame, "scan", statement.span, frame.paths)
-        chunk: Type | None = None
-        if chunks is not None:
-            chunk = Type("seq", (Dim.of(self._chunk_length(statement.variable)), chunks.type.dims[1]))
+        part: Type | None = None
+        if parts is not None:
+            width = parts.type.dims[1]
+            is_cut = parts.type.name == "chunks"
+            part = Type("seq", (Dim.of(self._chunk_length(statement.variable)), width)) if is_cut else Type("vec", (width,))
         carried: dict[str, Span] = {}
         for name in statement.carry:
             if carried.setdefault(name.text, name.span) is not name.span:
@@ -173,25 +175,25 @@ class Loops:
                 self._report(name_mistakes.not_carried(span, state, _head(statement)))
         if self._context.declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
-                None if chunk is None else inner.builder.add_input(chunk, statement.variable, statement.variable_span)
+                None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
             )
         initial = self._carry(carried, updates, frame, inner)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(updates)
         self._run(statement.body.statements, inner)
-        result = self._emission(statement, inner, chunk)
+        result = self._emission(statement, inner, part)
         flows: tuple[Flow, ...] | None = None
-        region = self._close(inner, tuple(carried)) if chunks is not None and len(initial) == len(carried) else None
+        region = self._close(inner, tuple(carried)) if parts is not None and len(initial) == len(carried) else None
         emits = statement.target is not None
-        if region is not None and chunks is not None and (result is not None or not emits):
+        if region is not None and parts is not None and (result is not None or not emits):
             types = [flow.type for flow in initial]
             results = region.results
             if emits and result is not None:
                 results = (*results, inner.builder.local_id(result))
                 assert result.type.feature is not None
-                types.append(Type("seq", (chunks.type.dims[0], result.type.feature)))
+                types.append(Type("seq", (parts.type.dims[0], result.type.feature)))
             region = inner.builder.finish(results)
             operation = operations.Scan(len(carried), emits)
-            flows = self._add(operation, [chunks, *initial], types, statement.span, inner, region)
+            flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
         self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
         if statement.target is not None and self._context.declare(
             frame, statement.target, statement.target_span or statement.span
@@ -222,16 +224,16 @@ class Loops:
                 inner.names[name] = inner.builder.add_input(value.type, name, span)
         return initial
 
-    def _emission(self, statement: Scan, inner: Frame, chunk: Type | None) -> Flow | None:
+    def _emission(self, statement: Scan, inner: Frame, part: Type | None) -> Flow | None:
         if inner.emitted is None:
             if statement.target is not None:
                 self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
             return None
         result, span = inner.emitted
-        if result is None or chunk is None:
+        if result is None or part is None:
             return None
-        if result.type.name != "seq" or result.type.dims[0] != chunk.dims[0]:
-            self._report(mistakes.emitted_off_axis(span, result.type, chunk))
+        if result.type.name != part.name or result.type.lengths != part.lengths:
+            self._report(mistakes.emitted_off_axis(span, result.type, part))
             return None
         return result
 

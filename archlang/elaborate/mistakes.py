@@ -113,13 +113,17 @@ def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
     return Diagnostic("E0410", message, span, "returns data", remedy=remedy)
 
 
-def not_chunks(span: Span, got: Type) -> Diagnostic:
-    remedy = "split the sequence first: `scan c in chunks[10](h) …`"
-    return Diagnostic("E0411", f"`scan` expects chunks, but this is `{got}`", span, f"is `{got}`", remedy=remedy)
+def not_scanned(span: Span, got: Type) -> Diagnostic:
+    remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
+    message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
+    return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
 
 
-def emitted_off_axis(span: Span, got: Type, chunk: Type) -> Diagnostic:
-    message = f"`emit` expects one vector for each position of the chunk `{chunk}`, but this is `{got}`"
+def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
+    if part.name == "vec":
+        message = f"`emit` expects a `vec` for the position `{part}`, but this is `{got}`"
+        return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `vec`, or scan chunks of the sequence")
+    message = f"`emit` expects one vector for each position of the chunk `{part}`, but this is `{got}`"
     return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a sequence as long as the chunk")
 
 

@@ -9,7 +9,7 @@ from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
 from archlang.graph.operations import Apply, Call, Halting, Join, Part, Repeat, Scan, Stack
 from archlang.types import Type
-from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, join_all
+from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, join_all
 
 
 class Reason(Enum):
@@ -17,10 +17,10 @@ class Reason(Enum):
 
     READS_ALL = "reads every position"
     READS_FROM_THE_END = "reads from the last position"
-    READS_FROM_OUTSIDE = "reads a sequence from outside the chunk, which has later positions"
+    READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
     MOVES_FOR_OTHERS = "updates a state while any position is running"
-    ENDS_WITH_THE_LAST = "returns the state after the last chunk"
+    ENDS_WITH_THE_LAST = "returns the state after the last step"
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,16 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
 
 class _Analysis:
     """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
-    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `depth` is the number of
-    scans around a region. With `with_length`, the length of a sequence counts like its data."""
+    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `ahead` has the ids of
+    values that see the future. `depth` is the number of scans around a region. With `with_length`, the length of a
+    sequence counts like its data."""
 
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
         self._with_length = with_length
         self.known: dict[str, Horizon] = {}
+        self.ahead: set[str] = set()
+        self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
         self._types: dict[str, Type] = {}
 
     def result(self, graph: Graph, origin: str) -> Horizon:
@@ -94,7 +97,8 @@ class _Analysis:
 
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
-        self.known.update(zip((value.id for value in region.inputs), inputs, strict=True))
+        for value, value_horizon in zip(region.inputs, inputs, strict=True):
+            self._learn(value.id, value_horizon)
         self._types.update((value.id, value.type) for value in region.inputs)
         results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
@@ -119,8 +123,14 @@ class _Analysis:
             results_of[node.id] = results
             if len(node.types) == 1:
                 self._types[node.id] = node.types[0]
-            self.known[node.id] = join_all(results, depth)
+            self._learn(node.id, join_all(results, depth))
         return [self.known[result] for result in region.results]
+
+    def _learn(self, identity: str, value: Horizon) -> None:
+        self.known[identity] = value
+        # The end of a chunk of one position is that position.
+        if value.sees_future and not (value.reach is Reach.WITHIN and value.scan in self._single):
+            self.ahead.add(identity)
 
     def _call(self, node: Node, call: Call, arguments: Sequence[Horizon], depth: int) -> Horizon:
         reads = self._instances[call.instance].reads or ("full",) * len(node.arguments)
@@ -169,17 +179,24 @@ class _Analysis:
 
     def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,), carried = node.regions, scan.carried
-        cut, *initial = arguments[: 1 + carried]
+        parts, *initial = arguments[: 1 + carried]
         captured = [value.enter(depth) for value in arguments[1 + carried :]]
+        part = parts.cut(depth)
+        kind = self._types[node.inputs[0]]
+        if kind.part is None:
+            part = part.read(Manner.FULL, depth + 1)  # a vector has no positions
+        one_position = kind.part is None or kind.part.constant == 1
+
+        if one_position:
+            self._single.add(depth + 1)
 
         def step(states: list[Horizon]) -> list[Horizon]:
-            results = self._region(body, [cut.cut(depth), *states, *captured], depth + 1)
+            results = self._region(body, [part, *states, *captured], depth + 1)
             return [result.next_chunk(depth) for result in results[:carried]]
 
         states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
-        results = self._region(body, [cut.cut(depth), *states, *captured], depth + 1)
-        part = self._types[node.inputs[0]].part
-        one_position = part is not None and part.constant == 1
+        results = self._region(body, [part, *states, *captured], depth + 1)
+        self._single.discard(depth + 1)
         outside = [
             before if result_id == inside.id else state.join(result, depth + 1).last(depth)
             for before, inside, state, result, result_id in zip(
@@ -208,6 +225,10 @@ class _Trace:
     def known(self) -> Mapping[str, Horizon]:
         return self.analysis.known
 
+    @property
+    def ahead(self) -> Collection[str]:
+        return self.analysis.ahead
+
     def back(self, region: Region, value: str, states: Collection[str] = ()) -> tuple[list[Node], int | None]:
         """Returns the nodes from the first that looks ahead to a value that sees the future, and the index of the
         region's input that sees the future already; None if a node of the region is the first. A path through
@@ -229,7 +250,7 @@ class _Trace:
                     return [*inner, *reversed(path)], None
                 value = node.inputs[entrance]
                 continue
-            ahead = [source for source in node.inputs if self.known[source].sees_future]
+            ahead = [source for source in node.inputs if source in self.ahead]
             if not ahead:
                 return list(reversed(path)), None
             value = next((source for source in ahead if source not in states), ahead[0])
@@ -246,7 +267,7 @@ class _Trace:
         path: list[Node] = []
         while index not in tried:
             tried.add(index)
-            if not self.known[body.results[index]].sees_future:
+            if body.results[index] not in self.ahead:
                 # The loop itself looks ahead: the result depends on when other positions halt, or on the last chunk.
                 if halted is not None and index != halted:
                     index = halted
@@ -260,7 +281,7 @@ class _Trace:
             if source >= layout.inner_captured:
                 outer = source - layout.inner_captured + layout.outer_captured
                 # From inside a scan, a value outside that is causal is visible as a whole.
-                return ([], outer) if self.known[node.inputs[outer]].sees_future else (path, None)
+                return ([], outer) if node.inputs[outer] in self.ahead else (path, None)
             if source < layout.inner:
                 return [], 0
             # A state, or the mixture of the halting state.
@@ -280,4 +301,4 @@ class _Trace:
         if isinstance(node.operation, Apply) or index >= layout.states:
             return None
         outer = layout.outer + index
-        return outer if self.known[node.inputs[outer]].sees_future else None
+        return outer if node.inputs[outer] in self.ahead else None

@@ -29,6 +29,11 @@ def loop_layout(node: Node) -> LoopLayout:
     return LoopLayout(states, 0, 0, states, states)
 
 
+def takes_positions(loop: Node) -> bool:
+    """Whether a scan takes one position at a time, as a vector; the others take chunks."""
+    return loop.regions[0].inputs[0].type.name == "vec"
+
+
 def is_idle(node: Node) -> bool:
     """Whether a node is a loop without steps: its states keep their values."""
     return step_limit(node.operation) == 0

@@ -110,8 +110,8 @@ class Halting:
 
 @dataclass(frozen=True)
 class Scan:
-    """A loop over chunks that carries `carried` states. `emits` says that each step returns a chunk of a result.
-    Regions: (body,)."""
+    """A loop over chunks, or over the positions of a sequence, that carries `carried` states. `emits` says that each
+    step returns a chunk, or a position, of a result. Regions: (body,)."""
 
     mnemonic: ClassVar = "scan"
     carried: int

@@ -8,6 +8,7 @@ from math import prod
 
 from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.loop_layout import takes_positions
 from archlang.graph.operations import Arithmetic, Call, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
@@ -132,8 +133,11 @@ class _Counter:
             self.stacked, self.executions = before
             return cost + inner.times(times)
         positions = _size(inputs[0].dims[0], lengths)
-        size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
-        name = next(iter(body.inputs[0].type.dims[0].names), "")
+        if takes_positions(node):
+            size, name = 1, ""
+        else:
+            size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
+            name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(positions, size)
         executions = self.executions
         self.executions = executions * full

@@ -10,6 +10,10 @@ from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
 
 
+# The type of the part of a value that each step of a scan takes: a chunk, or one position.
+_PARTS = {"chunks": "seq", "seq": "vec"}
+
+
 class MalformedGraph(Exception):
     """A graph breaks a rule, which is a bug of archlang."""
 
@@ -183,7 +187,7 @@ class _Verification:
                 self._halting(node, node.operation, types, inside, scope)
             case operations.Scan(carried=carried, emits=emits):
                 self._scan(node, node.operation, types, inside)
-                results = (*node.types[:carried], *([inside[0]] if emits else []))
+                results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
         actual = _result_types(body)
         _require(len(actual) == len(results), f"the body of {where} has {len(actual)} results, not {len(results)}")
@@ -215,18 +219,19 @@ class _Verification:
 
     def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where, carried = _where(node), scan.carried
-        _require(bool(inputs) and inputs[0].name == "chunks", f"{where} does not walk chunks")
+        _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")
         _require(
             0 <= carried == len(node.types) - scan.emits, f"{where} carries {carried} but has {len(node.types)} results"
         )
-        fits = bool(inside) and inside[0].name == "seq" and inside[0].feature == inputs[0].feature
+        part = _PARTS[inputs[0].name]
+        fits = bool(inside) and inside[0].name == part and inside[0].feature == inputs[0].feature
         _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")
         self._states(where, node.types[:carried], inputs[1:], inside[1:])
 
-    def _emission(self, node: Node, emitted: Type, chunk: Type, chunks: Type) -> None:
-        fits = emitted.name == "seq" and emitted.lengths == chunk.lengths
-        _require(fits, f"scan {node.id} emits {emitted} for a chunk {chunk}")
-        sequence = Type("seq", (chunks.dims[0], emitted.dims[1]))
+    def _emission(self, node: Node, emitted: Type, part: Type, parts: Type) -> None:
+        fits = emitted.name == part.name and emitted.lengths == part.lengths and emitted.feature is not None
+        _require(fits, f"scan {node.id} emits {emitted} for {part}")
+        sequence = Type("seq", (parts.dims[0], emitted.dims[-1]))
         _require(node.types[-1] == sequence, f"scan {node.id} emits {emitted} but is {node.types[-1]}, not {sequence}")
 
     def _stack(self, where: str, path: str, count: int, scope: str) -> str:

@@ -36,6 +36,15 @@ CHUNKED = """model small(x: tokens[n]) -> logits[n, classes] {
     }
     return y |> linear[classes]
 }"""
+POSITIONS = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    s = mean(h)
+    y = scan v in h carry s {
+        s <- tanh(linear[4](v) + linear[4](s))
+        emit s
+    }
+    return y |> linear[classes]
+}"""
 TOLERANCE = 2e-5
 
 
@@ -76,7 +85,9 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("program", [HALTING, pytest.param(CHUNKED, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "program", [HALTING, pytest.param(CHUNKED, marks=pytest.mark.slow), pytest.param(POSITIONS, marks=pytest.mark.slow)]
+)
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str
 ) -> None:

@@ -48,6 +48,11 @@ CAUSAL = {
     "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
     "a vector of the chunks before": "m = mean(learned[2, d]())\n"
     "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nreturn linear[vocab](y)",
+    "a scan over positions": "s = mean(learned[1, d]())\n"
+    "y = scan v in h carry s { s <- tanh(v + linear[d](s))\nemit s }\nreturn linear[vocab](y)",
+    "a scan over the positions of a chunk": "m = learned[2, d]()\ny = scan c in chunks[4](h) carry m {\n"
+    "s = mean(m)\nz = scan v in c carry s { s <- tanh(v + s)\nemit s }\nm <- m + attention[1](m, z)\nemit z }\n"
+    "return linear[vocab](y)",
     "a reversed reverse": "return linear[vocab](reverse(norm(reverse(h))))",
     "other states of act": "k = h\nrepeat 9 halting h by act { k <- tanh(k)\nh <- norm(h + linear[d](k)) }\n"
     "return linear[vocab](k)",
@@ -139,6 +144,16 @@ LEAKING = {
         "m = attention[2](learned[4, d](), h)\ny = scan c in chunks[4](h) carry m {\n"
         "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
         "attention",
+    ),
+    "the whole sequence read at a position": (
+        "s = mean(learned[1, d]())\ny = scan v in h carry s { s <- tanh(norm(v) + s + mean(h))\nemit s }\n"
+        "return linear[vocab](y)",
+        "mean",
+    ),
+    "the state after the last position": (
+        "s = mean(learned[1, d]())\ny = scan v in h carry s { s <- tanh(v + s)\nemit s }\n"
+        "return linear[vocab](gru[d](y, s))",
+        "scan",
     ),
     "the whole sequence read inside a chunk": (
         "y = scan c in chunks[4](h) { emit c + attention[2](c, h) }\nreturn linear[vocab](y)",

@@ -148,8 +148,9 @@ class Writer:
         return [value for value in self.values.values() if value.kind == kind]
 
     def lengths(self) -> list[str]:
-        """The lengths of the sequences in scope."""
-        return sorted({value.kind.length for value in self.values.values() if value.kind.name in ("seq", "tokens")})
+        """The lengths of the sequences in scope; 3 if there are none, because a program can always learn a sequence."""
+        lengths = {value.kind.length for value in self.values.values() if value.kind.name in ("seq", "tokens")}
+        return sorted(lengths) or ["3"]
 
     def leaf(self, kind: Kind) -> Value:
         """A short expression of a kind."""
@@ -617,7 +618,7 @@ class Writer:
 
     def scan(self) -> None:
         chance = self.chance
-        over, cut = self.over()
+        over, scanned, is_cut = self.over()
         carried = self.states(numbers=False) if chance.happens(0.7) else []
         emits = not carried or chance.happens(0.8)
         variable = self.names.fresh("c")
@@ -626,39 +627,40 @@ class Writer:
             for name, value in self.values.items()
             if name in carried or value.free or value.kind == NUMBER or not self.style.causal or self.dares()
         }
-        chunk = Kind("seq", f"{variable}.length", over.width)
-        values[variable] = Value(variable, chunk)
+        part = Kind("seq", f"{variable}.length", over.width) if is_cut else Kind("vec", width=over.width)
+        values[variable] = Value(variable, part)
         inner = self.inner(tuple(values.values()), [*carried, variable])
         inner.own.add(variable)
         emission: Value | None = None
         if emits and chance.happens(0.5):
-            emission = inner.data(replace(chunk, width=chance.choice(("d", over.width))))
+            emission = inner.data(replace(part, width=chance.choice(("d", over.width))))
             inner.write(f"emit {_bare(emission.text)}")
         if chance.happens(0.3):
             inner.move(variable)
         self.body(inner, carried)
         if emits and emission is None:
-            emission = inner.data(replace(chunk, width=chance.choice(("d", over.width))))
+            emission = inner.data(replace(part, width=chance.choice(("d", over.width))))
             inner.write(f"emit {_bare(emission.text)}")
         carry = f" carry {', '.join(carried)}" if carried else ""
         target = self.names.fresh("y") if emission is not None else ""
-        self.close(f"{f'{target} = ' if target else ''}scan {variable} in {cut}{carry}", inner)
+        self.close(f"{f'{target} = ' if target else ''}scan {variable} in {scanned}{carry}", inner)
         for name in carried:
             self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         if emission is not None:
             free = over.length.isdigit() and self.dares()
             self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
 
-    def over(self) -> tuple[Kind, str]:
-        """The chunks of a scan: their kind as a sequence, and their text."""
+    def over(self) -> tuple[Kind, str, bool]:
+        """What a scan takes parts of: its kind as a sequence, its text, and whether it is cut into chunks."""
         named = [value for value in self.values.values() if value.kind.name == "chunks"]
         if named and self.chance.happens(0.5):
             value = self.chance.choice(named)
-            return Kind("seq", value.kind.length, value.kind.width), value.text
+            return Kind("seq", value.kind.length, value.kind.width), value.text, True
         slots = [length for length in self.lengths() if length.isdigit()] or ["3"]
         length = self.chance.choice(slots if self.chance.happens(0.3) else self.lengths())
         kind = Kind("seq", length, self.chance.choice(("d", "d", "2 * d")))
-        return kind, f"chunks[{self.size()}]({_bare(self.data(kind, 1).text)})"
+        text = _bare(self.data(kind, 1).text)
+        return (kind, text, False) if self.chance.happens(0.4) else (kind, f"chunks[{self.size()}]({text})", True)
 
     def total(self, kind: Kind) -> Value:
         """A value of a kind that uses many values in scope."""

@@ -165,14 +165,15 @@ class _Interpreter:
     def _scan(
         self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], Tensor, Tensor]:
-        """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk uᵗ."""
+        """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk, or the vector of each position, uᵗ."""
         count = scan.carried
-        chunks, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
-        assert isinstance(chunks, list)
+        parts, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
+        takes_chunks = isinstance(parts, list)
+        assert isinstance(parts, list | Tensor)
         emitted: list[Tensor] = []
         totals = []
-        for chunk in chunks:
-            results, costs = self.region(node.regions[0], [chunk, *states, *captured], steps)
+        for part in parts:
+            results, costs = self.region(node.regions[0], [part, *states, *captured], steps)
             states, emission = results[:count], results[count:]
             emitted += [value for value in emission if isinstance(value, Tensor)]
             totals.append(self.total(costs))
@@ -183,7 +184,8 @@ class _Interpreter:
         width = node.types[-1].feature
         assert width is not None
         assert width.constant is not None
-        return [*states, torch.cat(emitted) if emitted else self._zero().new_zeros(0, width.constant)], ponder, depth
+        joined = torch.cat if takes_chunks else torch.stack
+        return [*states, joined(emitted) if emitted else self._zero().new_zeros(0, width.constant)], ponder, depth
 
     # Ponder and depth
 

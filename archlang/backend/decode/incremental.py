@@ -23,7 +23,7 @@ from torch import Tensor, fx, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack, broadcast_mask, resolve
+from archlang.backend.runtime.loops import Halting, PositionScan, Repeat, Scan, Stack, broadcast_mask, resolve
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.operations import Join
@@ -291,6 +291,8 @@ class _Walk:
                     results = self._steps(name, loop, list(runtime.steps()), arguments, region_cache)
                 case Halting():
                     results = self._halting(name, loop, runtime, arguments, region_cache)
+                case PositionScan() if not _uses_results(node, runtime.carried):
+                    results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
             isinstance(runtime, Scan)
             and arguments[0].growth is Growth.FULL
@@ -400,6 +402,24 @@ class _Walk:
                 before.append(moved[:carried])
                 region_cache.inner.pop((name, index), None)
         return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
+
+
+    def _position_scan(
+        self, name: str, loop: LoweredLoop, runtime: PositionScan, arguments: Sequence[Value], region_cache: RegionCache
+    ) -> list[Value] | None:
+        """Runs a scan over the new positions of a sequence. Returns None if it reads another growing value, or if its
+        sequence has another length than the field."""
+        sequence, *others = arguments
+        if not runtime.emits or runtime.extras or any(value.growth is not Growth.FIXED for value in others):
+            return None
+        if loop.node.types[-1].lengths != (self._length,):
+            return None
+        data = [value.data for value in others]
+        states = region_cache.carried.setdefault(name, [tuple(data[: runtime.carried])])
+        results = runtime(sequence.data, *states.pop(), *data[runtime.carried :])
+        results = results if isinstance(results, tuple) else (results,)
+        states.append(results[:-1])
+        return [*[Value(Growth.FULL, None)] * runtime.carried, Value(Growth.NEW, results[-1])]
 
 
 # The keyword argument of a call that has its products.

@@ -19,7 +19,7 @@ from torch import fx
 from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_graph
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
-from archlang.graph.loop_layout import is_idle, loop_layout
+from archlang.graph.loop_layout import is_idle, loop_layout, takes_positions
 from archlang.graph.operations import Call, Halting, Join, Scan
 
 # The argument of a loop that holds the results of its first step's head.
@@ -31,8 +31,9 @@ def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
     memory."""
     shape = loop_layout(scan.node)
     count = len(_placeholders(scan.body))
-    # The chunk and its mask, then the memory.
-    carried = range(2, 2 + shape.states)
+    # The chunk and its mask, or the position, then the memory.
+    first = 1 if takes_positions(scan.node) else 2
+    carried = range(first, first + shape.states)
     scan.split = _split(scan.name, scan.body, [index for index in range(count) if index not in carried], instances)
 
 

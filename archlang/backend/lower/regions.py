@@ -19,7 +19,7 @@ from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
@@ -327,7 +327,11 @@ class _Writer:
             split_scan(loop, self._instances)
         self._loops.append(loop)
         arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
-        keywords = {"mask": self._mask(*halted_lengths(node) or [None])} if halts else {}
+        keywords = {}
+        if halts:
+            keywords["mask"] = self._mask(*halted_lengths(node) or [None])
+        elif isinstance(node.operation, operations.Scan) and takes_positions(node):
+            keywords["mask"] = self._mask(self._types[node.inputs[0]].lengths[0])
         ponders = halts or code.extras > 0
         if len(node.types) == 1 and not ponders:
             return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]

@@ -24,7 +24,7 @@ def _bodies(code: Code) -> Iterator[str]:
         else:
             scans = isinstance(loop.node.operation, Scan)
             calls = (
-                "called once for many chunks" if scans else "called for the first step by the head of the outer loop"
+                "called once for many of its steps" if scans else "called for the first step by the head of the outer loop"
             )
             title = f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.split.head)}"

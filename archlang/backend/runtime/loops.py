@@ -337,77 +337,108 @@ class Scan(_Loop):
 
     def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
         if isinstance(chunks, StackedChunks):
-            return self._in_graph(chunks, values[: self.carried], values[self.carried :])
+            results, extras = self._in_graph([chunks.values, chunks.masks], chunks.masks.any(2), values)
+            if self.emits:
+                place = torch.arange(chunks.length, device=results[-1].device)
+                length = results[-1].shape[2]
+                chunked = results.pop().transpose(1, 2)
+                results.append(chunked[place // length, place % length].transpose(0, 1))
+            return _only([*results, *extras])
+        reals = [None if mask is None else mask.any(1) for _, mask in chunks]
+        results, emitted, extras = self._run(chunks, reals, values)
+        return _only([*results, *([torch.cat(emitted, 1)] if self.emits else []), *extras])
+
+    def _run(
+        self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
+    ) -> tuple[list[Tensor], list[Tensor], tuple[Float[Tensor, " b"], ...]]:
+        """Runs the body on each part, which are its first arguments. `reals` are the samples to which a part belongs,
+        None for all. Returns the carried states, what was emitted, and ponder and depth."""
         owner, body, count = self.owner, self.body, self.carried
         states, captured = values[:count], values[count:]
-        emitted: list[Float[Tensor, "b _c d"]] = []
+        emitted: list[Tensor] = []
         extras: list[tuple[Float[Tensor, " b"], ...]] = []
-        reals: list[Bool[Tensor, " b"] | None] = []
         head_results: list[tuple[Any, ...]] = []
-        for index, (chunk, mask) in enumerate(chunks):
+        for index, (part, real) in enumerate(zip(parts, reals, strict=True)):
             if self.split is not None:
                 if index == len(head_results):
-                    head_results += self._run_heads(self.split, chunks[index:], captured)
+                    head_results += self._run_heads(self.split, parts[index:], captured)
                 body = self.split.with_head_results(head_results[index])
-            results = body(owner, chunk, mask, *states, *captured)
-            real = mask.any(1) if mask is not None and (count or self.extras) else None
-            if real is None:
-                states = results[:count]
-            else:
-                states = tuple(
-                    torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
-                    for new, old in zip(results[:count], states, strict=True)
-                )
+            results = body(owner, *part, *states, *captured)
+            states = results[:count] if real is None else _where_real(real, results[:count], states)
             if self.emits:
                 emitted.append(results[count])
             if self.extras:
                 extras.append(results[count + self.emits :])
-                reals.append(real)
-        results = (*states, torch.cat(emitted, 1)) if self.emits else states
-        if self.extras:
-            return (*results, *_over_chunks(extras, reals))
-        return results if len(results) > 1 else results[0]
+        return [*states], emitted, _over_chunks(extras, reals) if self.extras else ()
 
-    def _in_graph(self, chunks: StackedChunks, states: tuple[Tensor, ...], captured: tuple[Any, ...]) -> Any:
-        """The loop as one operation of torch."""
+    def _in_graph(
+        self, parts: Sequence[Tensor], reals: Bool[Tensor, "k b"], values: Sequence[Any]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The loop as one operation of torch, over the slices of `parts` along their first axis. Returns the carried
+        states and the stack of what was emitted, then ponder and depth."""
         owner, body, count = self.owner, self.body, self.carried
+        states, captured = values[:count], values[count:]
         # torch needs a carried state.
-        carried = states or (chunks.values.new_zeros(()),)
+        carried = states or (parts[0].new_zeros(()),)
 
         def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-            chunk, mask = inputs
-            results = body(owner, chunk, mask, *states[:count], *captured)
-            real = mask.any(1)
-            moved = [
-                torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
-                for new, old in zip(results[:count], states[:count], strict=True)
-            ]
-            return moved or states, results[count:]
+            *part, real = inputs
+            results = body(owner, *part, *states[:count], *captured)
+            return _where_real(real, results[:count], states[:count]) or states, results[count:]
 
-        last, outputs = scan_steps(step, carried, [chunks.values, chunks.masks])
-        results = tuple(last[:count])
-        if self.emits:
-            place = torch.arange(chunks.length, device=outputs[0].device)
-            length = outputs[0].shape[2]
-            results = (*results, outputs[0].transpose(1, 2)[place // length, place % length].transpose(0, 1))
-        if self.extras:
-            real = chunks.masks.any(2)
-            extras = outputs[int(self.emits) :]
-            results = (*results, *(values.masked_fill(~real, 0).sum(0) / real.sum(0).clamp(min=1) for values in extras))
-        return results if len(results) > 1 else results[0]
+        last, outputs = scan_steps(step, carried, [*parts, reals])
+        extras = outputs[int(self.emits) :]
+        means = [value.masked_fill(~reals, 0).sum(0) / reals.sum(0).clamp(min=1) for value in extras]
+        return [*last[:count], *outputs[: int(self.emits)]], means
 
-    def _run_heads(self, split: SplitBody, chunks: Sequence[Chunk], captured: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Runs the head for several of the next chunks at once, which have one length. Returns its results for each."""
-        first = chunks[0][0]
-        batch, length = first.shape[:2]
-        most = max(1, _MOST_POSITIONS // max(1, batch * length))
-        group = list(takewhile(lambda chunk: chunk[0].shape[1] == length, chunks[:most]))
+    def _run_heads(
+        self, split: SplitBody, parts: Sequence[tuple[Any, ...]], captured: Sequence[Any]
+    ) -> list[tuple[Any, ...]]:
+        """Runs the head for several of the next parts at once, which have one shape. Returns its results for each."""
+        first = parts[0][0]
+        most = max(1, _MOST_POSITIONS // max(1, first.shape[:-1].numel()))
+        group = list(takewhile(lambda part: part[0].shape == first.shape, parts[:most]))
         count = len(group)
-        # For each argument of the body, its values for the chunks of the group; a head reads no carried state.
+        # For each argument of the body, its values for the parts of the group; a head reads no carried state.
         shared = (*(None,) * self.carried, *captured)
         columns = [*zip(*group, strict=True), *((value,) * count for value in shared)]
         results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
-        return list(zip(*(_separate(result, batch, count) for result in results), strict=True))
+        return list(zip(*(_separate(result, len(first), count) for result in results), strict=True))
+
+
+@dataclass(eq=False, kw_only=True)
+class PositionScan(Scan):
+    """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
+
+    def __call__(
+        self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None
+    ) -> Any:
+        batch, length, width = sequence.shape
+        if is_exporting():
+            reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
+            results, means = self._in_graph([sequence.transpose(0, 1)], reals, values)
+            if self.emits:
+                results.append(results.pop().transpose(0, 1))
+            return _only([*results, *means])
+        if not length:  # a step that belongs to no sample
+            sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
+        parts = [(position,) for position in sequence.unbind(1)]
+        results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
+        return _only([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else []), *extras])
+
+
+def _only(results: Sequence[Any]) -> Any:  # Any: as in `Body`
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def _where_real(
+    real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Returns the states after a step, for the samples to which the step belongs; those before it for the others."""
+    return tuple(
+        torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
+        for new, old in zip(after, before, strict=True)
+    )
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
@@ -446,7 +477,7 @@ def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Floa
 def _over_chunks(
     extras: Sequence[tuple[Float[Tensor, " b"], ...]], reals: Sequence[Bool[Tensor, " b"] | None]
 ) -> tuple[Float[Tensor, " b"], ...]:
-    """The means of ponder and depth over a sample's real chunks."""
+    """The means of ponder and depth over a sample's real chunks or positions."""
     if reals[0] is None:
         return tuple(_sum(values) / len(extras) for values in zip(*extras, strict=True))
     real = torch.stack([mark for mark in reals if mark is not None])

@@ -17,7 +17,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, Repeat, Scan, SplitBody, Stack
+from archlang.backend.runtime.loops import Halting, PositionScan, Repeat, Scan, SplitBody, Stack
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
 from archlang.graph.loop_layout import loop_layout
@@ -28,8 +28,8 @@ _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a loop, counted from 0. `loop` is the name of the loop, and `unit` that of its turns: step, layer or
-    chunk. `first` is the position of the sequence at which a chunk begins."""
+    """One turn of a loop, counted from 0. `loop` is the name of the loop, and `unit` that of its turns: step, layer,
+    chunk or position. `first` is the position of the sequence at which a chunk begins."""
 
     loop: str
     unit: str
@@ -191,7 +191,7 @@ class _RecordedLoop:
         self._calls = _call_types(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
-        self._unit = _TURNS[node.operation.mnemonic]
+        self._unit = "position" if isinstance(self.runtime, PositionScan) else _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
 
     def __call__(self, *values: Any, **masks: Any) -> Any:  # Any: as the loops
@@ -212,11 +212,12 @@ class _RecordedLoop:
         turns = self.record._turns
         first = turns[-1].first + self._width
         turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first)
+        takes_chunks = isinstance(self.runtime, Scan) and not isinstance(self.runtime, PositionScan)
         if isinstance(self.runtime, Scan):
-            self._width = values[0].shape[1]
+            self._width = values[0].shape[1] if takes_chunks else 1
         results = self.body(owner, *values)
         # The argument behind a chunk is its mask.
-        begin = self._first + isinstance(self.runtime, Scan)
+        begin = self._first + takes_chunks
         for value, before, after in zip(self._states, values[begin:], results, strict=False):
             if isinstance(after, Tensor) and after.dim() == 3 and after.is_floating_point():
                 path, lengths = f"{self.loop.name}.{value.name}", value.type.lengths

@@ -17,7 +17,7 @@ from archlang.export.plain.infrastructure import constant
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
-from archlang.graph.loop_layout import has_halting_positions, loop_layout
+from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
@@ -42,6 +42,12 @@ def where_real(mask, new, old):
     if mask is None:
         return new
     return torch.where(mask.any(1).reshape(-1, *[1] * (new.dim() - 1)), new, old)
+'''
+POSITIONS = '''
+def positions(x, mask):
+    """Yields the vector of each position, and its mask."""
+    for index, vector in enumerate(x.unbind(1)):
+        yield vector, None if mask is None else mask[:, index : index + 1]
 '''
 
 _OPERATORS: Mapping[Arithmetic, ast.operator] = {
@@ -495,9 +501,9 @@ class _Forward:
             case operations.Halting():
                 self._halting(scope, node, states, values)
             case operations.Scan():
-                chunks = node.inputs[0]
-                cut = initial[chunks] if chunks in initial else scope.values[chunks]
-                self._scan(scope, node, states, values, cut)
+                scanned = node.inputs[0]
+                parts = initial[scanned] if scanned in initial else scope.values[scanned]
+                self._scan(scope, node, states, values, parts)
         self._taken = taken | self._lasting
         for index in range(shape.states):
             scope.parts[node.id, index] = ast.Name(states[index], ast.Load())
@@ -608,15 +614,16 @@ class _Forward:
         self._lasting = lasting
 
     def _scan(
-        self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], chunks: ast.expr
+        self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], parts: ast.expr
     ) -> None:
         operation = node.operation
         assert isinstance(operation, operations.Scan)
         region, lasting = node.regions[0], set[str]()
+        by_position = takes_positions(node)
         emitted = self._lasting_name("outputs", lasting) if operation.emits else ""
-        chunk = self._name(region.inputs[0].name or "chunk")
-        mask_name = self._name(f"mask_{chunk}")
-        values[region.inputs[0].id] = ast.Name(chunk, ast.Load())
+        part = self._name(region.inputs[0].name or ("vector" if by_position else "chunk"))
+        mask_name = self._name(f"mask_{part}")
+        values[region.inputs[0].id] = ast.Name(part, ast.Load())
         own_lengths = chunk_lengths(node)
         masks = {**scope.masks, **{length: ast.Name(mask_name, ast.Load()) for length in own_lengths}}
         own = {value.id for value in region.inputs[: 1 + len(states)]}
@@ -651,11 +658,16 @@ class _Forward:
             body.body.append(_statement(f"{reals}.append({real})"))
         if emitted:
             scope.body.append(_statement(f"{emitted} = []"))
-        loop = _for(f"{chunk}, {mask_name}", "x")
-        loop.iter, loop.body = chunks, body.body
+        loop = _for(f"{part}, {mask_name}", "x")
+        if by_position:
+            self.texts.append(POSITIONS)
+            mask = self._mask(scope, scope.types[node.inputs[0]].lengths[0]) or ast.Constant(None)
+            parts = _call(_dotted("positions"), [parts, mask], {})
+        loop.iter, loop.body = parts, body.body
         scope.body.append(_described(loop, node))
         if emitted:
-            scope.body.append(_statement(f"{emitted} = torch.cat({emitted}, 1)"))
+            joined = "torch.stack" if by_position else "torch.cat"
+            scope.body.append(_statement(f"{emitted} = {joined}({emitted}, 1)"))
             scope.parts[node.id, len(states)] = ast.Name(emitted, ast.Load())
             if len(node.types) == 1:
                 scope.values[node.id] = ast.Name(emitted, ast.Load())

@@ -22,6 +22,8 @@ class InspectedField:
     texts: tuple[str, ...]
 
 
+# The units of the turns of a scan.
+_PARTS = ("chunk", "position")
 # All moments of one kind at one path in one nest of loops.
 _SeriesKey = tuple[str, str, tuple[str, ...]]
 _Series = Mapping[_SeriesKey, list[Moment]]
@@ -64,7 +66,7 @@ class _PanelDrawer:
                 return f"position of {field.name}", tuple(f"{i} {text}" for i, text in enumerate(field.texts))
         if length is not None and length.constant is not None:
             return "slot", tuple(str(i) for i in range(count))
-        if length is None or not any(turn.unit == "chunk" for turn in turns):
+        if length is None or not any(turn.unit in _PARTS for turn in turns):
             return "position", tuple(str(i) for i in range(count))
         first = sum(turn.first for turn in turns)
         return "position", tuple(self._position_label(first + i) for i in range(count))
@@ -161,7 +163,7 @@ class _PanelDrawer:
         Args:
             values_of: Maps the values of a moment to a number or to a vector over the columns."""
         if _has_positions(moments[0]):
-            row_labels = list(dict.fromkeys(_turn_label(_without_chunks(moment.turns)) for moment in moments))
+            row_labels = list(dict.fromkeys(_turn_label(_without_parts(moment.turns)) for moment in moments))
             column_labels: dict[int, str] = {}
             cells: list[tuple[int, int, np.ndarray]] = []  # row, first column, values
             columns = "position"
@@ -170,7 +172,7 @@ class _PanelDrawer:
                 first = sum(turn.first for turn in moment.turns)
                 columns, labels = self.axis(moment.lengths[0], len(values), moment.turns)
                 column_labels.update((first + i, label) for i, label in enumerate(labels))
-                cells.append((row_labels.index(_turn_label(_without_chunks(moment.turns))), first, values))
+                cells.append((row_labels.index(_turn_label(_without_parts(moment.turns))), first, values))
         else:
             row_labels = [_turn_label(moment.turns) for moment in moments]
             cells = [(row, 0, np.atleast_1d(values_of(moment.values))) for row, moment in enumerate(moments)]
@@ -228,8 +230,8 @@ def _has_positions(moment: Moment) -> bool:
     return bool(moment.lengths) and moment.lengths[0].constant is None
 
 
-def _without_chunks(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    return tuple(turn for turn in turns if turn.unit != "chunk")
+def _without_parts(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    return tuple(turn for turn in turns if turn.unit not in _PARTS)
 
 
 def _turn_label(turns: Sequence[Turn]) -> str:

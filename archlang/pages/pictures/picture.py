@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Apply, Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.cost_notes import cost_notes
@@ -24,6 +24,7 @@ _INPUT_NOTES = {
     "state": "state",
     "memory": "memory",
     "chunk": "chunk",
+    "position": "one position",
     "mean": "mean so far",
 }
 # Statics with these values are omitted: they are the default or turn a feature off.
@@ -132,7 +133,7 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     kinds, outer_names = {}, {}
     for index, value in enumerate(body.inputs):
         if index < indices.inner:
-            kinds[value.id] = "chunk"
+            kinds[value.id] = "position" if takes_positions(node) else "chunk"
         elif index < indices.inner + indices.states:
             kinds[value.id] = "memory" if isinstance(node.operation, Scan) else "state"
         elif index < indices.inner_captured:
@@ -179,7 +180,7 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
             return f"repeat ≤ {limit}", (rule, *_static_lines(instance))
-    return "scan", ("chunk after chunk",)
+    return "scan", ("position after position" if takes_positions(node) else "chunk after chunk",)
 
 
 def _location(span: Span | None) -> tuple[str, str]:
