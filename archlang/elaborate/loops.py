@@ -161,9 +161,9 @@ class Loops:
         inner = self._loop_frame(frame, "scan", statement.span, frame.paths)
         part: Type | None = None
         if parts is not None:
-            width = parts.type.dims[1]
-            is_cut = parts.type.name == "chunks"
-            part = Type("seq", (Dim.of(self._chunk_length(statement.variable)), width)) if is_cut else Type("vec", (width,))
+            part = Type("vec", parts.type.dims[1:2])
+            if parts.type.name == "chunks":
+                part = Type("seq", (Dim.of(self._chunk_length(statement.variable)), *part.dims))
         carried: dict[str, Span] = {}
         for name in statement.carry:
             if carried.setdefault(name.text, name.span) is not name.span:

@@ -9,7 +9,6 @@ from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
 
-
 # The type of the part of a value that each step of a scan takes: a chunk, or one position.
 _PARTS = {"chunks": "seq", "seq": "vec"}
 

@@ -72,9 +72,13 @@ def test_a_sound_graph_passes() -> None:
         ("(%h, %k) {", "(%k, %h) {", "begins with number and ends with seq[n, 4]"),
         ("(%h, %k) {", "(%h, %h) {", "to a body of seq[n, 4], number"),
         ("carried = 1", "carried = 2", "carries 2 but has 2 results"),
-        ("scan[carried = 1, emits = true](%c, %h)", "scan[carried = 1, emits = true](%h, %h)", "does not walk chunks"),
+        (
+            "scan[carried = 1, emits = true](%c, %h)",
+            "scan[carried = 1, emits = true](%h, %h)",
+            "walks seq[n, 4] with a body",
+        ),
         ("input %y1: seq[c.length, 4]", "input %y1: seq[c.length, 5]", "walks chunks[n, 4] with a body of"),
-        ("return %y2, %y3", "return %y2, %y2", "emits seq[n, 4] for a chunk"),
+        ("return %y2, %y3", "return %y2, %y2", "emits seq[n, 4] for seq"),
         ("%y: seq[n, 4], seq[n, 4] =", "%y: seq[n, 4], seq[m, 4] =", "is seq[m, 4], not seq[n, 4]"),
         ("subtract(%l2, %l3)", "subtract(%l2)", "has 1 arguments"),
         (

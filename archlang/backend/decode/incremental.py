@@ -403,7 +403,6 @@ class _Walk:
                 region_cache.inner.pop((name, index), None)
         return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
 
-
     def _position_scan(
         self, name: str, loop: LoweredLoop, runtime: PositionScan, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:

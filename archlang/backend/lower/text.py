@@ -23,9 +23,7 @@ def _bodies(code: Code) -> Iterator[str]:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:
             scans = isinstance(loop.node.operation, Scan)
-            calls = (
-                "called once for many of its steps" if scans else "called for the first step by the head of the outer loop"
-            )
+            calls = "called once for many steps" if scans else "called for the first step by the head of the outer loop"
             title = f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.split.head)}"
             yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"

@@ -410,9 +410,7 @@ class Scan(_Loop):
 class PositionScan(Scan):
     """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
 
-    def __call__(
-        self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None
-    ) -> Any:
+    def __call__(self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None) -> Any:
         batch, length, width = sequence.shape
         if is_exporting():
             reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
@@ -431,9 +429,7 @@ def _only(results: Sequence[Any]) -> Any:  # Any: as in `Body`
     return tuple(results) if len(results) > 1 else results[0]
 
 
-def _where_real(
-    real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
+def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Returns the states after a step, for the samples to which the step belongs; those before it for the others."""
     return tuple(
         torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)

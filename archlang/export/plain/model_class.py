@@ -613,9 +613,7 @@ class _Forward:
             scope.depths.append(_dotted(f"{MEAN_STEPS.name}({tally}, {mask_text})"))
         self._lasting = lasting
 
-    def _scan(
-        self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], parts: ast.expr
-    ) -> None:
+    def _scan(self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], parts: ast.expr) -> None:
         operation = node.operation
         assert isinstance(operation, operations.Scan)
         region, lasting = node.regions[0], set[str]()

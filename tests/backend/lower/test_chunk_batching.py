@@ -192,7 +192,7 @@ def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
 
 def test_printed_python_has_a_batched_part_and_a_loop(compiled: Compiled) -> None:
     shown = print_torch(compiled(program(MODELS["a stack's first step"])))
-    assert "# the head of the body of `self.scan`, called once for many chunks: scan" in shown
+    assert "# the head of the body of `self.scan`, called once for many steps: scan" in shown
     assert "run_stack_head_results = self.run_stack.first_head(c, mask_c_length)" in shown
     assert "head_results = run_stack_head_results)" in shown
     assert "# the rest of the body of `self.run_stack`" in shown
