@@ -10,7 +10,17 @@ from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.joined_linear import JoinedLinear
-from archlang.backend.runtime.loops import Halting, PositionScan, Repeat, Scan, SplitBody, Stack, Step, resolve
+from archlang.backend.runtime.loops import (
+    ChunkScan,
+    Halting,
+    PositionScan,
+    Repeat,
+    Scan,
+    SplitBody,
+    Stack,
+    Step,
+    resolve,
+)
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.graph.loop_layout import has_halting_positions, takes_positions
@@ -60,9 +70,8 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         case operations.Stack(path=path):
             return Stack(**common, states=len(node.types), path=relative_path(path, loop.scope))
         case operations.Scan(carried=carried, emits=emits):
-            if takes_positions(node):
-                return PositionScan(**common, carried=carried, emits=emits)
-            return Scan(**common, carried=carried, emits=emits)
+            scan = PositionScan if takes_positions(node) else ChunkScan
+            return scan(**common, carried=carried, emits=emits)
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

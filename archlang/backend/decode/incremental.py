@@ -23,7 +23,7 @@ from torch import Tensor, fx, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.loops import Halting, PositionScan, Repeat, Scan, Stack, broadcast_mask, resolve
+from archlang.backend.runtime.loops import ChunkScan, Halting, PositionScan, Repeat, Stack, broadcast_mask, resolve
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.operations import Join
@@ -294,7 +294,7 @@ class _Walk:
                 case PositionScan() if not _uses_results(node, runtime.carried):
                     results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
-            isinstance(runtime, Scan)
+            isinstance(runtime, ChunkScan)
             and arguments[0].growth is Growth.FULL
             and not _uses_results(node, runtime.carried)
         ):
@@ -371,7 +371,7 @@ class _Walk:
         return [Value(Growth.NEW, state[:, region_cache.seen :]) for state in states]
 
     def _scan(
-        self, name: str, loop: LoweredLoop, runtime: Scan, arguments: Sequence[Value], region_cache: RegionCache
+        self, name: str, loop: LoweredLoop, runtime: ChunkScan, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:
         """Runs a scan whose last chunk grows; its carried states change when a chunk is full. Returns None if
         the chunked sequence has another length than the field, or sees the future."""

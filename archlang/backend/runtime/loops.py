@@ -329,24 +329,11 @@ class StackedChunks:
 
 @dataclass(eq=False, kw_only=True)
 class Scan(_Loop):
-    """Runs over chunks in order. A sample without a real position in a chunk keeps its carried states there. `carried`
-    counts these states; with `emits`, the result includes the emitted chunks, concatenated."""
+    """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
+    carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit."""
 
     carried: int
     emits: bool
-
-    def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
-        if isinstance(chunks, StackedChunks):
-            results, extras = self._in_graph([chunks.values, chunks.masks], chunks.masks.any(2), values)
-            if self.emits:
-                place = torch.arange(chunks.length, device=results[-1].device)
-                length = results[-1].shape[2]
-                chunked = results.pop().transpose(1, 2)
-                results.append(chunked[place // length, place % length].transpose(0, 1))
-            return _only([*results, *extras])
-        reals = [None if mask is None else mask.any(1) for _, mask in chunks]
-        results, emitted, extras = self._run(chunks, reals, values)
-        return _only([*results, *([torch.cat(emitted, 1)] if self.emits else []), *extras])
 
     def _run(
         self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
@@ -404,6 +391,24 @@ class Scan(_Loop):
         columns = [*zip(*group, strict=True), *((value,) * count for value in shared)]
         results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
         return list(zip(*(_separate(result, len(first), count) for result in results), strict=True))
+
+
+@dataclass(eq=False, kw_only=True)
+class ChunkScan(Scan):
+    """Runs over the chunks of a sequence; what is emitted for them is concatenated."""
+
+    def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
+        if isinstance(chunks, StackedChunks):
+            results, extras = self._in_graph([chunks.values, chunks.masks], chunks.masks.any(2), values)
+            if self.emits:
+                place = torch.arange(chunks.length, device=results[-1].device)
+                length = results[-1].shape[2]
+                chunked = results.pop().transpose(1, 2)
+                results.append(chunked[place // length, place % length].transpose(0, 1))
+            return _only([*results, *extras])
+        reals = [None if mask is None else mask.any(1) for _, mask in chunks]
+        states, emitted, costs = self._run(chunks, reals, values)
+        return _only([*states, *([torch.cat(emitted, 1)] if self.emits else []), *costs])
 
 
 @dataclass(eq=False, kw_only=True)

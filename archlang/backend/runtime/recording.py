@@ -17,7 +17,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, PositionScan, Repeat, Scan, SplitBody, Stack
+from archlang.backend.runtime.loops import ChunkScan, Halting, PositionScan, Repeat, Scan, SplitBody, Stack
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
 from archlang.graph.loop_layout import loop_layout
@@ -181,7 +181,7 @@ class _RecordedLoop:
     """A loop that records the current turn, and the states after each turn."""
 
     loop: LoweredLoop
-    runtime: Repeat | Stack | Halting | Scan
+    runtime: Repeat | Stack | Halting | ChunkScan | PositionScan
     record: Recording
     body: Callable[..., tuple[Any, ...]]
 
@@ -212,7 +212,7 @@ class _RecordedLoop:
         turns = self.record._turns
         first = turns[-1].first + self._width
         turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first)
-        takes_chunks = isinstance(self.runtime, Scan) and not isinstance(self.runtime, PositionScan)
+        takes_chunks = isinstance(self.runtime, ChunkScan)
         if isinstance(self.runtime, Scan):
             self._width = values[0].shape[1] if takes_chunks else 1
         results = self.body(owner, *values)
