@@ -86,6 +86,7 @@ def _report(error: Exception) -> int:
     from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
     from archlang.diagnostics.machine import is_caused_by_machine, machine_error
     from archlang.files.mistakes import RefusedFile
+    from archlang.plugins import failure_of
 
     if isinstance(error, ProgramError):
         console.show(error.diagnostics)
@@ -102,6 +103,9 @@ def _report(error: Exception) -> int:
     if (machine := machine_error(error)) is not None:
         console.say(machine.message, machine.remedy)
         return MACHINE
+    if (failure := failure_of(error)) is not None:
+        console.say(failure.message, failure.remedy)
+        return MISTAKE
     remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
     console.say(f"internal error: {type(error).__name__}: {error}", remedy)
     return BUG

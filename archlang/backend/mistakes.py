@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from archlang.diagnostics import ArchlangError
+from archlang.diagnostics import ArchlangError, ErrorWithRemedy
 from archlang.diagnostics.names import plural
 from archlang.graph.graph import Instance
 from archlang.source import Span
@@ -17,6 +17,23 @@ class BuildError(ArchlangError):
 
 class ConstructionError(BuildError):
     """The class of a block cannot be constructed from its statics. The cause is the error that it raised, if any."""
+
+
+class BlockError(ErrorWithRemedy):
+    """A block of the user's own violates its signature in a call."""
+
+
+def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], result: object) -> BlockError:
+    sizes = ", ".join("…" if size is None else str(size) for size in shape)
+    numbers = "integers" if kind.name == "tokens" else "floating-point numbers"
+    actual = f"a {type(result).__name__}"
+    if isinstance(result, torch.Tensor):
+        actual = f"a tensor {list(result.shape)} of {str(result.dtype).removeprefix('torch.')}"
+    message = (
+        f"{_place(instance.span)}`{instance.block}` ({instance.python}) returns {actual}, but its signature says "
+        f"{kind}, here a tensor [{sizes}] of {numbers}"
+    )
+    return BlockError(message, "correct the class or the signature; `archlang test` tests all that it says")
 
 
 def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:

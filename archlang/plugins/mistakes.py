@@ -52,7 +52,9 @@ def without_name(user: str, path: str, name: str, possible: Sequence[str]) -> Pl
 def fails(path: str, line: int | None, reason: BaseException) -> PluginError:
     place = path if line is None else f"{path}:{line}"
     text = str(reason).strip().partition("\n")[0]
-    return PluginError(f"{place} fails: {type(reason).__name__}{': ' if text else ''}{text}", "correct the file")
+    calls = [str(note) for note in getattr(reason, "__notes__", ())]
+    remedy = f"correct the file; it was called at {calls[0]}" if calls else "correct the file"
+    return PluginError(f"{place} fails: {type(reason).__name__}{': ' if text else ''}{text}", remedy)
 
 
 # Files that a folder of weights was made with. `copy` is the file's copy in the folder, if it has one.

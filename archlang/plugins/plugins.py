@@ -24,6 +24,7 @@ from archlang.plugins import mistakes
 
 # The folder of a run folder with the copies of its plugins.
 COPIES = "plugins"
+_PREFIX = "archlang_plugin_"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Plugin:
     def module_name(self) -> str:
         """The name of the Python module, which no other module has."""
         digest = hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()
-        return f"archlang_plugin_{self.stem}_{digest[:12]}"
+        return f"{_PREFIX}{self.stem}_{digest[:12]}"
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,19 @@ class _Loader(ExecutionLoader):
 
     def get_source(self, fullname: str) -> str:
         return self._plugin.text
+
+
+def failure_of(error: BaseException) -> mistakes.PluginError | None:
+    """Returns the error of a plugin whose Python has raised an exception, at its line; None for other exceptions."""
+    lines = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__", "")).startswith(_PREFIX)
+    ]
+    if not lines:
+        return None
+    path, line = lines[-1]
+    return mistakes.fails(_shown(path), line, error)
 
 
 def _text(path: str) -> str:

@@ -18,6 +18,7 @@ from archlang.diagnostics import ArchlangError
 from archlang.files.folder import Folder
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
+from archlang.plugins import failure_of
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import has
@@ -138,6 +139,8 @@ def _error_message(end: Outcome | Exception) -> str:
     match end:
         case ArchlangError():
             return str(getattr(end, "message", end))
+        case Exception() if (failure := failure_of(end)) is not None:
+            return failure.message
         case Exception():
             return "".join(traceback.format_exception_only(end)).strip()
     return ""

@@ -219,3 +219,11 @@ def test_check_with_the_file_finds_a_class_that_cannot_be_constructed(archlang: 
     result = archlang("check", "b.arch", "--plugin", "lib/blocks.py")
     assert result.code == 1
     assert "b.arch:5:27: `twice` cannot be constructed" in result.err
+
+
+def test_an_error_in_a_block_of_the_users_own_is_named_at_its_line(archlang: Command, block_run: Path) -> None:
+    (block_run / "lib" / "blocks.py").write_text(TWICE.replace("2 * x", "x @ x"))
+    result = archlang("train", "b.arch", "--out", "other", "--device", "cpu", "--plugin", "lib/blocks.py")
+    assert result.code == 1
+    assert "lib/blocks.py:10 fails: RuntimeError: " in result.err
+    assert "correct the file; it was called at b.arch:5:27: twice" in result.err

@@ -9,6 +9,7 @@ from torch import nn
 from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
+from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import Stack
@@ -27,12 +28,15 @@ def add_instances(root: nn.Module, graph: Graph, plugins: Plugins) -> None:
         BuildError: a class is missing, or its constructor raises.
         PluginError: a class is in no plugin, or its plugin cannot be imported."""
     stacks = _Stacks(root, graph)
+    calls = calls_by_instance(graph.region)
     modules: dict[str, nn.Module] = {}
     for path in _in_order(graph):
         instance, scope = graph.instances[path], scope_of(path)
         block = _class_of(instance, plugins)
         for steps, home in stacks.modules(scope):
             modules[_at_steps(path, steps)] = module = _construct(block, instance, steps, modules)
+            if not _is_library(instance.python):
+                module.register_forward_hook(ResultCheck(instance, calls.get(path, ())))
             _add(home, path[len(scope) :].removeprefix("."), module)
     for path in stacks.counts:
         stacks.modules(f"{path}.*")
@@ -118,14 +122,19 @@ def find_class(python: str, plugins: Plugins, user: str) -> object:
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported.
         ImportError, AttributeError, ValueError: archlang has no such block."""
-    module_name, _, class_name = python.partition(":")
-    if module_name != _LIBRARY and not module_name.startswith(f"{_LIBRARY}."):
+    if not _is_library(python):
         return plugins.load(python, user)
+    module_name, _, class_name = python.partition(":")
     module = importlib.import_module(module_name)
     block: object = getattr(module, class_name, None)
     if block is None:
         raise AttributeError(f"{module_name} has no {class_name}")
     return block
+
+
+def _is_library(python: str) -> bool:
+    module_name = python.partition(":")[0]
+    return module_name == _LIBRARY or module_name.startswith(f"{_LIBRARY}.")
 
 
 def _construct(
