@@ -61,7 +61,7 @@ def predict(
 
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """
-    from archlang.api.run import load_run
+    from archlang.api.run import explaining_input_format, load_run
     from archlang.runs.prediction import predict_inputs
 
     if bool(inputs) == bool(file):
@@ -86,9 +86,10 @@ def predict(
         rows: list[Prediction] = []
         while part := list(islice(placed, batch * _BATCHES_AT_A_TIME)):
             places, values = [place for place, _ in part], [value for _, value in part]
-            predictions = predict_inputs(
-                opened.module, opened.input_format, values, opened.device, batch=batch, length=length, places=places
-            )
+            with explaining_input_format(opened):
+                predictions = predict_inputs(
+                    opened.module, opened.input_format, values, opened.device, batch=batch, length=length, places=places
+                )
             if as_json:
                 for prediction in predictions:
                     console.out.write_json_line(prediction.to_json())

@@ -41,7 +41,7 @@ def list_(
     if summaries:
         _print_summaries(summaries)
     for run in damaged:
-        console.out.print(f"damaged: {run.reason}")
+        console.out.print(f"{run.state}: {run.reason}")
 
 
 def _print_summaries(summaries: list[RunSummary]) -> None:
@@ -132,18 +132,16 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 def rm(
     runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 ) -> None:
-    """Remove run folders, with their checkpoints.
+    """Remove run folders, with their checkpoints. Damaged ones are removed too; links in them are not followed.
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record import mistakes
     from archlang.record.removal import remove_run
-    from archlang.record.summaries import summarize
+    from archlang.record.summaries import DamagedRun, open_for_removal
 
-    for run in [summarize(folder) for folder in runs]:
-        if run.state == "running":
-            raise mistakes.not_removed_in_use(run.folder)
-        if not yes and not console.confirm(f"remove {run.folder} ({run.model}, step {run.step}, {_size(run.size)})?"):
+    for run in [open_for_removal(folder) for folder in runs]:
+        facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {_size(run.size)}"
+        if not yes and not console.confirm(f"remove {run.folder} ({facts})?"):
             continue
         remove_run(run.folder)
         console.out.print(f"removed {run.folder}")

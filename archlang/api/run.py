@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import torch
 
 from archlang.api import mistakes
-from archlang.api.saved_folder import SavedModel, is_saved, read_saved
+from archlang.api.saved_folder import VOCABULARY, SavedModel, is_saved, read_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
@@ -21,11 +22,12 @@ from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import Plugins
-from archlang.record.reading import RECIPE, read_plan, read_record, read_text
+from archlang.record.reading import GRAPH_AT_TEST, RECIPE, read_plan, read_record, read_text
 from archlang.record.schemas import RUN, ExternRecord, RunRecord
 from archlang.runs.evaluation import OpenedRun, open_run
 from archlang.runs.inputs import InputFormat, Item
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
+from archlang.runs.stored_model import explaining_stored_model
 from archlang.source import Source
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
@@ -113,7 +115,8 @@ class Run:
 
         Raises:
             RunError: an input does not fit the model; the message names it."""
-        return predict_inputs(self.module, self.input_format, inputs, self.device, batch=batch, length=length)
+        with explaining_input_format(self):
+            return predict_inputs(self.module, self.input_format, inputs, self.device, batch=batch, length=length)
 
     def inspect(self, item: Item | Split) -> Inspection:
         """Returns what the model does with an input, or with the first sample of a split: the panels of
@@ -121,15 +124,16 @@ class Run:
 
         Raises:
             RunError: the input does not fit the model."""
-        if isinstance(item, Split):
-            batch, title = item_batch(self.module, item, 0), "sample"
-        else:
-            batch = typed_input(self.module, self.input_format, item)
-            title = item if isinstance(item, str) else "input"
-        lines = {}
-        if isinstance(self._source, OpenedRun) and self.recipe is not None:
-            lines = source_lines(self.folder / RECIPE, self.recipe)
-        return inspect(self.module, self.input_format, batch, title, lines)
+        with explaining_input_format(self):
+            if isinstance(item, Split):
+                batch, title = item_batch(self.module, item, 0), "sample"
+            else:
+                batch = typed_input(self.module, self.input_format, item)
+                title = item if isinstance(item, str) else "input"
+            lines = {}
+            if isinstance(self._source, OpenedRun) and self.recipe is not None:
+                lines = source_lines(self.folder / RECIPE, self.recipe)
+            return inspect(self.module, self.input_format, batch, title, lines)
 
     def report(self) -> RunReport:
         """Returns the report of the run: its curves, metrics and claims.
@@ -152,6 +156,11 @@ class Run:
     def _require_run(self, thing: str) -> None:
         if not isinstance(self._source, OpenedRun):
             raise mistakes.has_no(self.folder, thing)
+
+
+def explaining_input_format(run: Run) -> AbstractContextManager[None]:
+    """Raises a RunError where a saved model has a vocabulary of another model, or a run folder such a graph."""
+    return explaining_stored_model(run.folder / (VOCABULARY if is_saved(run.folder) else GRAPH_AT_TEST))
 
 
 def load_run(

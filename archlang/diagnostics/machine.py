@@ -11,9 +11,10 @@ from archlang.files.os_errors import NO_MEMORY, is_current_folder_deleted, machi
 _NO_MEMORY_WORDS = (
     "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "failed to map segment",
     "storage size calculation overflowed", "unable to allocate", "could not create a primitive",
-    "error return without exception set",
+    "error return without exception set", "couldn't parse file content",
 )  # fmt: skip
 _NO_THREAD = "can't start new thread"
+_CLOSE_PROCESSES = "close other programs, or raise the limit on threads and processes: `ulimit -u`"
 _CLOSE_PROGRAMS = "close other programs, or raise the limits on memory; nothing that was written before is damaged"
 
 
@@ -39,8 +40,9 @@ def machine_error(error: BaseException) -> MachineError | None:
     if any(map(is_out_of_memory, _with_causes(error))):
         return MachineError("there is not enough memory", _CLOSE_PROGRAMS)
     if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
-        remedy = "close other programs, or raise the limit on threads and processes: `ulimit -u`"
-        return MachineError("the system does not start another thread", remedy)
+        return MachineError("the system does not start another thread", _CLOSE_PROCESSES)
+    if isinstance(error, BlockingIOError) and error.filename is None:
+        return MachineError("the system does not start another process", _CLOSE_PROCESSES)
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("archlang"):
         package = error.name.partition(".")[0]
         return MachineError(

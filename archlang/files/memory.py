@@ -1,6 +1,7 @@
 """How much memory this process may still use."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _MEMINFO = Path("/proc/meminfo")
@@ -9,9 +10,22 @@ _OWN_GROUP = Path("/proc/self/cgroup")
 _GROUPS = Path("/sys/fs/cgroup")
 
 
+@dataclass(frozen=True)
+class _GroupFiles:
+    """The files of a control group, and the names in `memory.stat` of what the group can give back."""
+
+    limit: str
+    used: str
+    caches: tuple[str, ...]
+
+
+_VERSION_1 = _GroupFiles("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+_VERSION_2 = _GroupFiles("memory.max", "memory.current", ("active_file", "inactive_file"))
+
+
 def available_memory() -> int | None:
-    """Returns the bytes that this process can still allocate: the least of what the system, the control group of a
-    container or cluster, and `ulimit -v` leave. None where the system does not say."""
+    """Returns the bytes that this process can still allocate: the least of what the system, the control groups of a
+    container or cluster (version 1 or 2), and `ulimit -v` leave. None where the system does not say."""
     return min((bytes_ for bytes_ in (_of_system(), _of_groups(), _of_limit()) if bytes_ is not None), default=None)
 
 
@@ -25,21 +39,31 @@ def _of_system() -> int | None:
 
 
 def _of_groups() -> int | None:
-    """Returns what the control group (version 2) and those around it leave; caches of files count as free."""
+    """Returns what the control groups and those around them leave; caches of files count as free."""
     try:
-        name = next(line[3:] for line in _OWN_GROUP.read_text().splitlines() if line.startswith("0::"))
-    except (OSError, StopIteration):
+        lines = [line.split(":", 2) for line in _OWN_GROUP.read_text().splitlines()]
+    except OSError:
         return None
-    group = _GROUPS / name.strip("/")
-    left = [_of_group(folder) for folder in (group, *group.parents) if folder.is_relative_to(_GROUPS)]
+    left: list[int | None] = []
+    for _, controllers, name in (line for line in lines if len(line) == 3):
+        if not controllers:
+            left += _of_tree(_GROUPS, name, _VERSION_2)
+        elif "memory" in controllers.split(","):
+            left += _of_tree(_GROUPS / "memory", name, _VERSION_1)
     return min((bytes_ for bytes_ in left if bytes_ is not None), default=None)
 
 
-def _of_group(folder: Path) -> int | None:
+def _of_tree(root: Path, name: str, files: _GroupFiles) -> list[int | None]:
+    """Returns what a group and each group around it leave. In a container, the group itself may be the root."""
+    group = root / name.strip("/")
+    return [_of_group(folder, files) for folder in (group, *group.parents) if folder.is_relative_to(root)]
+
+
+def _of_group(folder: Path, files: _GroupFiles) -> int | None:
     try:
-        limit, used = (int((folder / name).read_text()) for name in ("memory.max", "memory.current"))
+        limit, used = (int((folder / name).read_text()) for name in (files.limit, files.used))
         statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return limit - used + int(statistics["active_file"]) + int(statistics["inactive_file"])
+        return limit - used + sum(int(statistics[name]) for name in files.caches)
     except (OSError, KeyError, ValueError):  # ValueError: "max", which is no limit
         return None
 

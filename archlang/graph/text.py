@@ -176,6 +176,8 @@ def parse_graph(text: str) -> Graph:
 
     Raises:
         ValueError: the text is not that of a graph, or exceeds a limit; the message has the line of a syntax error."""
+    if not text.strip():
+        raise ValueError("graph text: it is empty")
     if len(text) > LARGEST_GRAPH:
         raise ValueError(f"graph text: it has more than {LARGEST_GRAPH:,} characters")
     _check_depth(text)

@@ -1,5 +1,6 @@
 """Existing run folders: finding them, summarizing them, and comparing their settings."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from archlang.files.folder import Folder
+from archlang.files.mistakes import RefusedFile
 from archlang.record import mistakes
 from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import LOCK, explain, metrics_lines, parse_metrics, read_record, read_results
+from archlang.record.reading import LOCK, explain, has, metrics_lines, parse_metrics, read_record, read_results
 from archlang.record.schemas import METRICS, RUN, Results, RunRecord
 from archlang.record.versions import read_history
 from archlang.types.statics import StaticValue
@@ -52,10 +54,12 @@ class DamagedRun:
 
     folder: Path
     reason: str
+    state: str = "damaged"
+    """`damaged`, or `unreadable` where the machine is the cause"""
 
     def json_value(self) -> dict[str, Any]:  # Any: JSON
         """Returns the run as `archlang runs list --json` prints it."""
-        return {"folder": str(self.folder), "state": "damaged", "reason": self.reason}
+        return {"folder": str(self.folder), "state": self.state, "reason": self.reason}
 
 
 def summarize(folder: Path) -> RunSummary:
@@ -83,14 +87,40 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
     """Yields every run in a folder or below it, by path.
 
     Raises:
-        RunError: The folder is a file."""
+        RunError: The folder is a file.
+        FileNotFoundError: It is relative to a current folder that has been deleted."""
+    os.getcwd()
     if folder.exists() and not folder.is_dir():
         raise mistakes.not_a_folder(folder)
     for path in sorted(folder.rglob(RUN)):
-        try:
-            yield summarize(path.parent)
-        except mistakes.RunError as error:
-            yield DamagedRun(path.parent, error.message)
+        yield _summary_or_damage(path.parent)
+
+
+def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
+    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none.
+
+    Raises:
+        RunError: It is not a run folder, or a process trains in it."""
+    if not has(folder, RUN):
+        raise mistakes.not_a_run(folder, RUN)
+    try:
+        is_locked = _is_locked(folder)
+    except mistakes.RunError as error:
+        if not isinstance(error.__cause__, RefusedFile):
+            raise
+        is_locked = False  # No process of archlang locks a link or a pipe.
+    if is_locked:
+        raise mistakes.not_removed_in_use(folder)
+    return _summary_or_damage(folder)
+
+
+def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
+    try:
+        return summarize(folder)
+    except mistakes.RunMachineError as error:
+        return DamagedRun(folder, error.message, "unreadable")
+    except mistakes.RunError as error:
+        return DamagedRun(folder, error.message)
 
 
 def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from archlang.plan.plan import Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.reading import read_graph, read_plugins, read_record, read_run
+from archlang.record.reading import GRAPH_AT_TEST, read_graph, read_plugins, read_record, read_run
 from archlang.record.run_folder import RecordWarning
 from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results
 from archlang.runs import mistakes
@@ -178,7 +178,7 @@ def open_run(
     fabric = make_fabric(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     graph = read_graph(folder)
-    with explaining_stored_model(folder):
+    with explaining_stored_model(folder / GRAPH_AT_TEST):
         module = build(graph, trusted)
     weights.load_into(module)
     module.to(fabric.device)
@@ -224,7 +224,7 @@ def evaluate_run(
     run = open_run(folder, device=device, plugins=plugins)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
-    with explaining_stored_model(folder), showing_evaluation(console) as watcher:
+    with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
                 evaluate(module, Data(split, run.device), split, name, task), module, split, task, run.device,

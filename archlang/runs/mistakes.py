@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.diagnostics.names import listed, plural
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 
 
 def no_checkpoint(folder: Path) -> RunError:
@@ -14,6 +14,11 @@ def no_checkpoint(folder: Path) -> RunError:
 def stored_model_fails(path: Path, reason: str) -> RunError:
     message = f"the model of {path} cannot be computed: {reason}"
     return RunError(message, "restore the file from a copy; if nothing has changed it, please report a bug of archlang")
+
+
+def study_fails(path: Path, reason: str) -> RunMachineError:
+    message = f"{path} cannot be read or written: {reason}"
+    return RunMachineError(message, "free space, or check the disk; then rerun the command: its trials resume")
 
 
 def seed_out_of_bounds(seed: int, highest: int) -> RunError:

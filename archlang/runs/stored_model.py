@@ -1,4 +1,4 @@
-"""Errors of a model that is built from the graph of a run folder, which another program may have changed."""
+"""Errors of a model that is built from the files of a folder, which another program may have changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,14 +7,13 @@ from pathlib import Path
 from archlang.backend.mistakes import BuildError
 from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.machine import machine_error
-from archlang.record.reading import GRAPH_AT_TEST
 from archlang.runs import mistakes
 
 
 @contextmanager
-def explaining_stored_model(folder: Path) -> Iterator[None]:
-    """Raises a RunError in place of an error of the model's code: the verifier finds only some mistakes of a graph."""
-    path = folder / GRAPH_AT_TEST
+def explaining_stored_model(path: Path) -> Iterator[None]:
+    """Raises a RunError that names `path`, a file of the model, in place of an error of the model's code: only some
+    mistakes of a graph or a vocabulary are found when they are read."""
     try:
         yield
     except BuildError as error:

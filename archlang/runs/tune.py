@@ -1,7 +1,9 @@
 """A search for the statics of a recipe with Optuna: each trial is a run in its own folder."""
 
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from archlang.record import mistakes
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
+from archlang.runs.mistakes import study_fails
 from archlang.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.settings import Settings
@@ -54,12 +57,17 @@ class Tuning:
             import optuna
         except ImportError:
             raise mistakes.extra_missing("tune") from None
-        from sqlalchemy.pool import NullPool
-
         optuna.logging.set_verbosity(logging.WARNING)
         # SQLite and submitit would write through links.
         make_folder(self.folder, [JOBS, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
         # Without a pool, each query closes its connection: nothing else would.
+        with self._explaining_storage():
+            self._open_study()
+
+    def _open_study(self) -> None:
+        import optuna
+        from sqlalchemy.pool import NullPool
+
         storage = optuna.storages.RDBStorage(
             f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}
         )
@@ -88,7 +96,14 @@ class Tuning:
         return Settings.of(plan.train.statics).selecting
 
     def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        """Runs more trials, and yields each when it has ended."""
+        """Runs more trials, and yields each when it has ended.
+
+        Raises:
+            RunError: The study cannot be written."""
+        with self._explaining_storage():
+            yield from self._run(trials, engine, stopping)
+
+    def _run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
         for point_result in engine.run(self._points(trials), stopping):
             folder = point_result.point.folder
             trial = self._running.pop(folder)
@@ -141,6 +156,28 @@ class Tuning:
         """Returns every trial that succeeded, the best first."""
         from optuna.trial import TrialState
 
-        succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        with self._explaining_storage():
+            succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
         return [Trial(trial.number, dict(trial.params), trial.value) for trial in ranked]
+
+    @contextmanager
+    def _explaining_storage(self) -> Iterator[None]:
+        """Raises a RunError in place of an error of the database."""
+        from optuna.exceptions import StorageInternalError
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (StorageInternalError, SQLAlchemyError) as error:
+            own = _database_error(error)
+            # SQLite's other errors say that the file is none of its own.
+            report = study_fails if isinstance(own, sqlite3.OperationalError) else mistakes.damaged
+            raise report(self.folder / _STUDY, str(own)) from error
+
+
+def _database_error(error: BaseException) -> BaseException:
+    """Returns SQLite's own error, below those of SQLAlchemy and Optuna."""
+    while not isinstance(error, sqlite3.Error) and error.__cause__ is not None:
+        error = error.__cause__
+    return error

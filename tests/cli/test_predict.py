@@ -1,5 +1,6 @@
 """`archlang predict`, as a user types it."""
 
+import hashlib
 import json
 import threading
 from pathlib import Path
@@ -20,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_run: Path) 
 def test_inputs_are_answered_in_a_table(archlang: Command, folder: Path) -> None:
     result = archlang("predict", "run", "--input", "10 a b", "--input", "01 b", "--device", "cpu")
     assert (result.code, result.err) == (0, "")
-    assert all(word in result.out for word in ("input", "answer", "probability", "steps", "[B] 10 a b [E]", "class"))
+    assert all(word in result.out for word in ("input", "answer", "probability", "steps", "[B] 10 a b [E]"))
 
 
 def test_json_has_a_line_for_each_line_of_a_file(archlang: Command, folder: Path) -> None:
@@ -58,6 +59,30 @@ def test_a_saved_model_answers_like_its_run(archlang: Command, folder: Path) -> 
     package.save(package.load_run("run"), "saved")
     inputs = ["--input", "10 a b", "--json", "--device", "cpu"]
     assert archlang("predict", "saved", *inputs).out == archlang("predict", "run", *inputs).out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "tagging"},
+        {"written": 5, "begin": -3, "end": 99_999},
+        {"fields": [{"name": "x", "words": ["10"], "first": 1e300}]},
+        {"fields": [{"name": "x", "words": ["10"]}, {"name": "y", "words": ["10"], "first": 0.5}]},
+        {"fields": [{"name": "x", "words": ["10"], "size": 3}]},
+    ],
+    ids=str,
+)
+def test_a_vocabulary_of_another_model_is_refused(change: dict[str, object], archlang: Command, folder: Path) -> None:
+    package.save(package.load_run("run"), "saved")
+    content = json.dumps({**json.loads(Path("saved/vocabulary.json").read_text()), **change}).encode()
+    Path("saved/vocabulary.json").write_bytes(content)
+    manifest = json.loads(Path("saved/manifest.json").read_text())
+    manifest["files"]["vocabulary.json"] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    Path("saved/manifest.json").write_text(json.dumps(manifest))
+    inputs = Path("in.jsonl")
+    inputs.write_text(json.dumps({field["name"]: "10" for field in json.loads(content)["fields"]}) + "\n")
+    result = archlang("predict", "saved", "--file", "in.jsonl", "--device", "cpu")
+    assert (result.code, "help: " in result.err) == (1, True), result.err
 
 
 @pytest.mark.parametrize(

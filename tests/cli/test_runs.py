@@ -119,6 +119,54 @@ def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
     assert (folder / "other").exists()
 
 
+@pytest.mark.parametrize("name", ["run.json", "results.json"])
+def test_rm_removes_a_damaged_run_without_following_links(archlang: Command, folder: Path, name: str) -> None:
+    run = folder / "runs" / "a"
+    (run / name).write_bytes(b"\xff\xfe")
+    (folder / "precious").mkdir()
+    (folder / "precious" / "file").write_text("precious")
+    (run / ".lock").unlink()
+    (run / ".lock").symlink_to(folder / "precious" / "file")
+    (run / "linked").symlink_to(folder / "precious")
+    assert archlang("runs", "rm", "runs/a", stdin=b"n\n").code == 0
+    asked = archlang("runs", "rm", "runs/a", stdin=b"y\n")
+    assert (asked.code, f"{name} is damaged" in asked.err) == (0, True)
+    assert not run.exists()
+    assert (folder / "precious" / "file").read_text() == "precious"
+
+
+def test_rm_leaves_a_damaged_run_that_is_training(archlang: Command, folder: Path) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
+    (folder / "runs" / "a" / "results.json").write_text("[]")
+    with (folder / "runs" / "a" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = archlang("runs", "rm", "runs/a", "--yes")
+    assert (result.code, "stop it first" in result.err) == (71, True)
+    assert (folder / "runs" / "a" / "run.json").exists()
+
+
+def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("archlang.files.folder.Folder.read", fail)
+    result = archlang("runs", "list")
+    assert (result.code, "damaged" in result.out, "unreadable: runs/a" in result.out) == (0, False, True)
+
+
+def test_a_list_in_a_deleted_folder_is_of_the_machine(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = archlang("runs", "list")
+    assert (result.code, "the current folder has been deleted" in result.err) == (71, True)
+
+
 def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path) -> None:
     fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
     with (folder / "runs" / "a" / ".lock").open("w") as lock:

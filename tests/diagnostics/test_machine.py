@@ -17,6 +17,7 @@ from archlang.diagnostics.machine import is_out_of_memory, machine_error
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         SystemError("error return without exception set"),
         TypeError("Couldn't build proto file into descriptor pool: out of memory"),
+        TypeError("Couldn't parse file content!"),
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -37,6 +37,18 @@ def test_a_group_around_the_own_one_decides_and_its_caches_are_free(machine: Pat
     assert memory.available_memory() == 5000 - 3000 + 99 + 1
 
 
+def test_groups_of_version_1_decide_also_where_the_own_one_is_the_root_of_a_container(machine: Path) -> None:
+    (machine / "cgroup").write_text("4:cpu,cpuacct:/x\n5:memory:/docker/1f\n0::/\n")
+    group = machine / "groups" / "memory"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text("7000\n")
+    (group / "memory.usage_in_bytes").write_text("4000\n")
+    (group / "memory.stat").write_text("active_file 5\ntotal_active_file 20\ntotal_inactive_file 3\n")
+    assert memory.available_memory() == 7000 - 4000 + 20 + 3
+    (group / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert memory.available_memory() == 1024 * 1024
+
+
 def test_the_limit_of_the_process_decides(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_of_limit", lambda: 17)
     assert memory.available_memory() == 17

@@ -20,11 +20,11 @@ from archlang.runs.stored_model import explaining_stored_model
     ids=repr,
 )
 def test_an_error_of_the_machine_is_not_blamed_on_the_graph(error: Exception) -> None:
-    with pytest.raises(type(error)), explaining_stored_model(Path("run")):
+    with pytest.raises(type(error)), explaining_stored_model(Path("graph.txt")):
         raise error
 
 
 def test_an_error_of_the_model_names_its_graph() -> None:
-    message = "graph_at_test.txt cannot be computed: IndexError: out of range: restore"
-    with pytest.raises(RunError, match=message), explaining_stored_model(Path("run")):
+    message = "graph.txt cannot be computed: IndexError: out of range: restore"
+    with pytest.raises(RunError, match=message), explaining_stored_model(Path("run/graph.txt")):
         raise IndexError("out of range\nand more")

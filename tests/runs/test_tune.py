@@ -7,7 +7,7 @@ import pytest
 
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 from archlang.runs.points import Point, PointResult, run_point
 
 tune = pytest.importorskip("archlang.runs.tune")
@@ -61,6 +61,31 @@ def test_a_study_is_not_written_through_a_link(name: str, search: SearchPlan, tm
     with pytest.raises(RunError, match=f"{name} is a link"):
         tune.Tuning(search, tmp_path / "study", device="cpu")
     assert not (tmp_path / "victim").exists()
+
+
+def test_a_study_that_is_no_database_is_damaged(search: SearchPlan, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.sqlite").write_text("precious\n" * 100)
+    with pytest.raises(RunError, match=r"study.sqlite is damaged: file is not a database"):
+        tune.Tuning(search, tmp_path / "study", device="cpu")
+
+
+def test_a_study_that_cannot_be_written_is_of_the_machine_and_its_trials_resume(
+    search: SearchPlan, tmp_path: Path
+) -> None:
+    database, aside = tmp_path / "study" / "study.sqlite", tmp_path / "aside"
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    trials = tuning.run(2, InProcess(), lambda: False)
+    next(trials)
+    database.rename(aside)
+    database.mkdir()
+    with pytest.raises(RunMachineError, match="unable to open database file"):
+        next(trials)
+    database.rmdir()
+    aside.rename(database)
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu")
+    assert len(list(reopened.run(1, InProcess(), lambda: False))) == 1
+    assert len(reopened.trials()) == 2
 
 
 def test_a_failed_trial_is_reported_and_not_ranked(program: Path, search: SearchPlan, tmp_path: Path) -> None:
