@@ -4,7 +4,6 @@ from functools import partial
 from math import sqrt
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -15,6 +14,7 @@ from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.linear import Linear
+from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
@@ -233,14 +233,14 @@ class Attention(nn.Module):
             weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
             heads = dropout(weights, rate, True).to(value.dtype) @ value
         elif mask_m is None and not (causal and start):
-            attend = partial(F.scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
+            attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
         else:
             allowed = visible(n, m, causal, mask_m, query.device, start)
             assert allowed is not None
             # Some kernels return NaN for a query without keys: it attends to all keys, and its result is masked.
             keyless = ~allowed.any(-1, keepdim=True)
-            attend = partial(F.scaled_dot_product_attention, dropout_p=rate)
+            attend = partial(scaled_dot_product_attention, dropout_p=rate)
             heads = in_one_batch(attend, query, key, value, allowed | keyless).masked_fill(keyless, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y

@@ -9,29 +9,13 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.transforms import needs_plain_form
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout
 from archlang.kernels.linear import Linear
+from archlang.kernels.plain_geometric import plain_weights
 from archlang.kernels.processor import has_kernel
-
-
-def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
-    """Returns the weights A_ij = P_ij Π_k (1 - P_ik) over the keys k nearer to i than j, P = σ(logits).
-
-    Query i has the position i + offset; at equal distance the key to the right is nearer. A masked key has the logit
-    -inf, and then no effect: ln(1 - P) is exactly 0.
-
-    The product is a sum of logarithms in the order of nearness, one cumulative sum per query. NDR's program subtracts
-    two cumulative sums in the order of position, which loses precision for large sums."""
-    n, m = logits.shape[-2:]
-    place = torch.arange(offset, offset + n, device=logits.device)[:, None]
-    key = torch.arange(m, device=logits.device)
-    order = (2 * (key - place).abs() + (key < place)).argsort(-1)
-    rank = order.argsort(-1)
-    left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
-    before = F.pad(left, (1, 0))[..., :-1].cumsum(-1)
-    return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
 
 
 class GeometricAttention(nn.Module):
@@ -116,34 +100,15 @@ class GeometricAttention(nn.Module):
         )
         direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
-        # torch.compile traces the plain form.
-        by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling()
+        # torch.compile traces the plain form, and transforms differentiate it.
+        by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling() and not needs_plain_form()
         if by_hand and m <= kernel.SHORT:
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
         elif by_hand and n == m and start == 0:
             weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
         else:
-            weights = self._weights_plainly(query, key, sides, mask_m, start)
+            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
-
-    def _weights_plainly(
-        self,
-        query: Float[Tensor, "b h n c"],
-        key: Float[Tensor, "b h m c"],
-        sides: Float[Tensor, "b n _s"],
-        mask_m: Bool[Tensor, "b m"] | None,
-        start: int,
-    ) -> Float[Tensor, "b h n m"]:
-        place = torch.arange(start, start + query.shape[2], device=query.device)[:, None]
-        key_place = torch.arange(key.shape[2], device=query.device)
-        left, right = sides.transpose(1, 2)[..., None].chunk(2, dim=1)
-        logits = query @ key.transpose(-1, -2) + torch.where(key_place > place, right, left)
-        hidden = key_place >= place if self.causal else key_place == place
-        if mask_m is not None:
-            hidden = hidden | ~mask_m[:, None, None, :]
-        # Cumulative sums need at least single precision.
-        wide = torch.promote_types(logits.dtype, torch.float32)
-        return nearest_match(logits.to(wide).masked_fill(hidden, -torch.inf), start)
 
     def by_kernel(
         self,
@@ -198,7 +163,7 @@ class GeometricAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         value = self._values(kv, products)
-        if value.is_cuda and has_kernel(value.dtype):
+        if value.is_cuda and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)
         else:
             heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value

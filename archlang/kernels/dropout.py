@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.runtime.transforms import is_transformed
 from archlang.kernels.processor import is_made_by
 
 # The number of elements from which it is faster than torch.
@@ -35,7 +36,7 @@ def is_drawn_here(x: Tensor, count: int) -> bool:
         and x.device.type == "cpu"
         # torch.compile and stacked models need torch's own operation. Tracing must not read the processor's name.
         and not torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
+        and not is_transformed()
         and has_slow_draws()
     )
 

@@ -9,6 +9,7 @@ Without a GPU, tests run it on the CPU in Triton's interpreter (`TRITON_INTERPRE
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +17,10 @@ import triton
 import triton.language as tl
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from archlang.backend.runtime.stacking import in_one_batch
+from archlang.kernels.derivatives import plain_gradients
+from archlang.kernels.plain_geometric import plain_weights
 
 # Queries of a program and distances of a chunk. A window of keys has twice as many rows, a power of two.
 _ROWS = 32
@@ -252,36 +254,52 @@ class _Kernel(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None, causal: bool,
         offset: int,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        q, k, v, left, right = (tensor.contiguous() for tensor in (q, k, v, left.float(), right.float()))
         b, heads, n, c = q.shape
         out = torch.empty(b, heads, n, c, dtype=torch.float32, device=q.device)
         total = torch.empty(b, heads, n, dtype=torch.float32, device=q.device)
-        seen = q if mask is None else mask.to(torch.int8).contiguous()
         if n:
             _forward[_grid(q)](
-                q, k, v, left, right, seen, out, total, n, k.shape[2], heads, offset, _FINISHED,
+                q, k, v, left, right, _mask_or(q, mask), out, total, n, k.shape[2], heads, offset, _FINISHED,
                 **_constants(q, causal, mask),
             )  # fmt: skip
-        ctx.save_for_backward(q, k, v, left, right, seen, out, total)
-        ctx.options = mask, causal, offset
+        ctx.save_for_backward(q, k, v, left, right, mask, out, total)
+        ctx.options = causal, offset
         return out, total
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, by_out: Tensor, by_total: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
-        q, k, v, left, right, seen, out, total = ctx.saved_tensors
-        mask, causal, offset = ctx.options
+        q, k, v, left, right, mask, out, total = ctx.saved_tensors
+        causal, offset = ctx.options
+        if torch.is_grad_enabled():
+            plain = partial(_plainly, mask=mask, causal=causal, offset=offset)
+            required = ctx.needs_input_grad[:5]
+            gradients = plain_gradients(plain, (q, k, v, left, right), required, (by_out, by_total))
+            return *gradients, None, None, None
         dq, dk, dv = (torch.zeros(tensor.shape, dtype=torch.float32, device=q.device) for tensor in (q, k, v))
         dleft, dright = torch.zeros_like(left), torch.zeros_like(right)
         by_out, by_total = by_out.to(v.dtype).contiguous(), by_total.float().contiguous()
         bound = by_out.float().norm(dim=-1) * v.float().norm(dim=-1).amax(-1)[..., None] + by_total.abs()
         if q.shape[2]:
             _backward[_grid(q)](
-                q, k, v, left, right, seen, out, total, by_out, by_total, bound,
+                q, k, v, left, right, _mask_or(q, mask), out, total, by_out, by_total, bound,
                 dq, dk, dv, dleft, dright, q.shape[2], k.shape[2], q.shape[1], offset, _FINISHED,
                 **_constants(q, causal, mask),
             )  # fmt: skip
         return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), dleft, dright, None, None, None
+
+
+def _plainly(
+    q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, *, mask: Tensor | None, causal: bool, offset: int
+) -> tuple[Tensor, Tensor]:
+    """The results in plain torch, which stores the matrix of scores."""
+    sides = torch.cat((left, right), 1).transpose(1, 2)
+    weights = plain_weights(q.float(), k.float(), sides, mask, offset, causal)
+    return weights @ v.float(), weights.sum(-1)
+
+
+def _mask_or(unused: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the mask as the kernels read it, or a tensor that they do not read."""
+    return unused if mask is None else mask.to(torch.int8).contiguous()
 
 
 def _grid(q: Tensor) -> tuple[int, int]:
@@ -314,7 +332,8 @@ def geometric_attention(
         P_ij = σ(q_i · k_j + (right_i if j > i, left_i if j < i)),    A_ij = P_ij Π_k (1 - P_ik), k nearer to i than j
 
     `mask` is True for visible keys. With `causal` only keys to the left are visible: stick-breaking attention. Results
-    and intermediate values are float32 for any dtype of q, k and v. There is no second derivative.
+    and intermediate values are float32 for any dtype of q, k and v. Second derivatives are those of the plain form,
+    whose memory is quadratic in the length.
 
     NDR (Csordás, Irie, Schmidhuber, ICLR 2022), Eqs. 6-8; the one-sided form is that of Shen et al., "Scaling
     stick-breaking attention", 2024."""
@@ -322,7 +341,8 @@ def geometric_attention(
     def of_batch(
         q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        results: tuple[Tensor, Tensor] = _Kernel.apply(q, k, v, left, right, mask, causal, offset)
+        inputs = (tensor.contiguous() for tensor in (q, k, v, left.float(), right.float()))
+        results: tuple[Tensor, Tensor] = _Kernel.apply(*inputs, mask, causal, offset)
         return results
 
     masks = () if mask is None else (mask,)

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.joined_linear import Joinable
+from archlang.backend.runtime.transforms import is_transformed
 from archlang.kernels.processor import is_made_by
 
 # The number of multiplications from which oneDNN is faster.
@@ -55,7 +56,7 @@ def _is_for_onednn(x: Tensor, weight: Tensor) -> bool:
         and type(x) in _PLAIN
         and type(weight) in _PLAIN
         and not torch.is_autocast_enabled("cpu")
-        and not torch._C._are_functorch_transforms_active()
+        and not is_transformed()
     )
 
 

@@ -1,12 +1,12 @@
 """The weights of geometric attention on a CPU, from queries and keys, with few passes over the scores.
 
-Both forms equal `nearest_match` of the block. They have no second derivative."""
+Both forms equal `plain_weights`, which computes their second derivatives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import e, log2
 from typing import Any
 
@@ -14,9 +14,10 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from archlang.backend.runtime.stacking import in_one_batch
+from archlang.kernels.derivatives import plain_gradients
+from archlang.kernels.plain_geometric import plain_weights
 
 # The number of keys up to which the form for few keys is faster; its work grows with the third power of the number.
 SHORT = 64
@@ -33,8 +34,7 @@ def weights_of_short(
     """Returns the weights of the logits q · k + s, for few keys. Query i has the position i + offset.
 
     `sides` has s for keys to the left of all heads, then s for keys to the right of all heads."""
-    places = _places(query.shape[2], key.shape[2], offset, causal, _wide(query), query.device)
-    return _weights(_OfShort, query, key, sides, places.unseen, mask_m, places)
+    return _weights(_OfShort, query, key, sides, mask_m, offset, causal)
 
 
 def weights_of_long(
@@ -45,9 +45,7 @@ def weights_of_long(
     causal: bool = False,
 ) -> Float[Tensor, "b h n n"]:
     """Returns the same weights for many keys, at the positions of the queries. Denormal numbers become 0."""
-    place = torch.arange(query.shape[2], device=query.device)
-    unseen = place >= place[:, None] if causal else place == place[:, None]
-    return _weights(_OfLong, query, key, sides, unseen, mask_n)
+    return _weights(_OfLong, query, key, sides, mask_n, 0, causal)
 
 
 def _weights(
@@ -55,30 +53,37 @@ def _weights(
     query: Tensor,
     key: Tensor,
     sides: Tensor,
-    unseen: Bool[Tensor, "n m"],
     mask_m: Bool[Tensor, "b m"] | None,
-    *more: object,
+    offset: int,
+    causal: bool,
 ) -> Tensor:
     # The sums need at least single precision.
-    wide = _wide(query)
+    wide = torch.promote_types(query.dtype, torch.float32)
 
     def of_batch(query: Tensor, key: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
-        hidden = unseen[None, None] if mask is None else unseen | ~mask[:, None, None, :]
         with torch.autocast(query.device.type, enabled=False):
-            weights: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), hidden, *more)
+            weights: Tensor = form.apply(query.to(wide), key.to(wide), sides.to(wide), mask, offset, causal)
         return weights
 
     weights: Tensor = in_one_batch(of_batch, query, key, sides, *(() if mask_m is None else (mask_m,)))
     return weights
 
 
-def _wide(like: Tensor) -> torch.dtype:
-    return torch.promote_types(like.dtype, torch.float32)
+def _hidden(unseen: Bool[Tensor, "n m"], mask_m: Bool[Tensor, "b m"] | None) -> Bool[Tensor, "_b 1 n m"]:
+    return unseen[None, None] if mask_m is None else unseen | ~mask_m[:, None, None, :]
 
 
 def _left_and_right(sides: Float[Tensor, "b n _s"]) -> tuple[Float[Tensor, "k n 1"], Float[Tensor, "k n 1"]]:
     left, right = sides.transpose(1, 2)[..., None].chunk(2, dim=1)
     return left.flatten(0, 1), right.flatten(0, 1)
+
+
+def _plain_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: torch's context
+    """Returns the gradients of both forms' arguments, to differentiate again."""
+    *_, query, key, sides, mask_m = ctx.saved_tensors
+    plain = partial(plain_weights, mask_m=mask_m, offset=ctx.offset, causal=ctx.causal)
+    required = ctx.needs_input_grad[:3]
+    return *plain_gradients(plain, (query, key, sides), required, (gradient,)), None, None, None
 
 
 # Few keys
@@ -94,27 +99,31 @@ class _OfShort(torch.autograd.Function):
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h m c"],
         sides: Float[Tensor, "b n _s"],
-        hidden: Bool[Tensor, "_b _1 n m"],
-        places: _Places,
+        mask_m: Bool[Tensor, "b m"] | None,
+        offset: int,
+        causal: bool,
     ) -> Float[Tensor, "b h n m"]:
         b, h, n, _ = query.shape
         m = key.shape[2]
+        places = _places(n, m, offset, causal, query.dtype, query.device)
         q, k = query.flatten(0, 1), key.flatten(0, 1)
         left, right = _left_and_right(sides)
         logits = torch.where(places.ahead, right, left).baddbmm_(q, k.transpose(1, 2))
-        logits.view(b, h, n, m).masked_fill_(hidden, -torch.inf)
+        logits.view(b, h, n, m).masked_fill_(_hidden(places.unseen, mask_m), -torch.inf)
         closed = F.softplus(logits, threshold=40.0)  # -ln(1 - P)
         log = logits.sub_(closed)  # ln P
         open_ = log.exp()
         weights = log.sub_(_by_place(closed, places.nearer)).exp_()
-        ctx.save_for_backward(weights, open_, q, k)
-        ctx.places = places
+        ctx.save_for_backward(weights, open_, query, key, sides, mask_m)
+        ctx.offset, ctx.causal, ctx.places = offset, causal, places
         return weights.view(b, h, n, m)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:  # Any: as above
-        weights, open_, q, k = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
+        if torch.is_grad_enabled():
+            return _plain_gradients(ctx, gradient)
+        weights, open_, query, key, *_ = ctx.saved_tensors
+        q, k = query.flatten(0, 1), key.flatten(0, 1)
         places: _Places = ctx.places
         b, h, n, m = gradient.shape
         own = weights * gradient.reshape(weights.shape)
@@ -126,6 +135,7 @@ class _OfShort(torch.autograd.Function):
             torch.bmm(by_logit, k).view(b, h, n, k.shape[-1]),
             torch.bmm(by_logit.transpose(1, 2), q).view(b, h, m, q.shape[-1]),
             by_side.permute(0, 2, 3, 1).reshape(b, n, 2 * h),
+            None,
             None,
             None,
         )
@@ -178,12 +188,16 @@ class _OfLong(torch.autograd.Function):
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h n c"],
         sides: Float[Tensor, "b n _s"],
-        hidden: Bool[Tensor, "_b _1 n n"],
+        mask_n: Bool[Tensor, "b n"] | None,
+        offset: int,
+        causal: bool,
     ) -> Float[Tensor, "b h n n"]:
         b, h, n, _ = query.shape
         q, k = query.flatten(0, 1), key.flatten(0, 1)
         left, right = _left_and_right(sides)
         samples = torch.arange(b * h, device=q.device) // h
+        place = torch.arange(n, device=q.device)
+        hidden = _hidden(place >= place[:, None] if causal else place == place[:, None], mask_n)
         weights, open_ = q.new_empty(b * h, n, n), q.new_empty(b * h, n, n)
         lowest = -60.0 if q.dtype == torch.float32 else -600.0
         work = _Workspace(weights)
@@ -199,13 +213,16 @@ class _OfLong(torch.autograd.Function):
             log = logits.sub_(closed).sub_(work.nearer(closed, rows))
             torch.threshold_(log, lowest, -torch.inf)
             torch.exp2(log.mul_(log2(e)), out=weights[part])  # faster than exp in torch
-        ctx.save_for_backward(weights, open_, q, k)
+        ctx.save_for_backward(weights, open_, query, key, sides, mask_n)
+        ctx.offset, ctx.causal = offset, causal
         return weights.view(b, h, n, n)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # Any: as above
-        weights, open_, q, k = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
+        if torch.is_grad_enabled():
+            return _plain_gradients(ctx, gradient)
+        weights, open_, query, key, *_ = ctx.saved_tensors
+        q, k = query.flatten(0, 1), key.flatten(0, 1)
         b, h, n, _ = gradient.shape
         by_query, by_key = torch.empty_like(q), torch.zeros_like(k)
         by_side = q.new_empty(b * h, n, 2)
@@ -223,7 +240,7 @@ class _OfLong(torch.autograd.Function):
             to_right = torch.sum(by_logit * work.ahead[rows], -1)
             by_side[part] = torch.stack([by_logit.sum(-1) - to_right, to_right], -1)
         sides = by_side.view(b, h, n, 2).permute(0, 2, 3, 1).reshape(b, n, 2 * h)
-        return by_query.view(b, h, n, k.shape[-1]), by_key.view(b, h, n, q.shape[-1]), sides, None
+        return by_query.view(b, h, n, k.shape[-1]), by_key.view(b, h, n, q.shape[-1]), sides, None, None, None
 
 
 def _part(n: int) -> int:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
-from archlang.kernels import nearest_match as kernel
+from archlang.blocks import geometric_attention
+from archlang.blocks.geometric_attention import GeometricAttention
+from archlang.kernels.plain_geometric import nearest_match
 
 
 def geometric(
@@ -225,12 +226,10 @@ def test_the_cpu_kernel_has_the_weights_and_gradients_of_the_plain_form(
     mask = torch.arange(m) < torch.tensor([m, 5, 1])[:, None]
     leaves = [q, kv, *(parameter for parameter in block.parameters() if parameter.requires_grad)]
     probe = torch.randn(3, 3, n, m, dtype=torch.float64)
-    plain = block._weights_plainly
     results = []
     for fast in (True, False):
         if not fast:
-            for form in ("weights_of_short", "weights_of_long"):
-                monkeypatch.setattr(kernel, form, lambda q, k, sides, mask, *_: plain(q, k, sides, mask, offset))
+            monkeypatch.setattr(geometric_attention, "needs_plain_form", lambda: True)
         weights = block.weights(q, kv, mask_m=mask)
         gradients = torch.autograd.grad((weights * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
         results.append((weights, *gradients))

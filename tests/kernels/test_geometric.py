@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.attention import split_heads
-from archlang.blocks.geometric_attention import GeometricAttention, nearest_match
+from archlang.blocks.geometric_attention import GeometricAttention
+from archlang.kernels.plain_geometric import nearest_match
 
 pytest.importorskip("triton", reason="triton is not installed; it comes with torch for CUDA")
 from archlang.kernels.geometric import geometric_attention
@@ -71,6 +72,26 @@ def test_padded_keys_are_ignored_in_ragged_batches(causal: bool) -> None:
     mask = torch.arange(45) < torch.tensor([45, 17])[:, None]
     for expected, actual in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_second_derivatives_are_those_of_the_plain_form(causal: bool) -> None:
+    mask = torch.arange(9) < torch.tensor([9, 4])[:, None]
+    exact = [tensor.float().double().requires_grad_() for tensor in drawn(9, 9, 16)]
+    mine = [tensor.detach().float().to(DEVICE).requires_grad_() for tensor in exact]
+
+    def penalty_gradients(inputs: list[Tensor], results: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        loss = sum(result.square().sum() for result in results)
+        assert isinstance(loss, Tensor)
+        first = torch.autograd.grad(loss, inputs, create_graph=True)
+        return torch.autograd.grad(torch.stack([gradient.square().sum() for gradient in first]).sum(), inputs)
+
+    q, k, v, left, right = exact
+    expected = penalty_gradients(exact, plain(q, k, v, left, right, mask, causal, 0))
+    q, k, v, left, right = mine
+    actual = penalty_gradients(mine, geometric_attention(q, k, v, left, right, mask.to(DEVICE), causal=causal))
+    for our, their in zip(actual, expected, strict=True):
+        torch.testing.assert_close(our.double().cpu(), their, atol=1e-3, rtol=1e-4)
 
 
 def test_queries_may_have_positions_after_the_keys() -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from archlang.kernels import linear as kernel
 from archlang.kernels.linear import Linear, linear
@@ -93,6 +94,17 @@ def test_it_has_a_second_derivative() -> None:
 
     for our, their in zip(second(linear), second(F.linear), strict=True):
         torch.testing.assert_close(our, their, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.usefixtures("by_onednn")
+def test_torch_computes_forward_mode_derivatives(calls: Calls) -> None:
+    x, weight, bias = inputs(8, 16)
+    direction = torch.randn_like(x)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, direction)  # type: ignore[no-untyped-call]  # torch's own
+        tangent = forward_ad.unpack_dual(linear(dual, weight, bias)).tangent  # type: ignore[no-untyped-call]  # as above
+    torch.testing.assert_close(tangent, F.linear(direction, weight))
+    assert calls.count == 0
 
 
 @pytest.mark.usefixtures("by_onednn")

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.blocks.geometric_attention import nearest_match
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.nearest_match import weights_of_long, weights_of_short
+from archlang.kernels.plain_geometric import nearest_match
 
 Form = Callable[..., Tensor]
 
@@ -64,6 +64,17 @@ def test_gradients_of_queries_keys_and_sides_are_those_of_the_plain_form(form: F
     gradients, expected = (torch.autograd.grad((weights * probe).sum(), leaves) for weights in (fast, plain))
     for our, their in zip((fast, *gradients), (plain, *expected), strict=True):
         torch.testing.assert_close(our, their, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("form", [weights_of_long, weights_of_short])
+@pytest.mark.parametrize("causal", [False, True])
+def test_second_derivatives_are_those_of_numerical_differences(form: Form, causal: bool) -> None:
+    mask = torch.tensor([[True] * 4, [True, True, False, False]])
+    query, key = (torch.randn(2, 1, 4, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    sides = torch.randn(2, 4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(
+        lambda query, key, sides: form(query, key, sides, mask, causal=causal), (query, key, sides)
+    )
 
 
 def test_rows_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

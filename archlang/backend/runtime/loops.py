@@ -17,6 +17,7 @@ from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import in_any_model
+from archlang.backend.runtime.transforms import needs_plain_form
 
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
@@ -203,11 +204,7 @@ class Halting(_Loop):
         body = first
         inner_ponder: Float[Tensor, " b"] | None = None
         batch = len(states[halted])
-        compaction = (
-            Compaction()
-            if self.compact and self.watch is None and batch > 1 and not torch.compiler.is_compiling()
-            else None
-        )
+        compaction = Compaction() if self.compact and self.watch is None and batch > 1 and not _is_masked() else None
         for step in range(self.limit):
             states[halted] = tally.state
             self.computed += len(tally.state)
@@ -293,8 +290,8 @@ class Halting(_Loop):
 
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
-        between change no result, because nothing that has halted changes. torch.compile cannot trace a check."""
-        if torch.compiler.is_compiling():
+        between change no result, because nothing that has halted changes."""
+        if _is_masked():
             return False
         return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
@@ -312,6 +309,12 @@ class Halting(_Loop):
         if self.depth:
             results.append(_mean_steps(tally, mask))
         return results
+
+
+def _is_masked() -> bool:
+    """Whether halting loops compute all samples in all steps: torch.compile and vmap cannot trace a check of what has
+    halted."""
+    return torch.compiler.is_compiling() or needs_plain_form()
 
 
 Chunk = tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]

@@ -1,5 +1,5 @@
 """Runs exported models in a Python that cannot import archlang, and returns how far their numbers are from the
-modules'."""
+modules': results, gradients, and second derivatives."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ CASES = ((1, 3, False), (3, 9, True), (2, 33, True))
 
 PROGRAM = """
 import importlib, json, sys, torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 for name in ("archlang", "jaxtyping", "numpy.typing"):
     sys.modules[name] = None
 sys.path.insert(0, sys.argv[1])
@@ -30,21 +31,26 @@ for name in sys.argv[2:]:
     plain = importlib.import_module(f"plain_{name}")
     stored = torch.load(f"{sys.argv[1]}/plain_{name}_cases.pt", weights_only=True)
     model = plain.load()
-    worst = 0.0
-    for fields, lengths, result, extras, gradients in stored:
+    worst = {"first": 0.0, "second": 0.0}
+    for fields, lengths, result, extras, gradients, second in stored:
         torch.manual_seed(0)
-        actual = model(*fields, lengths=lengths)
+        with sdpa_kernel(SDPBackend.MATH):
+            actual = model(*fields, lengths=lengths)
         pairs = [(actual, result)]
         pairs += [(getattr(model, extra).double(), value.double()) for extra, value in extras.items()]
         if gradients:
-            model.zero_grad()
-            (actual.square().sum() + (model.ponder if "ponder" in extras else 0)).backward()
-            own = {key: value.grad for key, value in model.named_parameters() if value.grad is not None}
-            assert own.keys() == gradients.keys(), own.keys() ^ gradients.keys()
-            pairs += [(own[key], value) for key, value in gradients.items()]
-        for left, right in pairs:
+            names, weights = zip(*model.named_parameters())
+            loss = actual.square().sum() + (model.ponder if "ponder" in extras else 0)
+            own = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
+            assert {key for key, value in zip(names, own) if value is not None} == gradients.keys()
+            pairs += [(value, gradients[key]) for key, value in zip(names, own) if value is not None]
+            penalty = sum(value.square().sum() for value in own if value is not None)
+            twice = torch.autograd.grad(penalty, weights, materialize_grads=True)
+            pairs += [(value, second[key]) for key, value in zip(names, twice)]
+        for index, (left, right) in enumerate(pairs):
             assert left.shape == right.shape, (left.shape, right.shape)
-            worst = max(worst, float((left - right).abs().max() / right.abs().max().clamp(min=1)))
+            order = "second" if index >= len(pairs) - len(second) else "first"
+            worst[order] = max(worst[order], float((left - right).abs().max() / right.abs().max().clamp(min=1)))
     differences[name] = worst
 print(json.dumps(differences))
 """
@@ -80,23 +86,31 @@ def _case(
     torch.manual_seed(0)
     result = module(*fields, lengths=lengths)
     gradients: dict[str, Tensor] = {}
+    second: dict[str, Tensor] = {}
     extras: dict[str, Tensor] = {}
     if module.sample_depth is not None:
         extras = {"ponder": module.ponder.detach(), "sample_depth": module.sample_depth}
     if with_gradients:
-        module.zero_grad()
-        (result.square().sum() + module.ponder).backward()
-        gradients = {key: value.grad for key, value in module.named_parameters() if value.grad is not None}
-    return fields, lengths, result.detach(), extras, gradients
+        names, weights = zip(*module.named_parameters(), strict=True)
+        loss = result.square().sum() + module.ponder
+        first_order = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
+        gradients = {key: value for key, value in zip(names, first_order, strict=True) if value is not None}
+        penalty = torch.stack([value.square().sum() for value in gradients.values()]).sum()
+        second_order = torch.autograd.grad(penalty, weights, materialize_grads=True)
+        second = dict(zip(names, second_order, strict=True))
+    detached = {key: value.detach() for key, value in gradients.items()}
+    return fields, lengths, result.detach(), extras, detached, second
 
 
-def differences(folder: Path, names: list[str]) -> dict[str, float]:
-    """Returns the largest relative difference of each model, computed where archlang cannot be imported."""
+def differences(folder: Path, names: list[str]) -> dict[str, dict[str, float]]:
+    """Returns the largest relative differences of each model, computed where archlang cannot be imported: `first` of
+    its results and gradients, `second` of the gradients of a penalty on its gradients. The files attend by torch's
+    plain form."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), *names], capture_output=True, text=True, check=False
     )
     assert not done.returncode, done.stderr
-    values: dict[str, float] = json.loads(done.stdout)
+    values: dict[str, dict[str, float]] = json.loads(done.stdout)
     return values
 
 

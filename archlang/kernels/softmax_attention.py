@@ -1,0 +1,81 @@
+"""Softmax attention by torch's fused kernels, with the derivatives that only torch's plain form has."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.kernels import mistakes
+from archlang.kernels.derivatives import plain_gradients
+
+
+def scaled_dot_product_attention(
+    query: Float[Tensor, "b h n c"],
+    key: Float[Tensor, "b h m c"],
+    value: Float[Tensor, "b h m c"],
+    attn_mask: Bool[Tensor, "..."] | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+) -> Float[Tensor, "b h n c"]:
+    """Returns softmax attention, as `torch.nn.functional.scaled_dot_product_attention` does.
+
+    The plain form, whose memory is quadratic in the length, computes second derivatives and the transforms of
+    torch.func."""
+    options = (attn_mask, dropout_p, is_causal)
+    # torch.compile traces torch's own operation.
+    if not torch.compiler.is_compiling() and needs_plain_form():
+        return _plainly(query, key, value, *options)
+    result = F.scaled_dot_product_attention(query, key, value, *options)
+    if torch.compiler.is_compiling() or not _is_fused(result):
+        return result
+    fused: Tensor = _Fused.apply(result, query, key, value, *options)
+    return fused
+
+
+def _plainly(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+) -> Tensor:
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal)
+
+
+def _is_fused(result: Tensor) -> bool:
+    return result.grad_fn is not None and result.grad_fn.name().startswith("ScaledDotProduct")
+
+
+class _Fused(torch.autograd.Function):
+    """The identity of a result of a fused kernel. If the gradients will be differentiated again, it passes them to the
+    plain form's arguments, and not to the kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # torch's context
+        result: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None,
+        dropout_p: float,
+        is_causal: bool,
+    ) -> Tensor:
+        ctx.save_for_backward(query, key, value, attn_mask)
+        ctx.dropout_p, ctx.is_causal = dropout_p, is_causal
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
+        if not torch.is_grad_enabled():
+            return gradient, None, None, None, None, None, None
+        if ctx.dropout_p:
+            raise mistakes.dropout_drawn_again()
+        query, key, value, attn_mask = ctx.saved_tensors
+        plain = partial(_plainly, attn_mask=attn_mask, dropout_p=0.0, is_causal=ctx.is_causal)
+        gradients = plain_gradients(plain, (query, key, value), ctx.needs_input_grad[1:4], (gradient,))
+        return None, *gradients, None, None, None
