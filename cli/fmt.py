@@ -82,9 +82,10 @@ def _summary(changed: int, same: int, failed: int, dry_run: bool) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
+    from archlang.diagnostics import ErrorWithRemedy
     from archlang.files.atomic import write_atomically
 
     try:
         write_atomically(path.resolve(strict=True), text)  # a link stays a link
     except OSError as error:
-        console.fail(f"`{path}` cannot be written: {error.strerror}", "the file was not changed")
+        raise ErrorWithRemedy(f"`{path}` cannot be written: {error.strerror}", "the file was not changed") from error

@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     monkeypatch.setattr("os.replace", full)
     before = set(folder.iterdir())
     result = archlang("fmt", "ugly.arch")
-    assert result.code == 1
+    assert result.code == 71
     assert (
         result.err
         == "error: `ugly.arch` cannot be written: No space left on device\n  help: the file was not changed\n"

@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pebble import ProcessExpired
 
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.record.mistakes import RunError
-from archlang.runs.engines import Engine, make_engine
+from archlang.runs.engines import Engine, local, make_engine
 from archlang.runs.points import Point, run_point
 from archlang.runs.table import TableRuns
 
@@ -84,6 +85,12 @@ def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
     assert [(result.point.name, result.stopped) for result in results] == [(first.name, True)]
     assert list((first.folder / "checkpoints").iterdir())
     assert not second.folder.exists()
+
+
+@pytest.mark.parametrize(("code", "is_stopped"), [(-15, True), (15, True), (1, False), (-9, False), (None, False)])
+def test_a_process_that_the_stop_ends_before_its_first_step_has_not_failed(code: int | None, is_stopped: bool) -> None:
+    error = ProcessExpired("", code=code)  # type: ignore[no-untyped-call]  # pebble types only some functions
+    assert local._is_of_stopping(error) == is_stopped
 
 
 def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point, ...], tmp_path: Path) -> None:

@@ -52,8 +52,7 @@ class LocalEngine:
                     try:
                         yield replace(future.result(), point=point)
                     except ProcessExpired as error:
-                        # Before the first step, a run is ended by the signal that asks it to stop.
-                        stopped = stop_asked and error.exitcode == -signal.SIGTERM
+                        stopped = stop_asked and _is_of_stopping(error)
                         yield PointResult(point, 0.0, stopped, error="" if stopped else _explain_death(error))
             pool.close()
         finally:
@@ -98,6 +97,12 @@ def _run_on_own_gpu(point: Point) -> PointResult:
     if point.device == "auto" and torch.cuda.is_available():
         point = replace(point, device=f"cuda:{torch.cuda.current_device()}")
     return run_point(point)
+
+
+def _is_of_stopping(error: ProcessExpired) -> bool:
+    """Returns whether the signal that asks a run to stop has ended its process: before the first step, the signal
+    itself or pebble's handler does."""
+    return error.exitcode in (-signal.SIGTERM, int(signal.SIGTERM))
 
 
 def _explain_death(error: ProcessExpired) -> str:
