@@ -50,17 +50,56 @@ def load(
     module = build(graph, plugins_of(resolved, plugins), without=without_passes)
     program, *used = resolved.sources()
     settings = {f"model.{name}": value for name, value in values.items()}
-    add_origin(module, program, used, settings)
+    if recipe is None and model is None:
+        recipe = next(iter(resolved.recipes), None)
+    add_origin(module, program, used, settings, recipe)
+    return module
+
+
+def load_named(
+    path: str | Path,
+    model: str | None,
+    recipe: str | None,
+    sets: Mapping[str, str],
+    *,
+    plugins: Iterable[str | Path] = (),
+    allow: Iterable[str | Path] = (),
+    without: Collection[str] = (),
+) -> Architecture:
+    """Builds what a command line names, with arguments as of `compile_named`, and `plugins` and `without` as of
+    `archlang.load`. Its origin has all settings of its recipe.
+
+    Raises:
+        ProgramError: the file has mistakes, or no such model, recipe or static.
+        BuildError: a size is unknown, or a block's class is missing or its constructor raises.
+        PluginError: a block's class is in no plugin, or its plugin cannot be imported."""
+    resolved = load_file(path, allow)
+    trusted = plugins_of(resolved, plugins)
+    if recipe is None and (model is not None or not resolved.recipes):
+        settings: Mapping[str, StaticValue] = model_statics_of(sets)
+        module = build(model_graph(resolved, model, settings), trusted, without=without)
+        settings = {f"model.{name}": value for name, value in settings.items()}
+    else:
+        plan = plan_first_point(resolved, recipe, sets)
+        module = build(plan.graph, trusted, without=without)
+        recipe, settings = plan.recipe, plan.settings
+    program, *used = resolved.sources()
+    add_origin(module, program, used, settings, recipe)
     return module
 
 
 def add_origin(
-    module: Architecture, program: Source, used: Iterable[Source], settings: Mapping[str, StaticValue]
+    module: Architecture,
+    program: Source,
+    used: Iterable[Source],
+    settings: Mapping[str, StaticValue],
+    recipe: str | None,
 ) -> None:
-    """Adds to the origin of a built module the file of its model, the files that it uses, and its settings."""
+    """Adds to the origin of a built module the file of its model, the files that it uses, its settings, and the recipe
+    that trains it."""
     origin = module.program.origin
     assert origin is not None
-    origin = replace(origin, program=program, used=tuple(used), settings=settings)
+    origin = replace(origin, program=program, used=tuple(used), settings=settings, recipe=recipe)
     module.program = replace(module.program, origin=origin)
 
 

@@ -32,6 +32,7 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     plugin: Plugin = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the model and the files as JSON.")] = False,
 ) -> None:
     """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
 
@@ -40,6 +41,7 @@ def export(
 
     Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
     """
+    from archlang.compile import load_named
     from archlang.export.formats import check_target
     from archlang.export.formats import export as write
 
@@ -52,9 +54,13 @@ def export(
         module = (
             _run(source, checkpoint or "best", plugin or ())
             if source.is_dir()
-            else _program(source, model, recipe, sets, allow or (), plugin or ())
+            else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
         )
         files = write(module.eval(), out, overwrite=force)
+    if as_json:
+        sizes = [{"path": str(file), "bytes": file.stat().st_size} for file in files]
+        console.out.write_json({"model": module.program.graph.name, "files": sizes})
+        return
     for file in files:
         console.out.print(f"wrote {file}", markup=False)
 
@@ -68,19 +74,3 @@ def _run(folder: Path, checkpoint: str, plugins: Sequence[Path]) -> Architecture
     if is_saved(folder):
         return load(folder, plugins=plugins)
     return load_run(folder, checkpoint, plugins=plugins).module
-
-
-def _program(
-    file: Path,
-    model: str | None,
-    recipe: str | None,
-    sets: list[str] | None,
-    allow: Sequence[Path],
-    plugins: Sequence[Path],
-) -> Architecture:
-    """The module of a program, with new weights."""
-    from archlang.compile import build, compile_named
-    from archlang.plugins import Plugins
-
-    graph = compile_named(file, model, recipe, parse_sets(sets), allow)
-    return build(graph, Plugins.read(plugins, file.parent))

@@ -51,14 +51,16 @@ def show(
 
         console.out.write(pretty_repr(parse(read(file)), max_width=120))
         return
-    shown = compile_named(file, model, recipe, parse_sets(sets), allow or ())
-    plugins = Plugins.read(plugin or (), file.parent)
+    settings, used = parse_sets(sets), allow or ()
     if torch:
-        from archlang.compile import build
+        from archlang.compile import load_named
         from archlang.export.plain.file import plain_text
 
-        console.out.write(plain_text(build(shown, plugins, without=excluded)))
+        module = load_named(file, model, recipe, settings, plugins=plugin or (), allow=used, without=excluded)
+        console.out.write(plain_text(module))
         return
+    shown = compile_named(file, model, recipe, settings, used)
+    plugins = Plugins.read(plugin or (), file.parent)
     if lowered:
         from archlang.backend.lower.text import print_torch
         from archlang.compile import build

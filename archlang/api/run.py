@@ -191,7 +191,7 @@ def load_run(
     opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
     run = read_record(folder, RUN, RunRecord)
     program, *used = _sources(folder)
-    add_origin(opened.module, program, used, run.settings)
+    add_origin(opened.module, program, used, run.settings, opened.recipe)
     return Run(
         folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugins
     )

@@ -198,7 +198,7 @@ def read_saved(folder: Path, plugins: Iterable[str | Path] = ()) -> SavedModel:
                if _is_program_file(name)]  # fmt: skip
     main = next((source for source in sources if source.path == str(folder / PROGRAM / RECIPE)), None)
     if main is not None:
-        add_origin(module, main, [source for source in sources if source is not main], record.settings)
+        add_origin(module, main, [source for source in sources if source is not main], record.settings, record.recipe)
     return SavedModel(folder, record, input_format, module.eval())
 
 

@@ -9,18 +9,19 @@ from archlang.graph.graph import Node
 def add_source_notes(error: BaseException, code: Code) -> None:
     """Adds to an error a note for each node that was being computed, innermost first."""
     # By identity: code objects of different regions may be equal.
-    codes = {id(region.function.__code__): region for region in _all_codes(code)}
+    codes = {id(region.function.__code__): region for region in all_codes(code)}
     for node in reversed(list(_nodes(error, codes))):
         if node.span is not None:
             line = node.span.text.split("\n", 1)[0].rstrip(" {")
             error.add_note(f"{node.span}: {line}")
 
 
-def _all_codes(code: Code) -> Iterator[Code]:
+def all_codes(code: Code) -> Iterator[Code]:
+    """Yields the code of a region, and of those in it."""
     yield code
     for loop in code.loops:
         for body in loop.codes():
-            yield from _all_codes(body)
+            yield from all_codes(body)
 
 
 def _nodes(error: BaseException, codes: Mapping[int, Code]) -> Iterator[Node]:

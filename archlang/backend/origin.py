@@ -16,7 +16,7 @@ class Origin:
     """The graph of a module before all passes, the passes that were left out, and the trusted Python files.
 
     `program` is the file of the model and `used` the files that it uses, if they are known; `settings` are those that
-    were passed with it, by dotted path."""
+    were passed with it, by dotted path; `recipe` is the recipe that trains it, if it was named or trained."""
 
     graph: Graph
     without_passes: tuple[str, ...] = ()
@@ -24,3 +24,4 @@ class Origin:
     program: Source | None = None
     used: tuple[Source, ...] = ()
     settings: Mapping[str, StaticValue] = field(default_factory=dict)
+    recipe: str | None = None

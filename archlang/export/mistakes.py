@@ -34,26 +34,26 @@ def not_written(path: Path, reason: str) -> ExportError:
 
 def not_exportable(block: str, span: Span | None, reason: str, remedy: str) -> ExportError:
     """A block cannot be exported; `span` is where the program uses it."""
-    place = "" if span is None else f"{span}: "
-    return ExportError(f"{place}`{block}` cannot be exported: {reason}", remedy)
+    return ExportError(f"{_place(span)}`{block}` cannot be exported: {reason}", remedy)
 
 
-def field_not_exportable(model: str, field: str, kind: str) -> ExportError:
+def field_not_exportable(span: Span | None, model: str, field: str, kind: str) -> ExportError:
     return ExportError(
-        f"`{model}` cannot be exported: its field `{field}` is `{kind}`",
+        f"{_place(span)}`{model}` cannot be exported: its field `{field}` is `{kind}`",
         "fields of an exported model are tensors whose lengths are names or numbers",
     )
 
 
-def not_traced(model: str, error: Exception) -> ExportError:
-    """torch could not trace a model. Its notes are the places of the program, innermost first."""
-    notes = getattr(error, "__notes__", [])
-    place = f"{notes[0]} " if notes else ""
-    reason = " ".join(str(error).split())
-    return ExportError(
-        f"{place}`{model}` cannot be exported: {type(error).__name__}: {reason[:_MOST_REASON]}",
-        "replace the block by one that torch.export can trace for any length, or export to `.py`",
-    )
+def not_traced(block: str, span: Span | None, reason: str) -> ExportError:
+    """torch could not trace a block for a batch and lengths of any size."""
+    remedy = "replace the block by one that torch.export can trace for any length, or export to `.py`"
+    return not_exportable(block, span, reason[:_MOST_REASON], remedy)
+
+
+def not_translated(block: str, span: Span | None, reason: str) -> ExportError:
+    """torch could trace a block, and not translate it to ONNX."""
+    remedy = "replace the block by one of operations that ONNX has, or export to `.pt2` or `.py`"
+    return not_exportable(block, span, reason[:_MOST_REASON], remedy)
 
 
 def packages_missing(names: Iterable[str]) -> ExportError:
@@ -62,7 +62,11 @@ def packages_missing(names: Iterable[str]) -> ExportError:
     )
 
 
-def not_equal(model: str, reason: str) -> ExportError:
+def not_equal(model: str, span: Span | None, reason: str) -> ExportError:
     """The exported model does not compute what the module computes."""
-    message = f"`{model}` cannot be exported: the written code is not the model, {reason}"
+    message = f"{_place(span)}`{model}` cannot be exported: the written code is not the model, {reason}"
     return ExportError(message, "this is a bug in archlang, unless a block of your own depends on more than its inputs")
+
+
+def _place(span: Span | None) -> str:
+    return "" if span is None else f"{span}: "

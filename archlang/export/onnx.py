@@ -11,6 +11,7 @@ import torch
 
 from archlang.backend.architecture import Architecture
 from archlang.export import mistakes
+from archlang.export.places import place_of, reason_of, refused_node
 from archlang.export.traced import input_names, output_names, trace
 
 
@@ -37,7 +38,8 @@ def export_onnx(module: Architecture, path: Path) -> list[Path]:
                 program, dynamo=True, verbose=False, input_names=input_names(module), output_names=output_names(module)
             )
     except Exception as error:  # whatever torch raises
-        raise mistakes.not_traced(module.program.graph.name, error) from error
+        place = place_of(module, refused_node(module, error))
+        raise mistakes.not_translated(*place, reason_of(error)) from error
     finally:
         logger.setLevel(level)
     assert graph is not None

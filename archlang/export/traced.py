@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import warnings
+from contextlib import redirect_stderr, suppress
 
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.error_notes import add_source_notes
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.masks import make_masks
 from archlang.export import mistakes
+from archlang.export.places import first_node, place_of, place_of_field, reason_of, refused_node, restriction_stacks
 
 # Sizes of the traced batch. They differ, so that torch takes none for another.
 _BATCH = 3
@@ -32,13 +34,9 @@ class _Model(nn.Module):
         program = module.program
         fields, lengths = values[: len(program.inputs)], values[len(program.inputs) :]
         names = (field.name for field in fields_with_lengths(module))
-        try:
-            results = program.code.function(
-                module, *fields, *make_masks(program, fields, dict(zip(names, lengths, strict=True)))
-            )
-        except Exception as error:
-            add_source_notes(error, program.code)
-            raise
+        results = program.code.function(
+            module, *fields, *make_masks(program, fields, dict(zip(names, lengths, strict=True)))
+        )
         if not program.code.extras:
             result: Tensor = results
             return result
@@ -77,7 +75,7 @@ def trace(module: Architecture) -> ExportedProgram:
     sizes = dict(zip(symbols, _LENGTHS, strict=False))
     for field in module.program.inputs:
         if not field.is_tensor or any(size not in sizes and not isinstance(size, int) for size in field.sizes):
-            raise mistakes.field_not_exportable(name, field.name, str(field.type))
+            raise mistakes.field_not_exportable(place_of_field(module, field.name), name, field.name, str(field.type))
     dims = {symbol: Dim(f"length_{symbol}", min=2) for symbol in symbols}
     batch = Dim("batch", min=1)
     values, shapes = [], []
@@ -89,14 +87,24 @@ def trace(module: Architecture) -> ExportedProgram:
         size = field.sizes[0]
         values.append(torch.full((_BATCH,), sizes[size] if isinstance(size, str) else int(str(size))))
         shapes.append({0: batch})
-    is_training = module.training
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
+
+    def exported() -> ExportedProgram:
+        # torch prints what it has traced when it fails.
+        with torch.no_grad(), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             return torch.export.export(
                 _Model(module.eval()), tuple(values), dynamic_shapes=(tuple(shapes),), strict=False
             )
+
+    is_training = module.training
+    try:
+        return exported()
     except Exception as error:  # whatever torch raises
-        raise mistakes.not_traced(name, error) from error
+        node = refused_node(module, error)
+        if node is None:
+            with restriction_stacks() as stacks, suppress(Exception):
+                exported()
+            node = first_node(module, stacks)
+        raise mistakes.not_traced(*place_of(module, node), reason_of(error)) from error
     finally:
         module.train(is_training)

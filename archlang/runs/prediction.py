@@ -51,7 +51,11 @@ class Prediction:
     @property
     def right(self) -> bool | None:
         """Whether every part is right; None if the target is unknown."""
-        return None if self.target is None else self.answer == self.target
+        if self.target is None:
+            return None
+        parts = [part.right for part in self.parts]
+        # Of an answer that the model has written, the words are compared. Equal words may be different spans.
+        return self.answer == self.target if None in parts else all(parts)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Returns the prediction as `archlang predict --json` prints it."""

@@ -1,6 +1,9 @@
 """A run in Python: what is loaded is what was trained, and every kind of task is answered, alone as in a batch."""
 
+import io
+import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import torch
 
 import archlang
 from archlang.api.run import Run
+from archlang.data import store
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import training
@@ -36,6 +40,7 @@ NUMBERS = """model m(source: tokens[n], priority: seq[n, 1], target: tokens[m]) 
     memory = embed[8](source) + linear[8](priority)
     return embed[8](target) |> attention[2](memory) |> linear[vocab]
 }"""
+SPANS = "model m(x: tokens[n]) -> logits[n, 2] { return embed[8](x) |> attention[2] |> linear[2] }"
 SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 
 
@@ -232,6 +237,38 @@ def test_answers_to_a_users_file_are_its_words(task: str, model: str, tmp_path: 
     assert "go on" in next(iter(prediction.fields.values()))
     assert set(prediction.answer.split()) <= {*run.vocabulary, "V", "P"}
     assert run.inspect(run.samples("valid")).answers[0].target in ("V", "G")
+
+
+def test_spans_are_words_of_the_paragraph_and_right_at_their_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def document(context: str, question: str, answer: str) -> bytes:
+        answers = [{"text": answer, "answer_start": context.index(answer)}]
+        paragraph = {"context": context, "qas": [{"id": "x", "question": question, "answers": answers}]}
+        return json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}).encode()
+
+    files = {
+        "train-v1.1.json": document("Dogs bark.", "What do dogs do?", "bark"),
+        "dev-v1.1.json": document("Cats purr and sleep", "What do cats do?", "and"),
+    }
+    monkeypatch.setattr(store, "open_binary", lambda dataset, member: io.BytesIO(files[member]))
+    run = trained(tmp_path, SPANS, "squad[split = published, word_limit = 20]", "test.f1")
+    samples = run.samples("test")
+    (prediction,) = run.predict(samples)
+    assert prediction.fields["x"] == "[B] what do <unk> do ? [S] <unk> <unk> <unk> <unk> [E]"
+    assert prediction.target == "<unk>"
+    assert [part.place for part in prediction.parts] == ["begins at", "ends at"]
+    begin, end = (int(part.predicted) for part in prediction.parts)
+    assert 7 <= begin <= end < 11  # in the paragraph
+    assert prediction.answer == " ".join(["<unk>"] * (end + 1 - begin))
+    # Other unknown words are wrong.
+    shift = 1 if end < 10 else -1
+    (missed,) = run.predict(replace(samples, targets=np.asarray([[begin + shift, end + shift]])))
+    assert (missed.answer, missed.right) == (missed.target, False)
+    (hit,) = run.predict(replace(samples, targets=np.asarray([[begin, end]])))
+    assert hit.right is True
+    with pytest.raises(RunError, match="a typed text does not mark where the answer may be"):
+        run.predict(["what do cats do ?"])
 
 
 # Mistakes

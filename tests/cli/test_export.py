@@ -1,9 +1,11 @@
 """`archlang export`: the files that it writes, and errors of the command line."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from archlang.api.saving import load, save
 from tests.cli.conftest import Command
 
 
@@ -30,7 +32,9 @@ def test_impossible_requests_are_errors(
 def test_a_program_becomes_a_python_file_and_its_weights(archlang: Command, folder: Path) -> None:
     result = archlang("export", "model.arch", "-o", "out/model.py", "--recipe", "wide")
     assert (result.code, result.out) == (0, "wrote out/model.py\nwrote out/model.pt\n")
-    assert "Embed(d=16" in (folder / "out" / "model.py").read_text(encoding="utf-8")
+    text = (folder / "out" / "model.py").read_text(encoding="utf-8")
+    assert "Embed(d=16" in text
+    assert "Its recipe is `wide` in model.arch." in text
     shown = archlang("show", "model.arch", "--torch", "--recipe", "wide")
     assert shown.out == (folder / "out" / "model.py").read_text(encoding="utf-8")
 
@@ -43,3 +47,10 @@ def test_an_existing_file_is_overwritten_only_if_forced(archlang: Command, folde
     assert f"{name} exists" in refused.err
     assert (folder / name).read_text() == "mine"
     assert archlang("export", "model.arch", "-o", "model.py", "--force").code == 0
+
+
+def test_a_saved_model_is_exported_and_json_names_the_files(archlang: Command, folder: Path) -> None:
+    save(load(folder / "model.arch", recipe="wide"), folder / "saved")
+    result = archlang("export", "saved", "-o", "model.py", "--json")
+    sizes = [{"path": name, "bytes": (folder / name).stat().st_size} for name in ("model.py", "model.pt")]
+    assert (result.code, json.loads(result.out)) == (0, {"model": "m", "files": sizes})

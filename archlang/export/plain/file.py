@@ -13,7 +13,6 @@ import textwrap
 import types
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,22 +20,20 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.diagnostics import ProgramError
 from archlang.export import mistakes
+from archlang.export.model_text import definition_of
+from archlang.export.places import place_of_model
 from archlang.export.plain.collection import Collection
+from archlang.export.plain.constructor import Blocks, class_of, construction
 from archlang.export.plain.folding import fold
 from archlang.export.plain.infrastructure import target_of
-from archlang.export.plain.model_class import Blocks, class_of, construction, helpers_of, model_class
+from archlang.export.plain.model_class import helpers_of, model_class
 from archlang.export.plain.sources import Import, Name, NotPlainError, arguments_of, global_names
 from archlang.export.plain.text import WIDTH, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
-from archlang.names import library
 from archlang.plugins import NO_PLUGINS
-from archlang.source import Source
-from archlang.syntax.parser import parse
-from archlang.syntax.tree import Definition
 
 _POSITIONS = 7  # of the example in the file
 _TOLERANCE = 1e-9  # in double precision
@@ -68,7 +65,7 @@ def plain_text(module: Architecture) -> str:
     try:
         collection = _collect(graph)
     except NotPlainError as error:
-        raise _not_plain(graph, error) from error
+        raise _not_plain(module, graph, error) from error
     names = _file_names(collection)
     blocks = _blocks(graph, collection, names)
     title = _class_name(graph.name, {*names.values()})
@@ -115,15 +112,15 @@ def _collect(graph: Graph) -> Collection:
     return collection
 
 
-def _not_plain(graph: Graph, error: NotPlainError) -> mistakes.ExportError:
+def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mistakes.ExportError:
     """The error for the first block whose sources cannot be plain."""
+    remedy = "replace the block, or export the model to another format"
     for instance in graph.instances.values():
         try:
             Collection([class_of(instance.python)], ("start", "advance")).check()
         except NotPlainError as own:
-            remedy = "replace the block, or export the model to another format"
             return mistakes.not_exportable(instance.block, instance.span, str(own), remedy)
-    return mistakes.ExportError(f"`{graph.name}` cannot be exported: {error}", "export it to another format")
+    return mistakes.not_exportable(graph.name, place_of_model(module), str(error), remedy)
 
 
 def _file_names(collection: Collection) -> dict[Name, str]:
@@ -178,16 +175,17 @@ def _docstring(module: Architecture, title: str) -> str:
     origin = module.program.origin
     lines = [f"The model `{name}` in plain torch code, written by archlang.", ""]
     lines += [f"    model = load()  # {title}, with the weights of the file beside this one", ""]
-    definition = _definition(module)
+    definition = definition_of(module)
     if definition is not None:
         lines += [*definition.documentation, *[""] * bool(definition.documentation)]
     settings = {} if origin is None else origin.settings
+    if origin is not None and origin.recipe is not None and origin.program is not None:
+        lines += [f"Its recipe is `{origin.recipe}` in {_file_name(origin.program.path)}.", ""]
     statics = [f"{key} = {value}" for key, value in settings.items() if key.startswith("model.")]
     if statics:
         lines += [*textwrap.wrap(f"Settings: {', '.join(statics)}.", WIDTH), ""]
     if definition is not None:
-        path = definition.span.source.path.replace("\\", "/").rpartition("/")[2]
-        lines += [f"The model in {path}:", ""]
+        lines += [f"The model in {_file_name(definition.span.source.path)}:", ""]
         program = definition.span.text.splitlines()
         indent = "" if max(map(len, program)) > WIDTH - 4 else "    "
         lines += [f"{indent}{line}".rstrip() for line in program]
@@ -197,23 +195,8 @@ def _docstring(module: Architecture, title: str) -> str:
     return f'"""{text}\n"""'
 
 
-def _definition(module: Architecture) -> Definition | None:
-    """The definition of a module's model, in its program or in the library; None if neither has it."""
-    origin = module.program.origin
-    sources: dict[str, Source] = {}
-    if origin is not None and origin.program is not None:
-        sources.update((source.path, source) for source in (origin.program, *origin.used))
-    for node in module.program.graph.region.walk():
-        if node.span is not None and node.span.source.path.endswith(".arch"):
-            sources.setdefault(node.span.source.path, node.span.source)
-    for file in sorted((library.BLOCKS / "models").glob("*.arch")):
-        sources.setdefault(str(file), Source(str(file), file.read_text(encoding="utf-8")))
-    for source in sources.values():
-        with suppress(ProgramError):
-            for item in parse(source).items:
-                if isinstance(item, Definition) and item.name == module.program.graph.name:
-                    return item
-    return None
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _imports(collection: Collection, texts: Sequence[str]) -> str:
@@ -349,7 +332,7 @@ def _check_equal(module: Architecture, text: str) -> None:
 
     Raises:
         ExportError: it does not."""
-    name = module.program.graph.name
+    name, place = module.program.graph.name, place_of_model(module)
     own = copy.deepcopy(module).double().eval()
     inputs = [value.double() if value.is_floating_point() else value for value in example(module)]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -360,7 +343,7 @@ def _check_equal(module: Architecture, text: str) -> None:
             torch.manual_seed(0)
             result = plain(*inputs)
         except Exception as error:  # whatever the written code does
-            raise mistakes.not_equal(name, f"it raises {type(error).__name__}: {error}") from error
+            raise mistakes.not_equal(name, place, f"it raises {type(error).__name__}: {error}") from error
     difference = float((result - expected).abs().max()) if result.shape == expected.shape else math.inf
     if not difference <= _TOLERANCE * max(1.0, float(expected.abs().max())):
-        raise mistakes.not_equal(name, f"its results differ by {difference:.1e}")
+        raise mistakes.not_equal(name, place, f"its results differ by {difference:.1e}")
