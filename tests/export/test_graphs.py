@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -103,19 +105,34 @@ def test_every_shipped_model_can_be_exported(name: str, suffix: str, tmp_path: P
     _agree(shipped_model(name), tmp_path / f"model{suffix}", [(2, 7), (1, shortest), (3, 64), (1, 257)])
 
 
+PAGE = Path(__file__).parent.parent.parent / "docs" / "export.md"
+# The packages that are missing where the program of the page runs.
+MISSING = {".pt2": ("archlang", "jaxtyping"), ".onnx": ("archlang", "jaxtyping", "torch", "onnx", "onnxscript")}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_an_exported_program_runs_without_archlang(compiled: Compiled, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", MISSING)
+def test_the_programs_of_the_page_run_an_exported_file_where_archlang_is_missing(
+    compiled: Compiled, tmp_path: Path, suffix: str
+) -> None:
+    if suffix == ".onnx":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
     module = compiled(HALTING).eval()
-    export(module, tmp_path / "model.pt2")
-    code = (
-        "import sys, torch; program = torch.export.load('model.pt2').module();"
-        "tokens = torch.zeros(1, 9, dtype=torch.int64);"
-        "print(program(tokens, torch.tensor([9]))[0].tolist()); assert 'archlang' not in sys.modules"
+    export(module, tmp_path / f"model{suffix}")
+    programs = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (program,) = (text for text in programs if f'"model{suffix}"' in text)
+    missing = f"import sys\nsys.modules.update(dict.fromkeys({MISSING[suffix]!r}))\n"
+    output = "import json\nprint(json.dumps([tokens.tolist(), logits.tolist(), steps.tolist()]))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{missing}{program}{output}"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    printed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    expected = module(torch.zeros(1, 9, dtype=torch.int64), lengths=[9])
-    assert torch.allclose(torch.tensor(eval(printed.stdout)), expected, atol=1e-6)
+    assert not done.returncode, done.stderr
+    tokens, logits, steps = map(torch.tensor, json.loads(done.stdout))
+    assert torch.allclose(logits, module(tokens, lengths=[12, 7, 9]), atol=1e-6)
+    assert module.sample_depth is not None
+    assert torch.equal(steps, module.sample_depth)
 
 
 def test_a_model_that_torch_cannot_trace_is_refused_with_its_reason(compiled: Compiled, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from archlang.export import mistakes
 from archlang.export.model_text import definition_of
 from archlang.export.places import place_of_model
 from archlang.export.plain.collection import Collection
+from archlang.export.plain.constants import is_foldable
 from archlang.export.plain.constructor import Blocks, class_of, construction
 from archlang.export.plain.folding import fold
 from archlang.export.plain.infrastructure import target_of
@@ -109,7 +110,26 @@ def _collect(graph: Graph) -> Collection:
     collection = Collection([*constructed, *helpers_of(graph)], ("start", "advance") if halts else ())
     fold(collection, constructed)
     collection.check()
+    for name, instances in constructed.items():
+        _state_options(collection.definitions[name], instances)
     return collection
+
+
+def _state_options(definition: ast.AST, instances: Sequence[Mapping[str, object]]) -> None:
+    """Adds to the docstring of a class the values of the options that it describes and the folding has resolved."""
+    if not isinstance(definition, ast.ClassDef) or ast.get_docstring(definition) is None:
+        return
+    docstring, *body = definition.body
+    assert isinstance(docstring, ast.Expr)
+    assert isinstance(docstring.value, ast.Constant)
+    text = str(docstring.value.value)
+    code = " ".join(ast.unparse(statement) for statement in body)
+    resolved = {option: value for option, value in instances[0].items()
+                if is_foldable(value) and f"`{option}`" in text and re.search(rf"\b{option}\b", code) is None
+                and all(instance.get(option) == value for instance in instances)}  # fmt: skip
+    if resolved:
+        values = ", ".join(f"`{option}` is {str(value).lower()}" for option, value in resolved.items())
+        docstring.value.value = f"{text}\n\n    Here, {values}."
 
 
 def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mistakes.ExportError:

@@ -83,6 +83,11 @@ def test_the_model_of_every_recipe_has_a_plain_file(file: Path, tmp_path: Path) 
     assert lint(tmp_path) == ""
 
 
+def test_docstrings_state_the_options_that_the_code_no_longer_has() -> None:
+    text = plain_text(shipped_model("gated_universal_latent_bottleneck"))
+    assert "\n    Here, `transition` is true, `causal` is false.\n" in text.replace('"""\n', "\n")
+
+
 PLUGIN = """
 import {package}
 import torch

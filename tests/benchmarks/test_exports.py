@@ -1,0 +1,58 @@
+"""The table of exports in docs/export.md has every shipped model in every format, and its numbers can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.exports import SIZES, SUFFIXES, Row, measure, rows_of_page
+from tests.shipped_models import SHIPPED
+from tests.unchecked_shapes import unchecked_shapes
+
+ROWS = {(row.model, row.suffix): row for row in rows_of_page()}
+# These take a second or two.
+QUICK = {("recurrent", ".py"), ("recurrent", ".pt2")}
+
+
+@pytest.fixture(autouse=True)
+def unchecked() -> Iterator[None]:
+    with unchecked_shapes():
+        yield
+
+
+def test_the_table_has_every_shipped_model_in_every_format() -> None:
+    assert list(ROWS) == [(name, suffix) for name in SHIPPED for suffix in SUFFIXES]
+
+
+def test_the_rows_of_the_table_differ_by_rounding_and_halt_at_the_same_steps() -> None:
+    assert [row for row in ROWS.values() if row.difference > row.bound or row.steps == "different"] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        pytest.param(name, suffix, marks=() if (name, suffix) in QUICK else pytest.mark.slow)
+        for name in SHIPPED
+        for suffix in SUFFIXES
+    ],
+)
+def test_a_row_of_the_table_can_be_repeated(name: str, suffix: str, tmp_path: Path) -> None:
+    if suffix == ".onnx":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    sizes = SIZES[:4] if (name, suffix) in QUICK else SIZES
+    row, page = measure(name, suffix, tmp_path, sizes), ROWS[name, suffix]
+    assert row.difference <= row.bound
+    assert row.steps.partition(",")[0] == page.steps.partition(",")[0]
+    assert bool(row.refusal) == bool(page.refusal)
+    assert row.size == pytest.approx(page.size, rel=0.2, abs=1)
+
+
+def test_a_row_is_read_as_it_is_printed() -> None:
+    row = Row("ndr", ".onnx", 1.2e-07, 2.0e-07, "equal, at most 3", 347, 17.5, 0.61)
+    refused = Row("ndr", ".pt2", refusal="ndr.arch:3:5: `odd` cannot be exported: 1 \\| `2`")
+    assert Row.parse(str(row)) == row
+    assert Row.parse(str(refused)) == refused
