@@ -159,17 +159,18 @@ class BiLstmFinal(_BiLstmLayers):
     def __init__(self, *, hidden: int, layers: int, dropout: float, reads: str, d: int) -> None:
         super().__init__(hidden=hidden, layers=layers, dropout=dropout, d=d)
         self.misread = reads == "misread" and layers > 1
+        self.first = First(d=hidden // 2)
+        self.last = Last(d=hidden // 2)
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b hidden"]:
         layers = self._layers(x, mask_n)
         ahead, back = layers[-1]
-        half = back.shape[-1]
-        end = First(d=half)(back, mask_n=mask_n)
+        end = self.first(back, mask_n=mask_n)
         if self.misread:
-            return torch.cat((First(d=half)(layers[len(layers) // 2 - 1][1], mask_n=mask_n), end), dim=-1)
-        return torch.cat((Last(d=half)(ahead, mask_n=mask_n), end), dim=-1)
+            return torch.cat((self.first(layers[len(layers) // 2 - 1][1], mask_n=mask_n), end), dim=-1)
+        return torch.cat((self.last(ahead, mask_n=mask_n), end), dim=-1)
 
 
 class Gru(nn.Module):
