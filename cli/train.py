@@ -69,7 +69,10 @@ def train(
     ] = False,
     track: Annotated[
         list[str] | None,
-        typer.Option("--track", help="wandb, mlflow or trackio, besides TensorBoard; may be repeated."),
+        typer.Option(
+            "--track",
+            help="wandb, mlflow or trackio, or a function such as mine.rows of a plugin, besides TensorBoard.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder; if it holds this run, the run resumes.")

@@ -59,20 +59,22 @@ def task(name: str) -> Extern | None:
 def optimizer(name: str) -> Extern | None:
     """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
     item = _get(PACKAGE / "train", name)
-    if not isinstance(item, Extern):
-        return None
-    signature = item.signature
-    for included in item.includes:
-        settings = training_settings(included.text).signature
-        statics, where = (*signature.statics, *settings.statics), (*signature.where, *settings.where)
-        signature = replace(signature, statics=statics, where=where)
-    return replace(item, signature=signature, includes=())
+    return with_settings(item) if isinstance(item, Extern) else None
 
 
-def training_settings(name: str = "training") -> Extern:
-    """The `extern settings` that optimizers include by this name."""
+def with_settings(item: Extern) -> Extern:
+    """Returns an optimizer with the statics and conditions of the settings that it includes."""
+    if not item.includes:
+        return item
+    signature, settings = item.signature, training_settings().signature
+    statics, where = (*signature.statics, *settings.statics), (*signature.where, *settings.where)
+    return replace(item, signature=replace(signature, statics=statics, where=where), includes=())
+
+
+def training_settings() -> Extern:
+    """The `extern settings training` that optimizers include."""
     items = _program(PACKAGE / "train" / "optimizers.arch").items
-    return next(item for item in items if isinstance(item, Extern) and (item.word, item.name) == ("settings", name))
+    return next(item for item in items if isinstance(item, Extern) and item.word == "settings")
 
 
 def task_names() -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Diagnostics about names, `use` lines and statics."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, plural, suggest
@@ -275,10 +275,16 @@ def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
 
 
-def declared_by_library_only(span: Span, word: str, name: str, optimizers: Collection[str]) -> Diagnostic:
-    message = f"only archlang's own files declare {word}: `{name}` would have no effect"
-    remedy = f"delete it; the optimizers are {listed(optimizers)}"
+def declared_by_library_only(span: Span, name: str) -> Diagnostic:
+    message = f"only archlang's own files declare settings of training: `{name}` would have no effect"
+    remedy = "delete it, and declare statics of your own at an `extern optimizer`"
     return Diagnostic("E0234", message, span, "has no effect", remedy=remedy)
+
+
+def incomplete_optimizer(span: Span, name: str) -> Diagnostic:
+    message = f"the optimizer `{name}` needs a static `lr: float`, `with training`, and a class of your own"
+    remedy = f'write `extern optimizer {name}[lr: float = 1e-3] with training python "mine:{name.capitalize()}"`'
+    return Diagnostic("E0235", message, span, "incomplete optimizer", remedy=remedy)
 
 
 def size_too_large(span: Span) -> Diagnostic:

@@ -63,6 +63,12 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task"}
 
     @cached_property
+    def optimizers(self) -> Mapping[str, tree.Extern]:
+        """The optimizers that this file declares."""
+        items = (item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "optimizer")
+        return {item.name: item for item in items}
+
+    @cached_property
     def tables(self) -> Mapping[str, tree.Table]:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 

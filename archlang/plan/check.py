@@ -10,11 +10,12 @@ from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.names import library
-from archlang.names.mistakes import declared_by_library_only, too_much_work
+from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.plan.cells import CellPlanner
 from archlang.plan.planner import Planner
+from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import check_cells, check_table
@@ -98,7 +99,9 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
     for task in resolved.tasks.values():
         yield task, partial(check_signature, Declaration(task, resolved), report)
     for item in resolved.program.items:
-        if isinstance(item, Extern) and item.word in ("optimizer", "settings"):
+        if isinstance(item, Extern) and item.word == "optimizer":
+            yield item, partial(_check_optimizer, item, resolved, report)
+        elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     for recipe in resolved.recipes.values():
         yield recipe, partial(_check_recipe, recipe, resolved, report, points)
@@ -116,10 +119,20 @@ def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
         report.add(unused_names(declaration.item))
 
 
+def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
+    if not _is_shipped(item) and not is_complete_optimizer(item):
+        report(incomplete_optimizer(item.name_span, item.name))
+        return
+    check_signature(Declaration(library.with_settings(item), resolved), report)
+
+
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
-    if not Path(item.span.source.path).is_relative_to(library.PACKAGE):
-        word = "optimizers" if item.word == "optimizer" else "settings of training"
-        report(declared_by_library_only(item.name_span, word, item.name, library.optimizer_names()))
+    if not _is_shipped(item):
+        report(declared_by_library_only(item.name_span, item.name))
+
+
+def _is_shipped(item: Extern) -> bool:
+    return Path(item.span.source.path).is_relative_to(library.PACKAGE)
 
 
 def _check_recipe(recipe: Recipe, resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> None:

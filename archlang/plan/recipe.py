@@ -75,10 +75,7 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
     """Finds the task, the model and the optimizer that a recipe names, and reports unknown ones."""
     declarations = {
         "task": _find_task(resolved, parts.choices.get("task"), report),
-        "train": _find_shipped(
-            parts.choices.get("train"), library.optimizer, name_mistakes.unknown_optimizer,
-            library.optimizer_names(), report,
-        ),
+        "train": _find_optimizer(resolved, parts.choices.get("train"), report),
         "model": _find_model(resolved, parts.choices.get("model"), report),
     }  # fmt: skip
     return ResolvedRecipe(resolved, parts, declarations, report)
@@ -94,6 +91,23 @@ def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) ->
         return Declaration(item, resolved)
     names = library.task_names() | frozenset(resolved.tasks)
     return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
+
+
+def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
+    """An optimizer of the file, with the training settings, or a shipped one."""
+    if choice is not None and (item := resolved.optimizers.get(_callee(choice).text)) is not None:
+        # `check` reports one without the settings.
+        return Declaration(library.with_settings(item), resolved) if is_complete_optimizer(item) else None
+    names = library.optimizer_names() | frozenset(resolved.optimizers)
+    return _find_shipped(choice, library.optimizer, name_mistakes.unknown_optimizer, names, report)
+
+
+def is_complete_optimizer(item: Extern) -> bool:
+    """Whether an optimizer of a program includes the training settings, has a learning rate and names a class outside
+    archlang."""
+    has_rate = any((static.name, static.kind) == ("lr", "float") for static in item.signature.statics)
+    includes = [name.text for name in item.includes]
+    return includes == ["training"] and has_rate and not item.python.startswith("archlang.")
 
 
 def _find_shipped(

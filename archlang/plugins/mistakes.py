@@ -57,6 +57,15 @@ def fails(path: str, line: int | None, reason: BaseException) -> PluginError:
     return PluginError(f"{place} fails: {type(reason).__name__}{': ' if text else ''}{text}", remedy)
 
 
+def not_callable(user: str, path: str, name: str) -> PluginError:
+    return PluginError(f"{user} names `{name}` of {path}, which is not a function or a class", "define a function")
+
+
+def wrong_result(path: str, line: int | None, user: str, problem: str, remedy: str) -> PluginError:
+    place = path if line is None else f"{path}:{line}"
+    return PluginError(f"{place}: {user} {problem}", remedy)
+
+
 # Files that a folder of weights was made with. `copy` is the file's copy in the folder, if it has one.
 
 

@@ -77,7 +77,7 @@ class Plugins:
             # Some file systems do not distinguish upper from lower case.
             other = files.setdefault(plugin.name.casefold(), plugin)
             if other is not plugin:
-                raise mistakes.share_name(_shown(other.path), _shown(path))
+                raise mistakes.share_name(shown_path(other.path), shown_path(path))
         return Plugins(tuple(files.values()), str(folder))
 
     def digests(self) -> dict[str, str]:
@@ -122,7 +122,7 @@ class Plugins:
         module, name = self._import(plugin), python.partition(":")[2]
         if name not in vars(module):
             own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-            raise mistakes.without_name(user, _shown(plugin.path), name, own)
+            raise mistakes.without_name(user, shown_path(plugin.path), name, own)
         value: object = vars(module)[name]
         return value
 
@@ -155,7 +155,7 @@ class Plugins:
             del sys.modules[plugin.module_name]
             if is_out_of_memory(error):
                 raise
-            raise mistakes.fails(_shown(plugin.path), _line(error, plugin.path), error) from error
+            raise mistakes.fails(shown_path(plugin.path), _line(error, plugin.path), error) from error
         return module
 
     @contextmanager
@@ -198,21 +198,21 @@ def failure_of(error: BaseException) -> mistakes.PluginError | None:
     if not lines:
         return None
     path, line = lines[-1]
-    return mistakes.fails(_shown(path), line, error)
+    return mistakes.fails(shown_path(path), line, error)
 
 
 def _text(path: str) -> str:
     if not os.path.isfile(path):
-        raise mistakes.not_a_file(_shown(path))
+        raise mistakes.not_a_file(shown_path(path))
     try:
         return Path(path).read_bytes().decode()
     except OSError as error:
-        raise mistakes.not_read(_shown(path), os_reason(error)) from error
+        raise mistakes.not_read(shown_path(path), os_reason(error)) from error
     except UnicodeDecodeError as error:
-        raise mistakes.not_read(_shown(path), "it is not UTF-8") from error
+        raise mistakes.not_read(shown_path(path), "it is not UTF-8") from error
 
 
-def _shown(path: str) -> str:
+def shown_path(path: str) -> str:
     """Returns a path relative to the current folder if the file is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith(os.pardir) else relative

@@ -1,6 +1,7 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -164,7 +165,24 @@ def _checked(folder: Path, word: str, record: ExternRecord) -> BoundExtern:
     extern = record.extern()
     shipped = library.task(record.name) if word == "task" else library.optimizer(record.name)
     if shipped is None or shipped.python != record.python:
-        return extern  # Of the user's own: `make_task` and `make_optimizer` look for it in the plugins.
+        # Of the user's own: `make_task` and `make_optimizer` look for it in the plugins.
+        return _with_checked_settings(folder, extern) if word == "train" else extern
+    return _checked_shipped(folder, word, extern)
+
+
+def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
+    """Checks the training settings of an optimizer of the user's own."""
+    adamw = library.optimizer("adamw")
+    assert adamw is not None
+    names = [static.name for static in library.training_settings().signature.statics]
+    settings = {name: extern.statics[name] for name in names if name in extern.statics}
+    checked = _checked_shipped(folder, "train", BoundExtern("adamw", adamw.python, settings))
+    if not isinstance(extern.statics.get("lr"), float):
+        raise mistakes.damaged(folder / RUN, "train.statics.lr is not a number")
+    return replace(extern, statics={**{name: checked.statics[name] for name in names}, **extern.statics})
+
+
+def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
     try:
         checked = check_shipped(word, extern)
     except ProgramError as error:

@@ -1,4 +1,4 @@
-"""Curves in experiment trackers: Weights & Biases, MLflow and trackio. Each is an extra."""
+"""Curves in experiment trackers: Weights & Biases, MLflow and trackio, which are extras, and functions of a plugin."""
 
 import importlib
 import warnings
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archlang.plan.plan import Plan
+from archlang.plugins.functions import PluginFunction
 from archlang.record import mistakes
 
 TRACKERS = ("wandb", "mlflow", "trackio")
@@ -46,11 +47,16 @@ def open_trackers(names: Sequence[str], plan: Plan, folder: Path) -> list[Tracke
     """Returns the trackers of these names, with the run's settings. A resumed run folder resumes its run there.
 
     Raises:
+        PluginError: A function is in no plugin, or its file cannot be imported.
         RunError: A tracker is unknown, not installed, or does not start."""
     return [_open(name, plan, folder) for name in names]
 
 
 def _open(name: str, plan: Plan, folder: Path) -> Tracker:
+    module, _, attribute = name.rpartition(".")
+    if module:
+        function = PluginFunction.load(plan.plugins, f"{module}:{attribute}", f"the tracker `{name}`")
+        return Tracker(name, lambda values, step: function(step, dict(values)), lambda: None)
     if name not in TRACKERS:
         raise mistakes.unknown_tracker(name, TRACKERS)
     try:

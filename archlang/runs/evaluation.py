@@ -21,6 +21,7 @@ from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord,
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
+from archlang.runs.preparation import load_functions
 from archlang.runs.progress import showing_evaluation
 from archlang.runs.splits import describe_split, load_splits
 from archlang.runs.stored_model import explaining_stored_model
@@ -31,6 +32,7 @@ from archlang.train.data import Data
 from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import make_fabric
 from archlang.train.loop import Trained
+from archlang.train.run_functions import RunFunctions
 from archlang.train.score import Interrupted, Score, evaluate
 from archlang.train.selection import alternatives, ranking
 from archlang.train.stop import Stop
@@ -135,6 +137,7 @@ class OpenedRun:
     step: int
     data: DataRecord
     device: torch.device
+    functions: RunFunctions
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
@@ -169,12 +172,13 @@ def open_run(
     Raises:
         RunError: the folder is no run folder, has or has no such checkpoint.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
-    (run, bound_task, _), data = read_run(folder), read_record(folder, DATA, DataRecord)
+    (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
     if "train.select" not in run.settings:
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     trusted = read_plugins(folder, run, plugins)
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
+    functions = load_functions(train, bound_task.name, task, trusted)
     fabric = make_fabric(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     graph = read_graph(folder)
@@ -183,8 +187,9 @@ def open_run(
     weights.load_into(module)
     module.to(fabric.device)
     return OpenedRun(
-        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, fabric.device
-    )
+        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, fabric.device,
+        functions,
+    )  # fmt: skip
 
 
 def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:
@@ -227,7 +232,8 @@ def evaluate_run(
     with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
-                evaluate(module, Data(split, run.device), split, name, task), module, split, task, run.device,
+                evaluate(module, Data(split, run.device), split, name, task, functions=run.functions), module, split,
+                task, run.device,
                 written, watcher=watcher,
             )
             for name, split in loaded.items()

@@ -5,23 +5,28 @@ from lightning_fabric import Fabric
 from archlang.backend.architecture import Architecture
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
-from archlang.plan.plan import Plan
+from archlang.plan.plan import BoundExtern, Plan
+from archlang.plugins import Plugins
 from archlang.runs import mistakes
 from archlang.runs.model_memory import require_memory
 from archlang.runs.splits import load_splits
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.task import Task
-from archlang.train.optimizers import make_optimizer
+from archlang.train import mistakes as train_mistakes
+from archlang.train.decoding import WRITTEN_METRICS
+from archlang.train.optimizers import is_shipped, make_optimizer
+from archlang.train.run_functions import RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Setup, Workload
 
 _HIGHEST_SEED = 2**32 - 1
 
 
-def make_settings(plan: Plan) -> tuple[Settings, Task]:
-    """Returns how a plan is trained, and its task.
+def make_settings(plan: Plan) -> tuple[Settings, Task, RunFunctions]:
+    """Returns how a plan is trained, its task, and the functions of the user's own.
 
     Raises:
+        PluginError: a function is in no plugin, or its file cannot be imported.
         RunError: a setting, the seed or the selecting metric is invalid.
         TaskError: the task cannot be made."""
     settings = Settings.of(plan.train.statics)
@@ -31,12 +36,29 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
     split, metric = settings.selecting
     if split not in task.split_names():
         raise mistakes.no_selecting_split(plan.task.name, split, task.split_names())
-    if metric not in (*task.metrics, "loss"):
-        raise mistakes.no_such_metric(plan.task.name, metric, task.metrics)
-    return settings, task
+    functions = load_functions(plan.train, plan.task.name, task, plan.plugins)
+    metrics = (*task.metrics, *functions.metrics)
+    if metric not in (*metrics, "loss"):
+        raise mistakes.no_such_metric(plan.task.name, metric, metrics)
+    return settings, task, functions
 
 
-def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, console: Terminal | None) -> Workload:
+def load_functions(train: BoundExtern, task_name: str, task: Task, plugins: Plugins) -> RunFunctions:
+    """Returns the functions of the user's own that a run uses.
+
+    Raises:
+        PluginError: a function is in no plugin, or its file cannot be imported.
+        RunError: a setting names no function, or a metric has the name of another one."""
+    functions = RunFunctions.load(Settings.of(train.statics), plugins)
+    for name in functions.metrics:
+        if name in (*task.metrics, *WRITTEN_METRICS, "loss"):
+            raise train_mistakes.metric_twice(name, task_name)
+    return functions
+
+
+def load_workload(
+    plan: Plan, settings: Settings, task: Task, functions: RunFunctions, fabric: Fabric, console: Terminal | None
+) -> Workload:
     """Loads every split of the task, if the model fits into memory.
 
     Raises:
@@ -48,7 +70,7 @@ def load_workload(plan: Plan, settings: Settings, task: Task, fabric: Fabric, co
     for name in ("train", settings.selecting[0]):
         if not len(splits[name]):
             raise mistakes.empty_split(plan.task.name, name)
-    return Workload(settings, task, splits, fabric.device)
+    return Workload(settings, task, splits, fabric.device, functions)
 
 
 def build_test_module(plan: Plan) -> Architecture | None:
@@ -64,4 +86,5 @@ def make_setup(plan: Plan, fabric: Fabric, test_module: Architecture | None, pre
         RunError: the module has no weights."""
     fabric.seed_everything(plan.seed, verbose=False)
     module = build(plan.graph, plan.plugins)
-    return Setup(fabric, module, test_module or module, make_optimizer(plan.train, module, precision))
+    optimizer = make_optimizer(plan.train, module, precision, plan.plugins)
+    return Setup(fabric, module, test_module or module, optimizer, not is_shipped(plan.train))

@@ -56,7 +56,7 @@ def train(
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
-    settings, task = make_settings(plan)
+    settings, task, functions = make_settings(plan)
     fabric = make_fabric(device, precision, devices, nodes)
     record = Record(folder)
     resumes = record.check(plan, precision)
@@ -65,7 +65,7 @@ def train(
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
     with closing(record), _threads_of(record.folder) if resumes else nullcontext():
-        workload = load_workload(plan, settings, task, fabric, console)
+        workload = load_workload(plan, settings, task, functions, fabric, console)
         test_module = build_test_module(plan)
         setup = make_setup(plan, fabric, test_module, precision)
         if compiled:

@@ -57,9 +57,9 @@ def _train_stacked(
     """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
     begin."""
     first = plans[0]
-    settings, task = make_settings(first)
+    settings, task, functions = make_settings(first)
     fabric = make_fabric(device, precision)
-    workload = load_workload(first, settings, task, fabric, None)
+    workload = load_workload(first, settings, task, functions, fabric, None)
     data = describe_data(workload.splits)
     test_module = build_test_module(first)
     ends: dict[int, Outcome | ArchlangError] = {}

@@ -11,13 +11,16 @@ from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch
 from archlang.train.label_smoothing import smoothed_entropy
 from archlang.train.predictions import forward, span_logits
+from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Workload
 
 
 def training_loss(model: Callable[..., Tensor], batch: Batch, workload: Workload) -> Float[Tensor, ""]:
-    """Returns the mean loss of a model on a batch, with the rule of the task and the smoothing of the recipe."""
-    return mean_loss(forward(model, batch), batch, workload.rule, workload.settings.label_smoothing)
+    """Returns the mean loss of a model on a batch, with the rule of the task and the smoothing of the recipe, or with
+    the recipe's own loss."""
+    logits = forward(model, batch)
+    return mean_loss(logits, batch, workload.rule, workload.settings.label_smoothing, workload.functions)
 
 
 def add_ponder(
@@ -28,15 +31,22 @@ def add_ponder(
 
 
 def mean_loss(
-    logits: Float[Tensor, "..."], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
+    logits: Float[Tensor, "..."],
+    batch: Batch,
+    rule: LossRule = LossRule.ENTROPY,
+    smoothing: float = 0.0,
+    functions: RunFunctions = NO_FUNCTIONS,
 ) -> Float[Tensor, ""]:
     """Returns the mean loss over samples, over the scored positions, or over the begins and ends of spans. Smoothing
-    applies to classes, not to spans or sets."""
+    applies to classes, not to spans or sets. `functions` may have a loss in place of that of `rule`."""
     if batch.form is Form.SPANS:
-        return F.cross_entropy(span_logits(logits, batch).transpose(1, 2).flatten(0, 1), batch.targets.flatten())
+        logits = span_logits(logits, batch).transpose(1, 2)
+    losses = functions.losses(logits, batch)
+    if batch.form is Form.SPANS:
+        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()) if losses is None else losses.mean()
     if batch.scored is None:
-        return smoothed_entropy(logits.float(), batch.targets, smoothing).mean()
-    losses = position_losses(logits, batch, rule, smoothing).flatten()
+        return (smoothed_entropy(logits.float(), batch.targets, smoothing) if losses is None else losses).mean()
+    losses = (position_losses(logits, batch, rule, smoothing) if losses is None else losses).flatten()
     scored = batch.scored.flatten()
     return (losses * scored).sum() / scored.sum().clamp(min=1)
 

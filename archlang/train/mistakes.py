@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from archlang.diagnostics.names import listed
 from archlang.record.mistakes import RunError, RunMachineError
 
 
@@ -50,22 +49,26 @@ def no_weights() -> RunError:
     return RunError("the model has no weights to train", "use a block with weights, such as `linear`")
 
 
-def foreign_optimizer(optimizer: str, optimizers: Iterable[str]) -> RunError:
-    message = f"`{optimizer}` with this Python class is no optimizer of archlang"
-    return RunError(message, f"use {listed(optimizers)}; or restore run.json if it was changed")
-
-
 def no_muon(version: str) -> RunError:
     return RunError(f"torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
 
 
-def not_finite(quantity: str, step: int, last_checkpoint: int | None) -> RunError:
+def not_finite(quantity: str, step: int, last_checkpoint: int | None, loss: str = "task") -> RunError:
     if last_checkpoint is None:
         checkpoint = "there is no checkpoint yet"
     else:
         checkpoint = f"the checkpoint of step {last_checkpoint} is kept"
     message = f"the {quantity} became NaN or infinite at step {step}"
-    return RunError(message, f"lower `train.lr` or clip gradients; {checkpoint}")
+    own_loss = "" if loss == "task" else f"check the results of `{loss}`, "
+    return RunError(message, f"{own_loss}lower `train.lr` or clip gradients; {checkpoint}")
+
+
+def no_function(setting: str, name: str) -> RunError:
+    return RunError(f"`{setting} = {name}` names no file", f"write the file before the function, as in `mine.{name}`")
+
+
+def metric_twice(metric: str, task: str) -> RunError:
+    return RunError(f"`{metric}` is a metric of {task} already", "rename the function")
 
 
 def no_graphs(reason: str) -> RunError:

@@ -27,6 +27,17 @@ def restore_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> N
     optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
 
 
+def restore_own_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:  # Any: torch's own
+    """Restores everything that an optimizer of the user's own has saved.
+
+    Raises:
+        ValueError: the optimizer does not load it."""
+    try:
+        optimizer.load_state_dict(dict(state))
+    except Exception as error:  # whatever the user's class does
+        raise ValueError(f"the optimizer does not load its state: {error}") from error
+
+
 def _counts(group: Mapping[str, object], stored: object, index: int) -> dict[str, object]:
     """Returns the counts of a group from the stored groups."""
     names = [name for name in _COUNTS if name in group]

@@ -11,10 +11,12 @@ from torch.optim import Optimizer
 
 from archlang.names import library
 from archlang.plan.plan import BoundExtern
+from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.plugins.functions import PluginFunction
 from archlang.record.mistakes import extra_missing
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, hidden_matrices
-from archlang.train.settings import SETTING_NAMES
+from archlang.train.settings import SETTING_NAMES, plain_value
 from archlang.types.statics import StaticValue
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
@@ -25,21 +27,22 @@ _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:R
 _STACKABLE = _CAPTURABLE | {"lion_pytorch:Lion"}
 
 
-def make_optimizer(train: BoundExtern, module: nn.Module, precision: str = "32") -> Optimizer:
+def make_optimizer(
+    train: BoundExtern, module: nn.Module, precision: str = "32", plugins: Plugins = NO_PLUGINS
+) -> Optimizer:
     """Constructs the optimizer of a recipe over all weights of a module that require gradients.
 
     Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
     in it.
 
     Raises:
-        RunError: the optimizer is not one of archlang's, its package is not installed, or no weight requires
-            gradients."""
+        RunError: the package of the optimizer is not installed, or no weight requires gradients.
+        PluginError: an optimizer of the user's own is in no plugin, fails, or is no optimizer."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
-    declared = library.optimizer(train.name)
-    if declared is None or declared.python != train.python:
-        raise mistakes.foreign_optimizer(train.name, library.optimizer_names())
+    if not is_shipped(train):
+        return _own_optimizer(train, weights, plugins)
     arguments = _torch_arguments(train.statics)
     optimizer_class = _imported(train.python)
     if optimizer_class is MuonWithAdamW:
@@ -53,6 +56,26 @@ def make_optimizer(train: BoundExtern, module: nn.Module, precision: str = "32")
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
+
+
+def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plugins) -> Optimizer:
+    """Constructs an optimizer of the user's own, with its statics by name."""
+    own_class = PluginFunction.load(plugins, train.python, f"the optimizer `{train.name}`")
+    optimizer = own_class(weights, **own_statics(train.statics))
+    if not isinstance(optimizer, Optimizer):
+        raise own_class.wrong(f"is a {type(optimizer).__name__}", "return a torch.optim.Optimizer of the weights")
+    if any("lr" not in group for group in optimizer.param_groups):
+        raise own_class.wrong(
+            "has a group of weights without `lr`", "pass `lr` among the defaults of torch's Optimizer"
+        )
+    if hasattr(optimizer, "train"):
+        optimizer.train()
+    return optimizer
+
+
+def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
+    """The statics of an optimizer without the training settings, as Python values."""
+    return {name: plain_value(value) for name, value in statics.items() if name == "lr" or name not in SETTING_NAMES}
 
 
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
@@ -73,6 +96,12 @@ def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # A
     if "beta1" in arguments:
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
     return arguments
+
+
+def is_shipped(train: BoundExtern) -> bool:
+    """Whether an optimizer is one of archlang's, and not of the user's own."""
+    declared = library.optimizer(train.name)
+    return declared is not None and declared.python == train.python
 
 
 def is_stackable(train: BoundExtern) -> bool:

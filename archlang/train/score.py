@@ -21,6 +21,7 @@ from archlang.train.data import Data
 from archlang.train.generators import fixed_randomness
 from archlang.train.loss import mean_loss, position_losses
 from archlang.train.predictions import forward, predict
+from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 
 # Joint metrics of groups with more combinations of values than this are not stored.
 _MOST_JOINT = 500
@@ -134,8 +135,8 @@ class Answers:
         """Stores the sums of the losses of some items, and the numbers of losses."""
         self.losses[items], self.counts[items] = losses, counts
 
-    def tallies(self, task: Task) -> dict[str, Tally]:
-        """Counts every metric of the task."""
+    def tallies(self, task: Task, functions: RunFunctions = NO_FUNCTIONS) -> dict[str, Tally]:
+        """Counts every metric of the task, and those of `functions`."""
         split, tallies = self._split, dict[str, Tally]()
         judged = task.judge(split, self.predictions) if isinstance(task, JudgedTask) else {}
         for metric in task.metrics:
@@ -145,6 +146,8 @@ class Answers:
                 tallies[metric] = Tally(self.losses, self.counts, exponential=True)
             else:
                 tallies[metric] = tally(metric, task.unit, split, self.predictions)
+        for metric, scores in functions.judge(split, self.predictions).items():
+            tallies[metric] = Tally(scores, np.ones(len(split), dtype=np.int64))
         return tallies
 
 
@@ -157,9 +160,10 @@ def evaluate(
     task: Task,
     batch: int = 1024,
     stopping: Callable[[], bool] = lambda: False,
+    functions: RunFunctions = NO_FUNCTIONS,
 ) -> Score:
-    """Evaluates every metric of the task on a split, at most `batch` items at a time. The module's mode and the random
-    generators are restored afterwards.
+    """Evaluates every metric of the task and of `functions` on a split, at most `batch` items at a time. The module's
+    mode and the random generators are restored afterwards.
 
     Raises:
         Interrupted: `stopping()` became true."""
@@ -174,7 +178,7 @@ def evaluate(
             logits = forward(module, part)
             scored = part.scored if part.form is not Form.SPANS else None
             weight = float(scored.sum()) if scored is not None else float(len(part.items))
-            total += float(mean_loss(logits, part, rule)) * weight
+            total += float(mean_loss(logits, part, rule, functions=functions)) * weight
             count += weight
             items = part.items.cpu().numpy()
             answers.put(items, predict(logits, part).cpu().numpy())
@@ -185,12 +189,14 @@ def evaluate(
                 # Summed on the host, as not every device has 64-bit floats.
                 losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
                 answers.put_losses(items, losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
-    return replace(make_score(name, split, task, answers, total / max(count, 1.0)), depths=depths)
+    return replace(make_score(name, split, task, answers, total / max(count, 1.0), functions), depths=depths)
 
 
-def make_score(name: str, split: Split, task: Task, answers: Answers, loss: float) -> Score:
+def make_score(
+    name: str, split: Split, task: Task, answers: Answers, loss: float, functions: RunFunctions = NO_FUNCTIONS
+) -> Score:
     """Returns the score of a split's answers, of which `loss` is the mean loss."""
-    tallies = answers.tallies(task)
+    tallies = answers.tallies(task, functions)
     groups = {
         group: {
             int(value): {metric: tally.among(values == value) for metric, tally in tallies.items()}

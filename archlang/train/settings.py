@@ -34,13 +34,15 @@ class Settings:
     select: str
     every: int
     ema: float
+    rate: str
+    loss: str
+    metrics: tuple[str, ...]
 
     @staticmethod
     def of(statics: Mapping[str, StaticValue]) -> Settings:
         """The settings among the statics of an optimizer, which have passed its signature."""
         values = {name: statics[name] for name in SETTING_NAMES}
-        plain = {name: str(value) if isinstance(value, Symbol) else value for name, value in values.items()}
-        return Settings(**plain)  # type: ignore[arg-type]  # the signature has the same types, as a test shows
+        return Settings(**{name: plain_value(value) for name, value in values.items()})  # type: ignore[arg-type]  # the signature has the same types, as a test shows
 
     def total_steps(self, batches: int) -> int:
         """The steps of a run with `batches` batches an epoch."""
@@ -59,6 +61,13 @@ class Settings:
         """The split and the metric that choose the weights."""
         split, _, metric = self.select.partition(".")
         return split, metric
+
+
+def plain_value(value: StaticValue) -> object:
+    """Returns a static as a Python value: a word as a string."""
+    if isinstance(value, tuple):
+        return tuple(map(plain_value, value))
+    return str(value) if isinstance(value, Symbol) else value
 
 
 SETTING_NAMES = tuple(field.name for field in fields(Settings))

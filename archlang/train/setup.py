@@ -11,18 +11,21 @@ from archlang.backend.architecture import Architecture
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import LossRule, Task, loss_rule
 from archlang.train.data import Data
+from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
     """What computes a run: the device and its processes, the model that is trained, the model that is evaluated (the
-    same one, or the one with the statics of test time), and the optimizer of the first."""
+    same one, or the one with the statics of test time), and the optimizer of the first, which may be of the user's
+    own."""
 
     fabric: Fabric
     module: Architecture
     test_module: Architecture
     optimizer: Optimizer
+    has_own_optimizer: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class Workload:
     task: Task
     splits: Mapping[str, Split]
     device: torch.device
+    functions: RunFunctions = NO_FUNCTIONS
     _resident: dict[str, Data] = field(default_factory=dict)
 
     @property

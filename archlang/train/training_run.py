@@ -17,7 +17,7 @@ from archlang.train import mistakes
 from archlang.train.data import Sampler
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.generators import random_state, restore_random_state
-from archlang.train.optimizer_state import restore_optimizer_state
+from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.score import Score, evaluate
 from archlang.train.selection import ranking
 from archlang.train.setup import Setup, Workload
@@ -58,6 +58,7 @@ class TrainingRun:
         self.record = record
         self._watcher = watcher
         self.model, self.optimizer = fabric.setup(setup.module, setup.optimizer)
+        self._has_own_optimizer = setup.has_own_optimizer
         self._test_module = setup.test_module
         if setup.test_module is not setup.module:
             setup.test_module.to(fabric.device)
@@ -132,7 +133,10 @@ class TrainingRun:
 
         Raises:
             ValueError: a state is not one that this run has written."""
-        restore_optimizer_state(self.optimizer.optimizer, state.optimizer)
+        if self._has_own_optimizer:
+            restore_own_optimizer_state(self.optimizer.optimizer, state.optimizer)
+        else:
+            restore_optimizer_state(self.optimizer.optimizer, state.optimizer)
         try:
             self.fabric.strategy.precision.load_state_dict(state.precision)
         except (KeyError, TypeError, RuntimeError) as error:
@@ -212,7 +216,8 @@ class TrainingRun:
         first_step = self.progress.step - len(finite) + 1
         self._unread_losses.clear()
         if not all(finite):
-            raise mistakes.not_finite("loss", first_step + finite.index(False), self._last_checkpoint())
+            step = first_step + finite.index(False)
+            raise mistakes.not_finite("loss", step, self._last_checkpoint(), self.settings.loss)
 
     # Evaluation
 
@@ -257,7 +262,7 @@ class TrainingRun:
         workload = self.workload
         return evaluate(
             self.test_module(), workload.load(split), workload.splits[split], split, workload.task,
-            stopping=lambda: stop.asked,
+            functions=workload.functions, stopping=lambda: stop.asked,
         )  # fmt: skip
 
     def test_module(self) -> Architecture:

@@ -19,4 +19,7 @@ SETTINGS = Settings(
     select="valid.accuracy",
     every=0,
     ema=0.0,
+    rate="none",
+    loss="task",
+    metrics=(),
 )

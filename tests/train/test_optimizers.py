@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
+from archlang.plugins import PluginError
 from archlang.record.mistakes import RunError
 from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import make_capturable, make_optimizer
@@ -95,8 +96,8 @@ def test_a_model_without_weights_is_not_trained(program: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["adafactor", "adam"])
-def test_an_unknown_optimizer_is_refused(name: str) -> None:
-    with pytest.raises(RunError, match=f"`{name}` with this Python class is no optimizer"):
+def test_an_optimizer_of_the_users_own_needs_its_file(name: str) -> None:
+    with pytest.raises(PluginError, match=f"the optimizer `{name}` is Python of its own, `os:system`"):
         make_optimizer(BoundExtern(name, "os:system", {"lr": 0.1}), nn.Linear(2, 2))
 
 

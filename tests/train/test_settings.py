@@ -15,7 +15,7 @@ from archlang.types.statics import StaticValue, Symbol
 from tests.train.settings_of_a_run import SETTINGS
 
 STATICS: dict[str, StaticValue] = {field.name: getattr(SETTINGS, field.name) for field in fields(Settings)}
-KINDS = {"float": "float", "int": "int", "str": "symbol"}
+KINDS = {"float": "float", "int": "int", "str": "symbol", "tuple[str, ...]": "list"}
 
 
 def recipe(training: str) -> str:
@@ -31,15 +31,16 @@ recipe tiny {{
 
 def test_settings_have_the_names_and_kinds_that_are_declared() -> None:
     declared = {static.name: static.kind for static in library.training_settings().signature.statics}
-    # `select` is a dotted word, which only the language tells from a bare one.
-    assert declared.pop("select") == "path"
-    kinds = {field.name: KINDS[str(field.type)] for field in fields(Settings) if field.name != "select"}
+    # Dotted words, which only the language tells from bare ones.
+    dotted = {"select", "rate", "loss"}
+    assert {declared.pop(name) for name in dotted} == {"path"}
+    kinds = {field.name: KINDS[str(field.type)] for field in fields(Settings) if field.name not in dotted}
     assert kinds == {"lr": "float", **declared}
 
 
 def test_the_documentation_lists_every_setting_with_its_default() -> None:
     page = (Path(archlang.__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \|", page, flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.\[\]]+)` \|", page, flags=re.MULTILINE)
     statics = library.training_settings().signature.statics
     assert rows == [(static.name, expression_text(static.default)) for static in statics if static.default is not None]
 

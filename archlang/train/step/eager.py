@@ -28,7 +28,7 @@ class EagerStep:
 
     def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
         run, (batch_items,) = self.run, items
-        rate = set_rate(run.optimizer, run.settings, number, run.total)
+        rate = set_rate(run.optimizer, run.workload, number, run.total)
         if run.fabric.world_size > 1:
             # Each process draws other numbers, which checkpoints do not have to hold.
             torch.manual_seed(hash((run.sampler.seed, number, run.fabric.global_rank)) % 2**63)

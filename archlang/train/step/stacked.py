@@ -116,7 +116,7 @@ class StackedStep:
 
     def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
         first = self._first
-        rate = set_rate(self._optimizer, first.settings, number, first.total)
+        rate = set_rate(self._optimizer, first.workload, number, first.total)
         if self._draws is not False:
             # The runs share a generator, whose state checkpoints do not have to hold.
             torch.manual_seed(hash((first.sampler.seed, number)) % 2**63)

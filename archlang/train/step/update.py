@@ -8,12 +8,15 @@ from torch.optim import Optimizer
 
 from archlang.train.schedules import first_beta, learning_rate, moves_first_beta
 from archlang.train.settings import Settings
+from archlang.train.setup import Workload
 
 
-def set_rate(optimizer: Optimizer, settings: Settings, number: int, total: int) -> float:
+def set_rate(optimizer: Optimizer, workload: Workload, number: int, total: int) -> float:
     """Sets an optimizer to the learning rate of step `number` of `total`, and to the beta1 where that is scheduled.
     Returns the rate."""
-    rate = learning_rate(settings, number, total)
+    settings = workload.settings
+    own_rate = workload.functions.learning_rate(settings, number, total)
+    rate = learning_rate(settings, number, total) if own_rate is None else own_rate
     for group in optimizer.param_groups:
         group["lr"] = _assigned(group["lr"], rate)
         if moves_first_beta(settings):
