@@ -17,6 +17,7 @@ from archlang.cli import (
     export,
     fmt,
     inspect,
+    new,
     optimizers,
     predict,
     report,
@@ -39,6 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command("new")(new.new)
 app.command("check")(check.check)
 app.command("fmt")(fmt.fmt)
 app.command("show")(show.show)

@@ -1,0 +1,68 @@
+"""`archlang new`: writes the files of a new block, task or recipe."""
+
+import os.path
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.starters import STARTERS, starter
+
+
+def _kind(text: str) -> str:
+    if text not in STARTERS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STARTERS)}")
+    return text
+
+
+def new(
+    kind: Annotated[str, typer.Argument(help="block, task or recipe.", callback=_kind, show_default=False)],
+    name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],
+    folder: Annotated[Path, typer.Option("--folder", help="The folder of the files.")] = Path(),
+) -> None:
+    """Write a small program that works, with its Python and a test, to change into your own.
+
+    `NAME.arch` has a recipe that trains in seconds; a block and a task also have `NAME.py`, which runs only with
+    `--plugin NAME.py`. Existing files are not overwritten.
+
+    Example: archlang new block my_block
+    """
+    from archlang.pages.files import write_file
+    from archlang.plan.check import check_text
+    from archlang.source import Source
+    from archlang.syntax.parser import parse
+    from archlang.syntax.printer import format_program
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        console.fail(f"`{name}` is not a name", "use lower case letters, digits and _, as in `my_block`", code=2)
+    files = {folder / file: text for file, text in starter(kind, name).items()}
+    if existing := [path for path in files if os.path.lexists(path)]:
+        console.fail(f"{existing[0]} exists", "choose another name or `--folder`; nothing was written")
+    program = folder / f"{name}.arch"
+    if mistakes := check_text(files[program], str(program)):
+        console.fail(f"`{name}` cannot be a name: {mistakes[0].message}", "choose another name; nothing was written")
+    # The width of the name decides where lines break.
+    files[program] = format_program(parse(Source(str(program), files[program])))
+    for path, text in files.items():
+        write_file(path, text)
+        console.out.print(f"wrote {path}", markup=False)
+    plugin = f" --plugin {folder / f'{name}.py'}" if kind != "recipe" else ""
+    console.out.print("next, type", markup=False)
+    for command in _next(kind, program, plugin, name):
+        console.out.print(f"    {command}", markup=False)
+
+
+def _next(kind: str, program: Path, plugin: str, name: str) -> list[str]:
+    """Returns the commands that check, test, train and compare."""
+    commands = [f"archlang check {program}{plugin}"]
+    if kind == "block":
+        commands.append(f"archlang test {program}{plugin}")
+    if kind == "task":
+        commands.append(f"archlang data show {name} --program {program}{plugin}")
+    commands.append(f"archlang train {program}{plugin} --out runs/{name}")
+    commands.append(f"archlang eval runs/{name}{plugin}")
+    if kind != "task":
+        commands.append(f"archlang table {program}{plugin}")
+    return [*commands, f"pytest {program.with_name(f'test_{name}.py')}"]

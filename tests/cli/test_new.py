@@ -1,0 +1,64 @@
+"""`archlang new` writes files that work at once, and end with what to type next."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def commands(out: str) -> list[list[str]]:
+    return [shlex.split(line) for line in out.partition("next, type\n")[2].splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["block", "task", "recipe"])
+def test_new_files_have_no_mistakes(archlang: Command, folder: Path, kind: str) -> None:
+    result = archlang("new", kind, "my_idea")
+    assert result.code == 0, result.err
+    check, *others = commands(result.out)
+    checked = archlang(*check[1:])
+    assert checked.code == 0, checked.err
+    assert "no mistakes" in checked.out
+    assert archlang("fmt", "--check", "my_idea.arch").code == 0
+    assert {command[0] for command in others} == {"archlang", "pytest"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["block", "task", "recipe"])
+def test_every_next_command_works(archlang: Command, folder: Path, kind: str) -> None:
+    for command in commands(archlang("new", kind, "my_idea").out):
+        if command[0] == "pytest":
+            done = subprocess.run([sys.executable, "-m", *command, "-q"], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout
+            continue
+        result = archlang(*command[1:])
+        assert result.code == 0, (command, result.err)
+
+
+def test_existing_files_are_not_overwritten(archlang: Command, folder: Path) -> None:
+    (folder / "mine.py").write_text("precious")
+    result = archlang("new", "block", "mine")
+    assert result.code == 1
+    assert "mine.py exists" in result.err
+    assert [path.name for path in folder.iterdir()] == ["mine.py"]
+    assert archlang("new", "block", "mine", "--folder", "other").code == 0
+    assert (folder / "other" / "mine.arch").exists()
+
+
+@pytest.mark.parametrize("name", ["Mine", "1st", "a-b", "../mine", "repeat"])
+def test_a_name_that_the_language_does_not_allow_is_refused(archlang: Command, folder: Path, name: str) -> None:
+    assert archlang("new", "block", name).code != 0
+    assert not list(folder.iterdir())
+
+
+def test_an_unknown_kind_is_refused(archlang: Command) -> None:
+    assert archlang("new", "model", "mine").code == 2
