@@ -14,6 +14,7 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
+from archlang.plugins import PluginError
 from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
 from archlang.record.mistakes import RunError
@@ -426,7 +427,7 @@ def test_an_empty_selecting_split_leaves_no_files(train: Train, tmp_path: Path) 
 
 def test_only_tasks_of_archlang_run(program: Path, tmp_path: Path) -> None:
     point: Plan = plan_recipe(program)
-    with pytest.raises(TaskError, match="not one of archlang's"):
+    with pytest.raises(PluginError, match="the task `ctl` is Python of its own, `os:system`"):
         training.train(replace(point, task=replace(point.task, python="os:system")), tmp_path / "run", device="cpu")
 
 
