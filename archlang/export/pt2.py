@@ -14,7 +14,8 @@ def export_pt2(module: Architecture, path: Path) -> list[Path]:
     """Writes a module as a program of torch.export. Returns the files that it wrote.
 
         program = torch.export.load("model.pt2").module()
-        logits = program(tokens, lengths)
+        with torch.no_grad():
+            logits = program(tokens, lengths)
 
     The program takes the fields, then the lengths of each, Int64[b]; a model that halts also returns the steps of each
     sample, [b].
