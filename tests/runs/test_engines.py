@@ -122,6 +122,22 @@ def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) ->
     assert_equal(killed, expected)
 
 
+@pytest.mark.slow
+@installed("ray")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
+    number: signal.Signals, program: Path, tmp_path: Path
+) -> None:
+    sets = ("--set", "train.steps=10000000")
+    command = archlang("table", program, "--engine", "ray", "--workers", "1", *sets, "--out", tmp_path / "table")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list((tmp_path / "table").glob("*/metrics.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+
+
 @installed("submitit")
 def test_slurm_jobs_produce_the_same_table(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])

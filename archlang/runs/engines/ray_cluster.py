@@ -7,6 +7,7 @@ from typing import Any
 from archlang.record import mistakes as record_mistakes
 from archlang.runs import mistakes
 from archlang.runs.points import Point, PointResult, run_point
+from archlang.train.stop import keeping_handlers
 
 _SECONDS_BETWEEN_CHECKS = 1.0
 
@@ -41,13 +42,14 @@ class RayEngine:
 
         is_own = not ray.is_initialized()
         if is_own:
-            ray.init(
-                address=self._address,
-                num_cpus=None if self._address else self._workers,
-                include_dashboard=False,
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-            )
+            with keeping_handlers():  # Ray's own would abort this process
+                ray.init(
+                    address=self._address,
+                    num_cpus=None if self._address else self._workers,
+                    include_dashboard=False,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                )
         cores = dict(ray.cluster_resources()).get("CPU", 1)  # type: ignore[no-untyped-call]
         task = ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(run_point)
         limit = self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
