@@ -68,3 +68,14 @@ class Abs(Elementwise):
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return torch.abs(x)
+
+
+class Log(nn.Module):
+    """y = ln(max(x, floor))"""
+
+    def __init__(self, *, floor: float, d: int) -> None:
+        super().__init__()
+        self.floor = floor
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.log(x.clamp(min=self.floor))

@@ -1,5 +1,7 @@
 """Reductions of a sequence to a vector."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -49,3 +51,28 @@ class Mean(Pooling):
             return x.sum(1) / max(1, x.shape[1])
         count = mask_n.sum(1, keepdim=True).clamp(min=1)
         return x.masked_fill(~mask_n[..., None], 0.0).sum(1) / count
+
+
+class Max(Pooling):
+    """y = max_i x_i over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        return extreme(x, mask_n, torch.amax, -torch.inf)
+
+
+class Min(Pooling):
+    """y = min_i x_i over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
+        return extreme(x, mask_n, torch.amin, torch.inf)
+
+
+def extreme(
+    x: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, reduce: Callable[[Tensor, int], Tensor], last: float
+) -> Float[Tensor, "b d"]:
+    """Returns max or min over the real positions; zeros for a sample without positions. `last` is never chosen."""
+    if x.shape[1] == 0:
+        return x.new_zeros(x.shape[0], x.shape[2])
+    if mask_n is None:
+        return reduce(x, 1)
+    return reduce(x.masked_fill(~mask_n[..., None], last), 1).masked_fill(~mask_n.any(1, keepdim=True), 0.0)

@@ -29,13 +29,16 @@ def sizes_disagree(
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
     if declared is not None:
         labels.append(Label(declared, f"`{block}` requires it here"))
+    is_number = name == expected  # the signature has a number instead of a name
     message = f"`{block}` expects {name} = {expected} here, but this has {name} = {got}"
+    if is_number:
+        message = f"`{block}` expects a size of {expected} here, but this is {got}"
     remedy = (
         f"change the size to {expected}, for example with `linear[{expected}]`"
         if name not in ("n", "m", "t")
         else "use sequences of the same length"
     )
-    return Diagnostic("E0401", message, span, f"{name} = {got}", tuple(labels), remedy)
+    return Diagnostic("E0401", message, span, got if is_number else f"{name} = {got}", tuple(labels), remedy)
 
 
 def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
@@ -51,7 +54,7 @@ _TYPE_REMEDY = {
     ("vec", "seq"): "reduce the positions to one vector with `last`, `first` or `mean`",
     ("tokens", "seq"): "pass a field of the task: only those are tokens",
     ("seq", "chunks"): "read the chunks one by one with `scan c in …`",
-    ("seq", "vec"): "pass the sequence from before the reduction: a vector has no positions",
+    ("seq", "vec"): "pass the sequence from before the reduction, or turn the vector into a sequence with `expand`",
     ("pointer", "address"): "turn addresses into pointers with `pointer_unit`",
 }
 

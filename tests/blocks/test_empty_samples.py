@@ -73,24 +73,39 @@ BODIES = {
     "last": ["last(h)"],
     "mean": ["mean(h)"],
     "sum": ["sum(h)"],
+    "max": ["max(h)"],
+    "min": ["min(h)"],
+    "softmax_positions": ["softmax_positions(h)"],
+    "cumulative_sum": ["cumulative_sum(h)"],
+    "shift": ["shift(h) + shift[-1](h)"],
+    "slice": ["slice[0, 2](h) + slice[-2, 2](h)"],
+    "append": ["append(h, q)"],
+    "pad": ["pad[1, 1](h)"],
+    "expand": ["append(expand(v), h)"],
+    "indices": ["h * indices(h)"],
+    "gather": ["gather(h, indices(q))"],
     "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
 }
 # Blocks that read each position alone, or halt loops, which test_halting.py and test_act.py test.
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
-    "relu", "sigmoid", "silu", "softplus", "tanh",
+    "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
+    "top_k", "detach", "noise",
 }  # fmt: skip
 OTHERS = {"act", "token_halt", "global_halt", "learned", "addresses", "pointer_unit"}
+VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
+RESULT_LENGTHS = {
+    "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m"
+}  # fmt: skip
 LENGTHS = [[0, 3], [0, 0]]
 """beside a longer sample, and where the padding is longer than every sample"""
 
 
 def programs() -> Iterator[str]:
-    for body in itertools.chain.from_iterable(BODIES.values()):
-        length = "n + 2" if body.startswith("start_end") else "n"
-        vector = body.startswith(("first", "last", "mean", "sum", "bilstm_final"))
+    for block, body in ((block, body) for block, bodies in BODIES.items() for body in bodies):
+        length = "" if block in VECTORS else f"{RESULT_LENGTHS.get(block, 'n')}, "
         yield (
-            f"model m(x: tokens[n], z: tokens[m]) -> logits[{'' if vector else f'{length}, '}vocab] {{\n"
+            f"model m(x: tokens[n], z: tokens[m]) -> logits[{length}vocab] {{\n"
             "    let e = embed[8]\n    h = e(x)\n    q = linear[8](e(z))\n    v = mean(h)\n"
             f"    y = {body}\n    return linear[vocab](y)\n}}\n"
         )

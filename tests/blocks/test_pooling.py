@@ -6,13 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.blocks.pooling import First, Last, Mean, Pooling, Sum
+from archlang.blocks.pooling import First, Last, Max, Mean, Min, Pooling, Sum
 
 ON_REAL: dict[type[Pooling], Callable[[list[Tensor]], Tensor]] = {
     First: lambda columns: columns[0],
     Last: lambda columns: columns[-1],
     Sum: lambda columns: sum(columns[1:], columns[0]),
     Mean: lambda columns: sum(columns[1:], columns[0]) / len(columns),
+    Max: lambda columns: torch.stack([max(column[c] for column in columns) for c in range(3)]),
+    Min: lambda columns: torch.stack([min(column[c] for column in columns) for c in range(3)]),
 }
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [True, False, False, False], [False] * 4])
 

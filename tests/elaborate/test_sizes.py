@@ -106,3 +106,8 @@ def test_a_mistake_in_the_library_is_reported_at_the_call() -> None:
     (mistake,) = check_text(text)
     assert mistake.span.source.path == "<text>"
     assert mistake.span.text == "e"
+
+
+def test_a_size_that_a_signature_writes_as_a_number_is_named_by_the_number() -> None:
+    (mistake,) = check_text("block b(h: seq[n, 3]) -> seq[n, 3] { return gather(h, h) }")
+    assert mistake.message == "`gather` expects a size of 1 here, but this is 3"

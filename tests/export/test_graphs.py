@@ -47,6 +47,17 @@ POSITIONS = """model small(x: tokens[n]) -> logits[n, classes] {
     }
     return y |> linear[classes]
 }"""
+SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    v = sum(softmax_positions(linear[1](h)) * h)
+    p = softmax(linear[3](h))
+    e = linear[4](p * top_k[2](p))
+    memory = append(append(expand(v), pad[1, 1](slice[-2, 2](h))), h)
+    s = shift(h) + shift[-2](h) + cumulative_sum(h) / (indices(h) + 1) + gather(h, 2 * indices(h))
+    k = exp(s - max_features(s))
+    y = log(k / sum_features(k)) * min_features(h) + attention[1](h, memory)
+    return linear[classes](y + e + max(h) - min(h) + detach(h) + noise[0.5](h))
+}"""
 TOLERANCE = 2e-5
 
 
@@ -88,7 +99,9 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "program", [HALTING, pytest.param(CHUNKED, marks=pytest.mark.slow), pytest.param(POSITIONS, marks=pytest.mark.slow)]
+    "program",
+    [HALTING, *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING))],
+    ids=["halting", "chunked", "positions", "selecting"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str

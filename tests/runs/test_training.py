@@ -169,6 +169,18 @@ def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, f
     assert contents(tmp_path / "killed") == contents(finished_run)
 
 
+def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
+    program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
+
+    def trained(folder: Path) -> evaluation.Outcome:
+        return training.train(plan_recipe(program), folder, device="cpu")
+
+    trained(tmp_path / "uninterrupted")
+    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
+    trained(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+
+
 def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
     def trained(folder: Path) -> evaluation.Outcome:
         return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")

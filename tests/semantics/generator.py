@@ -15,7 +15,8 @@ NASTY = (
 )  # fmt: skip
 POINTWISE = (
     "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
-    "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]",
+    "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]", "softmax", "detach",
+    "log[0.1]", "noise[0.0]",
 )  # fmt: skip
 ATTENTIONS = {
     "attention": (
@@ -180,6 +181,7 @@ class Writer:
             return self.leaf(kind)
         options: list[Callable[[Kind, int], Value]] = [self.arithmetic, self.pointwise, self.linear, self.with_number]
         options += [self.pointwise, self.composed, self.shared, self.chosen, self.piped, self.joined, self.broadcast]
+        options += [self.routed] if self.chance.happens(0.3) else []
         if kind.name == "seq":
             options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed]
         else:
@@ -203,7 +205,8 @@ class Writer:
     def broadcast(self, kind: Kind, depth: int) -> Value:
         """Arithmetic with a feature of size 1 or, for a sequence, with a vector."""
         wide, source = self.data(kind, depth), self.data(kind, depth - 1)
-        narrow = Value(f"tanh(linear[1]({source.text}))", kind, source.free)
+        reduction = self.chance.choice(("linear[1]", "linear[1]", "sum_features", "max_features", "min_features"))
+        narrow = Value(f"tanh({reduction}({source.text}))", kind, source.free)
         if kind.name == "seq" and self.chance.happens(0.6):
             vector = self.start(kind.width, depth - 1)
             if self.chance.happens(0.3):  # an outer product
@@ -247,6 +250,12 @@ class Writer:
         if self.style.block_static and kind.name == "seq" and self.chance.happens(0.3):
             return Value(f"{self.style.block_static}({value.text})", kind)
         return Value(f"{self.chance.choice(POINTWISE)}({value.text})", kind, value.free)
+
+    def routed(self, kind: Kind, depth: int) -> Value:
+        """The largest of some features, with a gradient or without."""
+        source = self.data(kind, depth)
+        statics = self.chance.choice(("1", "2", "2, straight_through = true"))
+        return Value(f"linear[{kind.width}](top_k[{statics}](linear[3]({source.text})))", kind, source.free)
 
     def linear(self, kind: Kind, depth: int) -> Value:
         source = self.data(replace(kind, width=self.chance.choice(("d", "2 * d", "3"))), depth)
@@ -344,6 +353,12 @@ class Writer:
 
     def ordered(self, kind: Kind, depth: int) -> Value:
         value = self.data(kind, depth)
+        if self.chance.happens(0.4):
+            block = self.chance.choice(("shift", "shift[2]", "cumulative_sum", "indices"))
+            text = f"exp(-0.1 * indices({value.text}))" if block == "indices" else f"{block}({value.text})"
+            return Value(f"(tanh({value.text}) * {text})", kind, value.free)
+        if not self.style.causal and self.chance.happens(0.4):
+            return Value(f"{self.chance.choice(('shift[-1]', 'softmax_positions'))}({value.text})", kind)
         if self.style.causal or self.chance.happens(0.5):
             if kind.width not in ("d", "2 * d"):
                 return value
@@ -353,7 +368,11 @@ class Writer:
         return Value(f"reverse({value.text})", kind)
 
     def pointed(self, kind: Kind, depth: int) -> Value:
-        """The data that pointers read from a memory, or a relational read of it."""
+        """The data that pointers read from a memory, a relational read of it, or some of its positions."""
+        if self.chance.happens(0.3):
+            steps, memory = self.data(kind, depth - 1), self.memory(depth - 1)
+            text = f"gather({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
+            return Value(f"linear[{kind.width}]({text})", kind, steps.free and memory.free)
         if not self.chance.happens(0.4):
             return self.leaf(kind)
         chance, causal = self.chance, self.style.causal
@@ -379,7 +398,9 @@ class Writer:
         source = self.data(Kind("seq", self.chance.choice(self.lengths()), kind.width), depth)
         if depth and kind.width != "3" and self.chance.happens(0.2):
             return Value(f"bilstm_final[{kind.width}]({source.text})", kind, source.free)
-        return Value(f"{self.chance.choice(('first', 'last', 'mean', 'sum'))}({source.text})", kind, source.free)
+        return Value(
+            f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min'))}({source.text})", kind, source.free
+        )
 
     def composed(self, kind: Kind, depth: int) -> Value:
         """A call of a composed block of the program."""
@@ -489,7 +510,21 @@ class Writer:
             return self.assign()
         kind = Kind("seq", self.chance.choice(lengths), "d")
         value, name = self.data(kind), self.names.fresh("framed")
-        self.write(f"{name} = start_end({_bare(value.text)})")
+        match self.chance.randrange(4):
+            case 0:
+                text = f"pad[before = {self.chance.choice(('0, after = 2', '1, after = 1'))}]({_bare(value.text)})"
+            case 1:
+                memory = self.memory(1)
+                parts = [value.text, f"slice[{self.chance.choice(('0', '1', '-2'))}, 2](linear[d]({memory.text}))"]
+                text = f"append({', '.join(self.chance.sample(parts, 2))})"
+                value = replace(value, free=value.free and memory.free)
+            case 2:
+                vector = self.start("d", 1)
+                text = f"append(expand({vector.text}), append({value.text}, learned[1, d, init = normal]()))"
+                value = replace(value, free=value.free and vector.free)
+            case _:
+                text = f"start_end({_bare(value.text)})"
+        self.write(f"{name} = {text}")
         self.bind(name, Value(name, replace(kind, length=f"{kind.length} + 2"), value.free))
         return None
 

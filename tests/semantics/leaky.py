@@ -57,7 +57,7 @@ class _Writer:
         if depth == 0 or chance.random() < 0.2:
             return chance.choice(names)
         first = self.expression(length, depth - 1)
-        match chance.randrange(15):
+        match chance.randrange(18):
             case 0 | 1:
                 return f"({first} + {self.expression(length, depth - 1)})"
             case 2 | 3:
@@ -72,6 +72,13 @@ class _Writer:
             case 9:
                 pool = chance.choice(("first", "first", "last", "mean"))
                 return f"({first} {chance.choice('+*')} {pool}({chance.choice(list(self.lengths))}))"
+            case 10:
+                return f"{chance.choice(('shift', 'shift[-1]', 'cumulative_sum', 'softmax_positions'))}({first})"
+            case 11:
+                keys = f"append({chance.choice(list(self.lengths))}, {chance.choice(list(self.lengths))})"
+                return f"attention[1, causal = true]({first}, {keys})"
+            case 12:
+                return f"gather({chance.choice(list(self.lengths))}, indices({first}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def seen(self) -> list[str]:

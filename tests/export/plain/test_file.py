@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from archlang.backend.architecture import Architecture
-from archlang.compile import build, compile_named
+from archlang.compile import build, compile_named, load
 from archlang.diagnostics import ProgramError
 from archlang.export.mistakes import ExportError
 from archlang.export.plain.file import plain_text
@@ -16,6 +16,7 @@ from archlang.names.library import BLOCKS
 from archlang.plan.from_file import recipe_names
 from archlang.plugins import Plugins
 from tests.export.plain.plain_models import differences, lint, write
+from tests.export.test_graphs import SELECTING
 from tests.shipped_models import SHIPPED, shipped_model
 
 RECIPES = BLOCKS.parent / "recipes"
@@ -32,10 +33,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     folder = tmp_path_factory.mktemp("plain")
     for name in SHIPPED:
         write(shipped_model(name), name, folder)
-    return folder, differences(folder, [*SHIPPED])
+    (folder / "selecting.arch").write_text(SELECTING)
+    write(load(folder / "selecting.arch", vocab=5, classes=3), "selecting", folder)
+    return folder, differences(folder, [*SHIPPED, "selecting"])
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [*SHIPPED, "selecting"])
 def test_a_plain_file_gives_the_numbers_of_the_module(
     name: str, exported: tuple[Path, dict[str, dict[str, float]]]
 ) -> None:

@@ -1,0 +1,18 @@
+"""Gaussian noise."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Noise(nn.Module):
+    """y ~ N(0, std²) in training, drawn from torch's generator; y = 0 in evaluation"""
+
+    def __init__(self, *, std: float, d: int) -> None:
+        super().__init__()
+        self.std = std
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        if not self.training or not self.std:
+            return torch.zeros_like(x)
+        return self.std * torch.randn_like(x)

@@ -1,0 +1,31 @@
+"""Softmax over features, and over positions."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+class Softmax(nn.Module):
+    """y_c = exp(x_c) / Σ_j exp(x_j), over the features"""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return x.softmax(-1)
+
+
+class SoftmaxPositions(nn.Module):
+    """y_i = exp(x_i) / Σ_j exp(x_j), over the real positions; 0 at padding"""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        if mask_n is None:
+            return x.softmax(1)
+        padding = ~mask_n[..., None]
+        # The least number, not -inf: a sample without positions would have NaN.
+        return x.masked_fill(padding, torch.finfo(x.dtype).min).softmax(1).masked_fill(padding, 0.0)

@@ -1,0 +1,28 @@
+"""Noise: its deviation and its generator in training, and zeros in evaluation."""
+
+import pytest
+import torch
+
+from archlang.blocks.noise import Noise
+
+
+def test_noise_has_its_deviation_and_comes_from_the_generator_of_torch() -> None:
+    noise = Noise(std=0.5, d=100)
+    torch.manual_seed(1)
+    drawn = noise(torch.ones(20, 50, 100))
+    assert drawn.mean().item() == pytest.approx(0.0, abs=0.01)
+    assert drawn.std().item() == pytest.approx(0.5, abs=0.01)
+    torch.manual_seed(1)
+    assert noise(torch.zeros(20, 50, 100)).equal(drawn)
+
+
+@pytest.mark.parametrize(("std", "training"), [(0.5, False), (0.0, True)])
+def test_evaluation_and_a_deviation_of_0_draw_nothing(std: float, training: bool) -> None:
+    state = torch.get_rng_state()
+    assert Noise(std=std, d=4).train(training)(torch.randn(2, 4)).equal(torch.zeros(2, 4))
+    torch.randn(2, 4)
+    after = torch.get_rng_state()
+    torch.set_rng_state(state)
+    torch.randn(2, 4)
+    torch.randn(2, 4)
+    assert torch.get_rng_state().equal(after)

@@ -1,0 +1,132 @@
+"""Positions that move, by loops over lists of real positions."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.sequences import Append, Expand, Gather, Indices, Pad, Shift, Slice
+
+RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
+RAGGED_2 = torch.tensor([[True, False], [True, True], [True, False]])
+MASKS = pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
+
+
+def samples(x: Tensor, mask: Tensor | None) -> list[list[Tensor]]:
+    """The states at the real positions of each sample."""
+    return [[x[b, i] for i in range(x.shape[1]) if mask is None or mask[b, i]] for b in range(len(x))]
+
+
+def batch(rows: list[list[Tensor]], length: int, like: Tensor) -> Tensor:
+    """The states as a batch with zeros as padding."""
+    zero = like.new_zeros(like.shape[-1])
+    states = torch.stack([torch.stack([*row, *[zero] * (length - len(row))]) for row in rows])
+    return states + 0 * like.sum()  # so that zeros have a gradient too
+
+
+def at(states: list[Tensor], index: int) -> Tensor:
+    """The state at a position, zeros if there is none."""
+    return states[index] if 0 <= index < len(states) else torch.zeros(3, dtype=torch.float64)
+
+
+def values(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+@MASKS
+@pytest.mark.parametrize("by", [0, 1, 3, 9, -1, -3, -9])
+def test_shift_moves_real_positions(by: int, mask: Tensor | None, agree: Callable[..., None]) -> None:
+    shift = Shift(by=by, d=3)
+
+    def real_only(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        y: Tensor = shift(x, mask_n=mask_n)
+        return y if mask_n is None else y * mask_n[..., None]
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [[at(states, i - by) for i in range(len(states))] for states in samples(x, mask_n)]
+        return batch(rows, 4, x)
+
+    agree(_Function(real_only), slow, values(3, 4, 3), mask_n=mask)
+
+
+@MASKS
+@pytest.mark.parametrize(("start", "length"), [(0, 1), (1, 2), (3, 5), (-1, 1), (-3, 3), (-9, 4), (-2, 4)])
+def test_slice_counts_from_the_start_or_from_the_end_of_each_sample(
+    start: int, length: int, mask: Tensor | None, agree: Callable[..., None]
+) -> None:
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = []
+        for states in samples(x, mask_n):
+            begin = start if start >= 0 else start + len(states)
+            rows.append([at(states, begin + i) for i in range(length)])
+        return batch(rows, length, x)
+
+    agree(Slice(start=start, length=length, d=3), slow, values(3, 4, 3), mask_n=mask)
+
+
+@MASKS
+@pytest.mark.parametrize("mask_2", [None, RAGGED_2], ids=["second full", "second ragged"])
+def test_append_leaves_no_padding_between_real_positions(
+    mask: Tensor | None, mask_2: Tensor | None, agree: Callable[..., None]
+) -> None:
+    append = Append(d=3)
+
+    def real_only(x: Tensor, y: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
+        z, mask = append(x, y, mask_n=mask_n, mask_m=mask_m)
+        result: Tensor = z if mask is None else z * mask[..., None]
+        return result
+
+    def slow(x: Tensor, y: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
+        rows = [[*one, *two] for one, two in zip(samples(x, mask_n), samples(y, mask_m), strict=True)]
+        return batch(rows, 6, x)
+
+    agree(_Function(real_only), slow, values(3, 4, 3), values(3, 2, 3), mask_n=mask, mask_m=mask_2)
+    _, result_mask = append(values(3, 4, 3), values(3, 2, 3), mask_n=mask, mask_m=mask_2)
+    lengths = (4 if mask is None else mask.sum(1)) + (2 if mask_2 is None else mask_2.sum(1))
+    if result_mask is None:
+        assert mask is mask_2 is None
+    else:
+        assert result_mask.equal(torch.arange(6) < torch.as_tensor(lengths)[:, None])
+
+
+@MASKS
+def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None, agree: Callable[..., None]) -> None:
+    pad = Pad(before=1, after=2, d=3)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        return batch([[x.new_zeros(3), *states] for states in samples(x, mask_n)], 7, x)
+
+    agree(_Function(lambda x, mask_n: pad(x, mask_n=mask_n)[0]), slow, values(3, 4, 3), mask_n=mask)
+    _, result_mask = pad(values(3, 4, 3), mask_n=mask)
+    assert result_mask is None if mask is None else result_mask.sum(1).tolist() == [7, 5, 3]
+
+
+@MASKS
+def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None, agree: Callable[..., None]) -> None:
+    places = torch.tensor([[0.0, 1.2, 2.9], [-0.4, -0.6, 1.0], [3.6, torch.nan, torch.inf]]).double()[..., None]
+
+    def slow(x: Tensor, places: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = []
+        for states, row in zip(samples(x, mask_n), places[..., 0].tolist(), strict=True):
+            rows.append([at(states, round(place)) if abs(place) < 9 else at([], 0) for place in row])
+        return batch(rows, 3, x)
+
+    agree(Gather(d=3), slow, values(3, 4, 3), places, mask_n=mask)
+
+
+def test_indices_count_and_expand_adds_an_axis() -> None:
+    x = values(2, 4, 3)
+    assert Indices(d=3)(x)[..., 0].tolist() == [[0, 1, 2, 3]] * 2
+    assert Expand(d=3)(x[:, 0]).equal(x[:, :1])
+
+
+class _Function(torch.nn.Module):
+    """A function of tensors as a block."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor, **masks: Tensor | None) -> Tensor:
+        return self.function(*inputs, **masks)

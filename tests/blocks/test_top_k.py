@@ -1,0 +1,32 @@
+"""The largest features, and the two gradients of their choice."""
+
+import pytest
+import torch
+
+from archlang.blocks.top_k import TopK
+
+
+@pytest.mark.parametrize("straight_through", [False, True])
+def test_the_k_largest_features_are_1(straight_through: bool) -> None:
+    x = torch.randn(2, 3, 5)
+    y = TopK(k=2, straight_through=straight_through, d=5)(x)
+    for row, chosen in zip(x.reshape(-1, 5).tolist(), y.reshape(-1, 5).tolist(), strict=True):
+        assert chosen == [float(number in sorted(row)[-2:]) for number in row]
+
+
+def test_exactly_k_of_equal_features_are_1() -> None:
+    y = TopK(k=2, straight_through=False, d=4)(torch.tensor([[1.0, 5, 5, 5], [0, 0, 0, 0]]))
+    assert y.sum(-1).tolist() == [2, 2]
+    assert y[0, 0] == 0
+
+
+def test_the_hard_choice_has_no_gradient() -> None:
+    x = torch.randn(2, 4, requires_grad=True)
+    assert not TopK(k=2, straight_through=False, d=4)(x).requires_grad
+
+
+def test_the_straight_through_gradient_is_that_of_the_result() -> None:
+    x = torch.randn(2, 4, requires_grad=True)
+    weight = torch.randn(2, 4)
+    (gradient,) = torch.autograd.grad((TopK(k=2, straight_through=True, d=4)(x) * weight).sum(), x)
+    assert gradient.equal(weight)
