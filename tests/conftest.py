@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
 
 from archlang.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import verify
 from archlang.plugins import Plugins
+from tests.shape_checks import checked
 
 if TYPE_CHECKING:
     from archlang.backend import Architecture
@@ -25,8 +26,9 @@ Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
 pytest_plugins = ["tests.tiny_run"]
 
-# The hook must be installed before these packages are imported.
-_hook = install_import_hook(["archlang.blocks", "archlang.backend"], "beartype.beartype")
+# The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
+_hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)
+jaxtyping.jaxtyped = lambda **_: checked  # type: ignore[assignment] # takes the keyword of the hook only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # `nohup` ignores this signal, and processes inherit that.
 if hasattr(signal, "SIGHUP"):
