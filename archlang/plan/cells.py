@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from archlang.diagnostics import Report
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.table import TableCell, TableColumn, TableRow
@@ -26,6 +27,7 @@ class CellPlanner:
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
+    model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
     _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
@@ -65,7 +67,7 @@ class CellPlanner:
                 start = Span(self.file.program.source, 0, 0)
                 self.report(mistakes.unknown_recipe(start, name, self.file.recipes))
                 return None
-            planner = Planner.of(recipe, self.file, self.report, self.overrides, self.plugins)
+            planner = Planner.of(recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs)
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]

@@ -14,6 +14,7 @@ from archlang.names.mistakes import declared_by_library_only, incomplete_optimiz
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.plan.cells import CellPlanner
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
@@ -103,9 +104,11 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
+    model_graphs = ModelGraphs()
     for recipe in resolved.recipes.values():
-        yield recipe, partial(_check_recipe, recipe, resolved, report, points)
-    cells = CellPlanner(resolved, report)
+        make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs)
+        yield recipe, partial(_check_recipe, make_planner, points)
+    cells = CellPlanner(resolved, report, model_graphs=model_graphs)
     for table in resolved.tables.values():
         yield table, partial(check_table, cells, table)
         points.append(partial(check_cells, cells, table))
@@ -135,8 +138,8 @@ def _is_shipped(item: Extern) -> bool:
     return Path(item.span.source.path).is_relative_to(library.PACKAGE)
 
 
-def _check_recipe(recipe: Recipe, resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> None:
-    planner = Planner.of(recipe, resolved, report)
+def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> None:
+    planner = make_planner()
     planner.check()
     check_search(planner)
     if planner.recipe.parts.vary:

@@ -16,6 +16,7 @@ from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.claims import check_claims, published_results
 from archlang.plan.grid import spread
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, resolve_recipe
@@ -32,11 +33,13 @@ from archlang.types.statics import StaticValue
 @dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
-    those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans."""
+    those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. Planners
+    of a file may share `model_graphs`."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
+    model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
 
     @staticmethod
     def of(
@@ -45,9 +48,11 @@ class Planner:
         report: Report,
         overrides: Mapping[str, Setting] | None = None,
         plugins: Plugins = NO_PLUGINS,
+        model_graphs: ModelGraphs | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        return Planner(resolve_recipe(resolved, read_parts(recipe, report), report), overrides or {}, plugins)
+        resolved_recipe = resolve_recipe(resolved, read_parts(recipe, report), report)
+        return Planner(resolved_recipe, overrides or {}, plugins, model_graphs or ModelGraphs())
 
     # Checking
 
@@ -97,10 +102,11 @@ class Planner:
         task, train = bind(recipe, "task", settings), bind(recipe, "train", settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
-        graph = at_test = recipe_graph(recipe, task, sizes, statics)
+        graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs)
         if recipe.parts.at_test:
             changes = {setting.path.text: setting for setting in recipe.parts.at_test}
-            at_test = recipe_graph(recipe, task, sizes, given_statics(recipe, "model", {**settings, **changes}))
+            statics_at_test = given_statics(recipe, "model", {**settings, **changes})
+            at_test = recipe_graph(recipe, task, sizes, statics_at_test, self.model_graphs)
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))

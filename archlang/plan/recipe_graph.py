@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from archlang.diagnostics import Diagnostic, Label
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import Binding
-from archlang.elaborate.elaborator import elaborate
 from archlang.graph import operations
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.plan import mistakes
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.plan.task_fit import features_of_fields, find_misfit
@@ -20,7 +20,11 @@ from archlang.syntax.tree import Extern
 
 
 def recipe_graph(
-    recipe: ResolvedRecipe, task: Binding | None, sizes: Mapping[str, int], statics: Mapping[str, Bound]
+    recipe: ResolvedRecipe,
+    task: Binding | None,
+    sizes: Mapping[str, int],
+    statics: Mapping[str, Bound],
+    model_graphs: ModelGraphs,
 ) -> Graph | None:
     """The graph of a recipe's model with the `sizes` of its task. None, and a report, if the model has a mistake, does
     not fit the task, or sees the future of a task that predicts it."""
@@ -33,7 +37,7 @@ def recipe_graph(
         ambient |= features_of_fields(task, model)
     # After a mistake in the task, its sizes are unknown.
     sizes_known = task is not None and len(sizes) == len(getattr(task.declaration.item, "gives", ()))
-    graph, result, inputs = elaborate(model, statics, ambient, span, report, may_be_unknown=not sizes_known)
+    graph, result, inputs = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
     if graph is None or result is None or task is None:
         return None if task is not None else graph
     if sizes_known and (names := graph.unknown_sizes()):

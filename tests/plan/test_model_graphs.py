@@ -1,0 +1,49 @@
+"""Recipes with equal statics and sizes of their model share its graph."""
+
+from pathlib import Path
+
+from archlang.diagnostics.log import DiagnosticLog
+from archlang.graph.graph import Graph
+from archlang.names.load import load_file
+from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.planner import Planner
+
+MODEL = """
+block twice[rate: float = 0.1](h: seq[n, d]) -> seq[n, d] {
+    return dropout[rate](h)
+}
+
+model m[d = 8, layer: block = twice](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> layer |> mean |> linear[classes]
+}
+"""
+RECIPE = """
+recipe {name} {{
+    task  ctl
+    model {model}
+    train adamw[steps = {steps}]
+}}
+"""
+
+
+def graphs(tmp_path: Path, *models: str) -> list[Graph]:
+    """Returns the graphs of recipes of one file, each of which names a model and trains for another number of steps."""
+    file, report, model_graphs = tmp_path / "m.arch", DiagnosticLog(), ModelGraphs()
+    recipes = [RECIPE.format(name=f"r{i}", model=model, steps=i + 1) for i, model in enumerate(models)]
+    file.write_text(MODEL + "".join(recipes))
+    resolved = load_file(file)
+    planners = [Planner.of(recipe, resolved, report, model_graphs=model_graphs) for recipe in resolved.recipes.values()]
+    plans = [planner.plan({}) for planner in planners]
+    report.stop_at_errors()
+    return [plan.graph for plan in plans if plan is not None]
+
+
+def test_recipes_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
+    first, second, third = graphs(tmp_path, "m[16]", "m[d = 8 + 8]", "m")
+    assert first is second
+    assert third != first
+
+
+def test_blocks_with_other_statics_have_other_graphs(tmp_path: Path) -> None:
+    first, second = graphs(tmp_path, "m[layer = twice[0.1]]", "m[layer = twice[0.2]]")
+    assert first != second
