@@ -8,8 +8,10 @@ import torch
 
 import archlang
 from archlang.compile import build
+from archlang.names.load import load_file
+from archlang.names.resolve import ResolvedFile
 from archlang.plan.check import check
-from archlang.plan.from_file import plan_recipe, plan_table
+from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.plan import Plan
 from archlang.runs import training
 from archlang.syntax import format_program, parse
@@ -64,9 +66,14 @@ SMALL_TASK = {
 
 
 @cache
+def loaded(page: Path) -> ResolvedFile:
+    return load_file(page)
+
+
+@cache
 def full(page: Path, recipe: str) -> Plan:
     """Returns the plan with the published settings."""
-    return plan_recipe(page, recipe)
+    return plan_first_point(loaded(page), recipe, None)
 
 
 def name(value: object) -> str:
@@ -123,7 +130,7 @@ def field(kind: Type) -> torch.Tensor:
 
 @pytest.mark.parametrize(("page", "recipe"), RECIPES, ids=name)
 def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> None:
-    graph = plan_recipe(page, recipe, small(page, recipe)).graph
+    graph = plan_first_point(loaded(page), recipe, small(page, recipe)).graph
     module = build(graph)
     lengths = {value.name: torch.tensor([9, 4, 1]) for value in graph.region.inputs}
     fields = [field(value.type) for value in graph.region.inputs]
@@ -140,7 +147,7 @@ GENERATED = [recipe for recipe in TRAINED.values() if full(*recipe).task.name in
 @pytest.mark.parametrize(("page", "recipe"), GENERATED, ids=name)
 def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
-    outcome = training.train(plan_recipe(page, recipe, settings), tmp_path / "run", device="cpu")
+    outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
 
@@ -154,7 +161,7 @@ SIZES: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize(("page", "recipe"), [(page, recipe) for page, sizes in SIZES.items() for recipe in sizes])
 def test_models_of_the_devil_paper_are_as_large_as_published(page: str, recipe: str) -> None:
-    module = build(plan_recipe(PAPERS / "devil" / f"{page}.arch", recipe).graph)
+    module = build(full(PAPERS / "devil" / f"{page}.arch", recipe).graph)
     size, published = sum(parameter.numel() for parameter in module.parameters()), SIZES[page][recipe]
     assert size == published if page == "scan_length" else abs(size - published) < 0.06e6
 
@@ -165,7 +172,7 @@ ENCODERS = {"transformer": 8_403_968, "ut": 2_364_929, "gut": 3_677_185, "tlb": 
 
 @pytest.mark.parametrize("recipe", ENCODERS)
 def test_encoders_of_dynamic_halt_are_as_large_as_their_program_counts(recipe: str) -> None:
-    module = build(plan_recipe(PAPERS / "dynamic_halt" / "listops.arch", recipe).graph)
+    module = build(full(PAPERS / "dynamic_halt" / "listops.arch", recipe).graph)
     outside = ("embed.", "mlp.")
     assert (
         sum(weight.numel() for key, weight in module.named_parameters() if not key.startswith(outside))

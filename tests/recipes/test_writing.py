@@ -15,11 +15,10 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import Decoded, target_of
 from archlang.compile import build
 from archlang.graph.operations import Halting
-from archlang.plan.from_file import plan_recipe
+from archlang.names.load import load_file
+from archlang.names.resolve import ResolvedFile
+from archlang.plan.from_file import plan_first_point
 from archlang.plan.plan import Plan
-from archlang.syntax import parse
-from archlang.syntax.parser import read
-from archlang.syntax.tree import Recipe
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.task import Kind
 
@@ -34,24 +33,28 @@ def name(page: Path) -> str:
     return f"{page.parent.name}-{page.stem}"
 
 
-def small(page: Path, recipe: str) -> Plan:
-    settings = plan_recipe(page, recipe).settings
-    return plan_recipe(
-        page, recipe, {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings}
-    )
+def small(file: ResolvedFile, recipe: str) -> Plan:
+    settings = plan_first_point(file, recipe, None).settings
+    sizes = {f"model.{key}": size for key, size in SMALL.items() if f"model.{key}" in settings}
+    return plan_first_point(file, recipe, sizes)
 
 
 @cache
-def models(page: Path) -> dict[str, Architecture]:
-    """Returns the different sequence-to-sequence models of a page, each by the name of its first recipe."""
-    plans: dict[str, tuple[str, Plan]] = {}
-    for item in parse(read(page)).items:
-        if isinstance(item, Recipe):
-            plan = small(page, item.name)
-            task = make_task(plan.task.name, plan.task.python, plan.task.statics)
-            if task.kind is Kind.SEQ2SEQ:
-                plans.setdefault(str(plan.graph), (item.name, plan))
-    return {recipe: perturbed(build(plan.graph)) for recipe, plan in plans.values()}
+def plans(page: Path) -> dict[str, Plan]:
+    """Returns the plans of the different sequence-to-sequence models of a page, by the names of their first recipes."""
+    by_graph: dict[str, tuple[str, Plan]] = {}
+    file = load_file(page)
+    for recipe in file.recipes:
+        plan = small(file, recipe)
+        task = make_task(plan.task.name, plan.task.python, plan.task.statics)
+        if task.kind is Kind.SEQ2SEQ:
+            by_graph.setdefault(str(plan.graph), (recipe, plan))
+    return dict(by_graph.values())
+
+
+@cache
+def model(page: Path, recipe: str) -> Architecture:
+    return perturbed(build(plans(page)[recipe].graph))
 
 
 def perturbed(module: Architecture) -> Architecture:
@@ -79,7 +82,7 @@ def inputs_of(module: Architecture) -> tuple[list[Tensor], dict[str, Tensor]]:
     return fields, {value.name: torch.tensor([SOURCE, 1, 4, SOURCE - 1]) for value in inputs}
 
 
-EVERY = [pytest.param(page, recipe, id=f"{name(page)}-{recipe}") for page in PAGES for recipe in models(page)]
+EVERY = [pytest.param(page, recipe, id=f"{name(page)}-{recipe}") for page in PAGES for recipe in plans(page)]
 
 
 def decoded(module: Architecture, begin: int | Tensor, steps: int, cached: bool) -> Decoded:
@@ -90,7 +93,7 @@ def decoded(module: Architecture, begin: int | Tensor, steps: int, cached: bool)
 
 @pytest.mark.parametrize(("page", "recipe"), EVERY)
 def test_decoding_with_a_cache_equals_decoding_without(page: Path, recipe: str) -> None:
-    module = models(page)[recipe]
+    module = model(page, recipe)
     begin = torch.tensor([[0, 1, 2, 3], [3, 3, 0, 1], [1, 0, 0, 2], [2, 1, 3, 0]])
     cached_run, expected = (decoded(module, begin, 8, cached) for cached in (True, False))
     assert cached_run.choices.equal(expected.choices)
@@ -124,7 +127,7 @@ def products(module: Architecture, steps: int, cached: bool) -> int:
 
 @pytest.mark.parametrize(("page", "recipe"), EVERY)
 def test_with_a_cache_the_cost_of_a_step_does_not_grow(page: Path, recipe: str) -> None:
-    module = models(page)[recipe]
+    module = model(page, recipe)
     first, second, third = (products(module, steps, cached=True) for steps in (8, 16, 24))
     # Without a cache the factor is 1.64. If a loop halts later, it repeats steps for earlier positions.
     halts = any(isinstance(node.operation, Halting) for node in module.program.graph.region.walk())
