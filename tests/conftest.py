@@ -30,9 +30,11 @@ pytest_plugins = ["tests.tiny_run"]
 _hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)
 jaxtyping.jaxtyped = lambda **_: checked  # type: ignore[assignment] # takes the keyword of the hook only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# `nohup` ignores this signal, and processes inherit that.
+# `nohup` ignores the first signal, a shell's background job the second, and processes inherit that.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Without a GPU, Triton runs kernels in its interpreter. Triton reads this variable at its first import.
 if not os.path.exists("/dev/nvidia0"):
     os.environ.setdefault("TRITON_INTERPRET", "1")

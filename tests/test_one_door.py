@@ -20,7 +20,7 @@ LIBRARIES = {"load_file", "save_file", "safe_open", "SummaryWriter", "RDBStorage
 MODULES = {"shutil", "tempfile", "os", "glob", "fileinput", "filelock"}
 HARMLESS = {
     "os.path", "os.environ", "os.kill", "os.getpid", "os.getppid", "os.cpu_count", "os.sched_getaffinity", "os.setpgrp",
-    "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull",
+    "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull", "os.getcwd",
 }  # fmt: skip
 EXCEPTIONS = {
     ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",

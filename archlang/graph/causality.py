@@ -60,14 +60,15 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
 class _Analysis:
     """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
     ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `ahead` has the ids of
-    values that see the future. `depth` is the number of scans around a region. With `with_length`, the length of a
+    values that see the future, with the number of the pass that found it first. `depth` is the number of scans around a region. With `with_length`, the length of a
     sequence counts like its data."""
 
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
         self._with_length = with_length
         self.known: dict[str, Horizon] = {}
-        self.ahead: set[str] = set()
+        self.ahead: dict[str, int] = {}
+        self._passes = 0
         self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
         self._types: dict[str, Type] = {}
 
@@ -97,6 +98,7 @@ class _Analysis:
 
     def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
+        self._passes += 1
         for value, value_horizon in zip(region.inputs, inputs, strict=True):
             self._learn(value.id, value_horizon)
         self._types.update((value.id, value.type) for value in region.inputs)
@@ -130,7 +132,7 @@ class _Analysis:
         self.known[identity] = value
         # The end of a chunk of one position is that position.
         if value.sees_future and not (value.reach is Reach.WITHIN and value.scan in self._single):
-            self.ahead.add(identity)
+            self.ahead.setdefault(identity, self._passes)
 
     def _call(self, node: Node, call: Call, arguments: Sequence[Horizon], depth: int) -> Horizon:
         reads = self._instances[call.instance].reads or ("full",) * len(node.arguments)
@@ -226,7 +228,7 @@ class _Trace:
         return self.analysis.known
 
     @property
-    def ahead(self) -> Collection[str]:
+    def ahead(self) -> Mapping[str, int]:
         return self.analysis.ahead
 
     def back(self, region: Region, value: str, states: Collection[str] = ()) -> tuple[list[Node], int | None]:
@@ -253,7 +255,8 @@ class _Trace:
             ahead = [source for source in node.inputs if source in self.ahead]
             if not ahead:
                 return list(reversed(path)), None
-            value = next((source for source in ahead if source not in states), ahead[0])
+            # A value that sees the future from the first pass on does so without the states.
+            value = min(ahead, key=lambda source: (source in states, self.ahead[source]))
         return list(reversed(path)), inputs[value]
 
     def _inside(self, node: Node, index: int) -> tuple[list[Node], int | None]:

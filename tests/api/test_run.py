@@ -114,7 +114,7 @@ def test_a_class_has_its_probability_and_the_steps_taken(finished_run: Path) -> 
     with torch.no_grad():
         logits = run.module(torch.tensor([[6, 2, 3, 4, 5]]))
     assert prediction.fields == {"x": "[B] 10 a b [E]"}
-    assert prediction.answer == f"class {int(logits.argmax())}"
+    assert prediction.answer == run.task.class_names[int(logits.argmax())]
     assert prediction.probability == pytest.approx(float(logits.softmax(-1).max()))
     assert prediction.steps == run.module.mean_depth
     agree_in_a_batch(run, ["10 a b", "01 b", "00 a a a a b", [6, 2, 5]])
@@ -125,7 +125,7 @@ def test_samples_are_compared_with_their_targets(finished_run: Path) -> None:
     samples = run.samples("test")
     predictions = run.predict(samples, batch=7)
     assert [prediction.target for prediction in predictions] == [
-        f"class {target}" for target in np.asarray(samples.targets)
+        run.task.class_names[target] for target in np.asarray(samples.targets)
     ]
     accuracy = archlang.load_run(finished_run).report().splits["test"].metrics["accuracy"]
     assert np.mean([prediction.right for prediction in predictions]) == pytest.approx(accuracy)
@@ -329,4 +329,5 @@ def test_an_inspection_has_the_panels_of_the_page(finished_run: Path) -> None:
     assert inspection._repr_html_().startswith("<iframe srcdoc=")
     by_ids = archlang.inspect(run.module, [6, 2, 3, 4, 5])
     assert [panel.title for panel in by_ids.panels] == [panel.title for panel in inspection.panels]
-    assert by_ids.answers == inspection.answers
+    # Without its task, a module does not know the names of classes.
+    assert [answer.probability for answer in by_ids.answers] == [answer.probability for answer in inspection.answers]
