@@ -60,8 +60,8 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
 class _Analysis:
     """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
     ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `ahead` has the ids of
-    values that see the future, with the number of the pass that found it first. `depth` is the number of scans around a region. With `with_length`, the length of a
-    sequence counts like its data."""
+    values that see the future, with the number of the pass that found it first. `depth` is the number of scans around
+    a region. With `with_length`, the length of a sequence counts like its data."""
 
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances

@@ -18,7 +18,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import training
 from archlang.runs.prediction import predict_inputs
-from archlang.tasks.kit.task import Kind
+from archlang.tasks.kit.task import Kind, class_names
 from tests.tiny_run import Train
 
 ENCODER = """
@@ -114,7 +114,7 @@ def test_a_class_has_its_probability_and_the_steps_taken(finished_run: Path) -> 
     with torch.no_grad():
         logits = run.module(torch.tensor([[6, 2, 3, 4, 5]]))
     assert prediction.fields == {"x": "[B] 10 a b [E]"}
-    assert prediction.answer == run.task.class_names[int(logits.argmax())]
+    assert prediction.answer == class_names(run.task)[int(logits.argmax())]
     assert prediction.probability == pytest.approx(float(logits.softmax(-1).max()))
     assert prediction.steps == run.module.mean_depth
     agree_in_a_batch(run, ["10 a b", "01 b", "00 a a a a b", [6, 2, 5]])
@@ -125,7 +125,7 @@ def test_samples_are_compared_with_their_targets(finished_run: Path) -> None:
     samples = run.samples("test")
     predictions = run.predict(samples, batch=7)
     assert [prediction.target for prediction in predictions] == [
-        run.task.class_names[target] for target in np.asarray(samples.targets)
+        class_names(run.task)[target] for target in np.asarray(samples.targets)
     ]
     accuracy = archlang.load_run(finished_run).report().splits["test"].metrics["accuracy"]
     assert np.mean([prediction.right for prediction in predictions]) == pytest.approx(accuracy)
