@@ -36,7 +36,8 @@ class Plan:
     """One point of a recipe. `gives` are the sizes that the task fixes (`vocab`, `classes`). `at_test` is the graph
     with the statics of `test …`; without any it is the same object as `graph`. `settings` has every static by its
     dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path. `plugins`
-    are the Python files that the user trusts."""
+    are the Python files that the user trusts. `used` are the files that the program uses, directly or not; empty in a
+    plan that comes from a run folder."""
 
     recipe: str
     source: Source
@@ -51,3 +52,4 @@ class Plan:
     vary: Mapping[str, tuple[StaticValue, ...]]
     claims: tuple[PublishedResult, ...]
     plugins: Plugins = NO_PLUGINS
+    used: tuple[Source, ...] = ()

@@ -121,7 +121,7 @@ class Planner:
         by_path["seed"] = seed
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, self._values_by_path, self._claims, self.plugins,
+            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources()[1:],
         )  # fmt: skip
 
     def extern(self, word: str) -> BoundExtern | None:

@@ -19,13 +19,13 @@ _ELSEWHERE = "elsewhere"
 
 
 def used_files(plan: Plan) -> dict[str, str]:
-    """Returns the texts of the files whose blocks are in a plan's graphs, and of the plugins, by their paths in
-    the run folder. The program can be trained from copies of these files.
+    """Returns the texts of the files that a program uses, and of the plugins, by their paths in the run folder. The
+    program can be trained from copies of these files.
 
     Raises:
         RunError: A file has a name that a run folder needs for itself."""
     spans = (*_spans(plan.graph), *_spans(plan.at_test))
-    texts = stored_files(plan.source, (span.source for span in spans))
+    texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans)))
     texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
     for name in texts:
         first = name.partition("/")[0]

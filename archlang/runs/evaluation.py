@@ -1,5 +1,6 @@
 """The evaluation of a run on every split, at its end or from its folder."""
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,6 +94,7 @@ def _evaluate_every_split(
             )  # fmt: skip
     except Interrupted:
         return None
+    _warn_of_divergence(scores)
     claims = compare(plan, scores, task.breakdown)
     selecting_metric = run.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
@@ -114,6 +116,14 @@ def _evaluate_every_split(
         run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
         data.trained, selection, group_names(task),
     )  # fmt: skip
+
+
+def _warn_of_divergence(scores: Iterable[Score]) -> None:
+    """Warns if a loss is NaN or infinite: the metrics of such a model look like those of others."""
+    splits = ", ".join(score.split for score in scores if not math.isfinite(score.loss))
+    if splits:
+        message = f"the loss of {splits} is NaN or infinite: the training has diverged, and its metrics mean nothing"
+        warnings.warn(message, RecordWarning, stacklevel=3)
 
 
 def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
@@ -239,6 +249,7 @@ def evaluate_run(
             for name, split in loaded.items()
             if len(split)
         )  # fmt: skip
+    _warn_of_divergence(scores)
     groups = run.data.trained
     metrics, names = _metrics(task, scores), group_names(task)
     return Outcome(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)

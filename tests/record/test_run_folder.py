@@ -336,6 +336,13 @@ def test_used_files_with_the_same_name_elsewhere_are_both_copied(program: Path, 
     assert sorted(re.findall(r"block (\w+)", "".join(copies))) == ["thrice", "twice"]
 
 
+def test_a_used_file_is_copied_if_no_operation_of_it_is_in_the_model(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "lib.arch").write_text("block same(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n")
+    program.write_text('use "lib.arch"\n' + program.read_text().replace("norm(h)", "same(norm(h))"))
+    begin(tmp_path / "run", plan_recipe(program)).close()
+    assert (tmp_path / "run" / "lib.arch").read_text() == (tmp_path / "lib.arch").read_text()
+
+
 def test_a_run_that_was_killed_while_it_copied_used_files_begins_again(program: Path, tmp_path: Path) -> None:
     plan = using(program, "parts/mine.arch")
     begin(tmp_path / "run", plan).close()
