@@ -67,10 +67,13 @@ def export(
 
 def _run(folder: Path, checkpoint: str, plugins: Sequence[Path]) -> Architecture:
     """The module of a run folder or of a saved model."""
+    from archlang.api import mistakes
     from archlang.api.run import load_run
     from archlang.api.saved_folder import is_saved
     from archlang.api.saving import load
 
     if is_saved(folder):
+        if checkpoint != "best":
+            raise mistakes.one_set_of_weights(folder, checkpoint)
         return load(folder, plugins=plugins)
     return load_run(folder, checkpoint, plugins=plugins).module

@@ -33,6 +33,7 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
+    from archlang.api.saved_folder import is_saved
     from archlang.pages.files import write_file, write_inside
     from archlang.pages.inspection.inputs import split_item, typed_input
     from archlang.pages.inspection.inspect import inspect as inspect_batch
@@ -41,6 +42,11 @@ def inspect(
     from archlang.runs.evaluation import open_run
     from archlang.runs.stored_model import explaining_stored_model
 
+    if is_saved(run):
+        console.fail(
+            f"{run} is a saved model, which has no page of its own",
+            "name the run folder; in Python, `archlang.inspect(archlang.load_run(…), input)` shows a saved model",
+        )
     with plain_warnings():
         opened = open_run(run, device=device, plugins=plugin or ())
         if inputs:

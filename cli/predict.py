@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Between two lines of progress, and the largest number of batches in memory.
 _BATCHES_AT_A_TIME = 16
 _SHOWN = 60  # characters of an input in the table
+# Files are decoded in blocks of lines: bytes that are not UTF-8 are kept as escapes until their line is read.
+_ESCAPED = "surrogateescape"
 
 # A place for errors, and an input as `Run.predict` takes it.
 _PlacedInput = tuple[str, Any]  # Any: JSON
@@ -77,7 +79,8 @@ def predict(
             total = None
             placed = _lines(stream, file)
         opened = load_run(run, checkpoint, device=device, plugins=plugin or ())
-        fields = opened.input_format.typed_fields(length)
+        # With or without a length, a field that the model can write is not typed.
+        fields = opened.input_format.typed_fields(length or 1)
         if inputs and len(fields) > 1:
             # As `inspect` takes them: an option for each field of one input.
             placed, total = iter([("", inputs)]), 1
@@ -104,24 +107,29 @@ def predict(
 
 def _opened(name: str) -> TextIO:
     if name == "-":
-        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors=_ESCAPED)
     try:
-        return Path(name).open(encoding="utf-8-sig")
+        return Path(name).open(encoding="utf-8-sig", errors=_ESCAPED)
     except OSError as error:
         console.fail(f"{name} cannot be read: {error.strerror}", "name a file with an input on each line")
 
 
 def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
-    """Yields the input of each line that is not blank, with the place of the line."""
-    number = 0
+    """Yields the input of each line, with the place of the line."""
+    for number, line in enumerate(stream, 1):
+        place = f"{'stdin' if name == '-' else name}:{number}"
+        if not _is_utf8(line):
+            console.fail(f"{place} is not UTF-8", "convert the file to UTF-8")
+        is_json = name.endswith(".jsonl") or (name == "-" and line.startswith('{"'))
+        yield place, _parsed(line, place) if is_json else line.rstrip("\r\n")
+
+
+def _is_utf8(line: str) -> bool:
     try:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                place = f"{'stdin' if name == '-' else name}:{number}"
-                is_json = name.endswith(".jsonl") or (name == "-" and line.startswith('{"'))
-                yield place, _parsed(line, place) if is_json else line.rstrip("\r\n")
-    except UnicodeDecodeError:
-        console.fail(f"{name}:{number + 1} is not UTF-8", "convert the file to UTF-8")
+        line.encode()
+    except UnicodeEncodeError:  # an escaped byte
+        return False
+    return True
 
 
 def _parsed(line: str, place: str) -> Any:  # Any: JSON

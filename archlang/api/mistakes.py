@@ -75,6 +75,11 @@ def has_no(folder: Path, thing: str) -> SavedModelError:
     return SavedModelError(message, "open the run folder")
 
 
+def one_set_of_weights(folder: Path, checkpoint: str | int) -> SavedModelError:
+    message = f"{folder} has one set of weights, and no checkpoint `{checkpoint}`"
+    return SavedModelError(message, "leave out the checkpoint, or open the run folder")
+
+
 def no_input_format(folder: Path) -> SavedModelError:
     message = f"{folder} was saved from a module, which knows neither its task nor the words of its tokens"
     return SavedModelError(message, "save the run (`archlang.save(archlang.load_run(…), …)`), or call the module")

@@ -114,7 +114,7 @@ class Run:
                 as many tokens.
 
         Raises:
-            RunError: an input does not fit the model; the message names it."""
+            RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
         with explaining_input_format(self):
             return predict_inputs(self.module, self.input_format, inputs, self.device, batch=batch, length=length)
 
@@ -170,16 +170,18 @@ def load_run(
 
     Args:
         checkpoint: `best`, the weights that the run selects by its validation metric; `last`; or a step whose
-            checkpoint is kept.
+            checkpoint is kept. A saved model has one set of weights, which is `best`.
         device: As after `--device`.
         plugins: The Python files of the user's own that the run was trained with. They are run: read them first.
 
     Raises:
         RunError: the folder is no run folder, is damaged, or has no such checkpoint.
         PluginError: a plugin cannot be imported, or the run was trained with others.
-        SavedModelError: the saved model is damaged."""
+        SavedModelError: the saved model is damaged, or another checkpoint than `best` of it is asked for."""
     folder, plugins = Path(folder), tuple(plugins)
     if is_saved(folder):
+        if checkpoint != "best":
+            raise mistakes.one_set_of_weights(folder, checkpoint)
         saved = read_saved(folder, plugins)
         record, fabric = saved.record, make_fabric(device)
         if saved.input_format is None or record.task is None:

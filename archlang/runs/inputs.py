@@ -185,13 +185,16 @@ class InputFormat(FileModel):
             and (self.end is not None or length is not None)
         )
 
-    def split(self, inputs: Sequence[Item], places: Sequence[str], length: int | None = None) -> Split:
+    def split(
+        self, inputs: Sequence[Item], places: Sequence[str], length: int | None = None, *, takes_length: bool = False
+    ) -> Split:
         """Returns inputs as items without targets. If no input has the field that the model decodes, neither do the
         items.
 
         Args:
             inputs: For each item a text, its token ids, or a value for each field: in order, or by name.
             places: What errors call each input; an empty text for a single one.
+            takes_length: Whether the caller's user can give a length in place of a missing answer.
 
         Raises:
             RunError: an input does not fit; the message names its place."""
@@ -200,6 +203,8 @@ class InputFormat(FileModel):
         rows: list[dict[str, np.ndarray]] = []
         for item, place in zip(inputs, places, strict=True):
             with naming(place):
+                if takes_length and self.decodes(1) and not self.decodes(length) and self._is_source(item):
+                    raise mistakes.length_missing(listed(field.name for field in self.fields))
                 rows.append(self._encode(item, length))
                 if rows[-1].keys() != rows[0].keys():
                     raise mistakes.some_with_answers(self.fields[-1].name)
@@ -208,6 +213,13 @@ class InputFormat(FileModel):
             return Split(fields, np.full(len(rows), -1))
         last = list(fields.values())[-1]
         return Split(fields, Ragged(np.full(int(last.offsets[-1]), -1), last.offsets))
+
+    def _is_source(self, item: Item) -> bool:
+        """Returns whether an item has a value for each field except the one that the model can write."""
+        sources = self.typed_fields(1)
+        if isinstance(item, Mapping):
+            return item.keys() == {field.name for field in sources}
+        return (len(item) if self._has_value_per_field(item) else 1) == len(sources)
 
     def _encode(self, item: Item, length: int | None) -> dict[str, np.ndarray]:
         expected = self.typed_fields(length)

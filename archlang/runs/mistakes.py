@@ -83,6 +83,17 @@ def wrong_number_of_fields(expected: int, count: int, names: str) -> RunError:
     return RunError(message, f"give one value for each of {names}")
 
 
+def length_missing(names: str) -> RunError:
+    remedy = (
+        f"give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}"
+    )
+    return RunError("the answers of the model have no end", remedy)
+
+
+def less_than_one(name: str, size: int) -> RunError:
+    return RunError(f"`{name}` is {size}", "give at least 1")
+
+
 def no_such_field(field: str, possible: Iterable[str]) -> RunError:
     return RunError(f"the model has no field `{field}`", f"its fields are {', '.join(possible)}")
 

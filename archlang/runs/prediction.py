@@ -36,7 +36,8 @@ class Prediction:
     Args:
         fields: The text of each field as the model reads it, with the marks of the task.
         answer: The answer as text: a class, the words of a sequence, or the predicted word or set of each position.
-        probability: The probability that the model gives to the whole answer: the product over its parts.
+        probability: The probability that the model gives to the whole answer: the product over its parts, times that of
+            the end if the model has written it.
         parts: The prediction of each position, or that of the whole input if it has a class.
         steps: The mean number of steps of the outermost halting loops; None if the model has none.
         target: The correct answer; None if it is unknown."""
@@ -50,12 +51,12 @@ class Prediction:
 
     @property
     def right(self) -> bool | None:
-        """Whether every part is right; None if the target is unknown."""
+        """Whether the whole answer is right; None if the target is unknown."""
         if self.target is None:
             return None
         parts = [part.right for part in self.parts]
-        # Of an answer that the model has written, the words are compared. Equal words may be different spans.
-        return self.answer == self.target if None in parts else all(parts)
+        # The parts of a written answer, which may be empty, have no targets. Equal words may be different spans.
+        return all(parts) if parts and None not in parts else self.answer == self.target
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Returns the prediction as `archlang predict --json` prints it."""
@@ -87,7 +88,10 @@ def predict_inputs(
         places: What errors call each input. By default they are counted from 0.
 
     Raises:
-        RunError: an input does not fit the model; the message names it."""
+        RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
+    for name, size in (("batch", batch), ("length", length)):
+        if size is not None and size < 1:
+            raise mistakes.less_than_one(name, size)
     if isinstance(inputs, str):
         inputs = [inputs]
     if not isinstance(inputs, Split) and not isinstance(inputs, list | tuple):
@@ -97,7 +101,7 @@ def predict_inputs(
     if not len(inputs):
         return []
     module.eval()
-    split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length)
+    split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
     reader = _Reader(module, input_format, split, device, length)
     predictions: dict[int, Prediction] = {}
     with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):

@@ -45,6 +45,7 @@ SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 
 
 def trained(folder: Path, model: str, task: str, select: str = "valid.accuracy") -> Run:
+    folder.mkdir(exist_ok=True)
     (folder / "m.arch").write_text(
         f"{model}\nrecipe r {{\n task {task}\n model m\n train adamw[steps = 1, batch = 4, select = {select}]\n}}\n"
     )
@@ -103,6 +104,8 @@ def test_a_saved_run_answers_without_its_data(finished_run: Path, tmp_path: Path
     )  # fmt: skip
     with pytest.raises(archlang.ArchlangError, match="has no data"):
         saved.samples()
+    with pytest.raises(archlang.ArchlangError, match="has one set of weights, and no checkpoint `last`"):
+        archlang.load_run(tmp_path / "saved", "last")
 
 
 # Each kind of task
@@ -187,8 +190,11 @@ def test_a_model_writes_its_answer_until_its_end(tmp_path: Path) -> None:
 
 def test_answers_without_an_end_need_a_length(tmp_path: Path) -> None:
     run = trained(tmp_path, WRITER, f"copy[train = 1..3, test = [4], {SIZES}]")
-    with pytest.raises(RunError, match="reads 2 fields, and 1 were given"):
-        run.predict(["3 1 2"])
+    for item in ("3 1 2", {"source": "3 1 2"}):
+        with pytest.raises(RunError, match="the answers of the model have no end: give .*`length=N`.*`--length N`"):
+            run.predict([item])
+    with pytest.raises(RunError, match="give one value for each of `source`, `target`"):
+        run.inspect("3 1 2")
     (prediction,) = run.predict(["3 1 2"], length=3)
     assert len(prediction.parts) == 3
     assert [len(prediction.parts) for prediction in run.predict(run.samples("test"))] == [4] * 4
@@ -305,7 +311,16 @@ def test_an_input_that_the_model_refuses_is_named(tmp_path: Path, finished_run: 
 
 
 def test_a_list_without_inputs_has_no_predictions(finished_run: Path) -> None:
-    assert archlang.load_run(finished_run).predict([]) == []
+    run = archlang.load_run(finished_run)
+    assert run.predict([]) == []
+    assert run.predict(run.samples("test").select([])) == []
+
+
+@pytest.mark.parametrize("size", ["batch", "length"])
+def test_a_size_below_one_is_refused(finished_run: Path, size: str) -> None:
+    sizes: dict[str, Any] = {size: 0}
+    with pytest.raises(RunError, match=f"`{size}` is 0"):
+        archlang.load_run(finished_run).predict(["10 a"], **sizes)
 
 
 # Notebooks

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from archlang.api.run import load_run
+from archlang.api.saving import save
 from tests.cli.conftest import Command
 
 NDR = """
@@ -50,6 +52,14 @@ def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, 
     for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
         assert title in page
     assert "recipe.arch:4: copy_gate(" in page
+
+
+def test_a_saved_model_is_not_inspected(archlang: Command, folder: Path) -> None:
+    save(load_run("run"), "saved")
+    result = archlang("inspect", "saved", "--input", "10 a")
+    assert (result.code, result.out) == (1, "")
+    assert "saved is a saved model" in result.err
+    assert "name the run folder" in result.err
 
 
 def test_a_page_needs_no_network(archlang: Command, folder: Path) -> None:

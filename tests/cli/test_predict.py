@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import archlang as package
+from tests.api.test_run import WRITER, trained
 from tests.cli.conftest import Command
 
 
@@ -25,7 +26,7 @@ def test_inputs_are_answered_in_a_table(archlang: Command, folder: Path) -> None
 
 
 def test_json_has_a_line_for_each_line_of_a_file(archlang: Command, folder: Path) -> None:
-    (folder / "in.txt").write_text("10 a b\n\n01 b\n")
+    (folder / "in.txt").write_text("10 a b\n01 b\n")
     result = archlang("predict", "run", "--file", "in.txt", "--batch", "1", "--json", "--device", "cpu")
     predictions = package.load_run("run").predict(["10 a b", "01 b"])
     assert [json.loads(line)["answer"] for line in result.out.splitlines()] == [
@@ -61,6 +62,27 @@ def test_a_saved_model_answers_like_its_run(archlang: Command, folder: Path) -> 
     assert archlang("predict", "saved", *inputs).out == archlang("predict", "run", *inputs).out
 
 
+def test_a_saved_model_has_no_other_checkpoint(archlang: Command, folder: Path) -> None:
+    package.save(package.load_run("run"), "saved")
+    for command in (("predict", "saved", "--input", "10 a b"), ("export", "saved", "--out", "model.py")):
+        result = archlang(*command, "--checkpoint", "last")
+        assert (result.code, result.out) == (1, "")
+        assert "saved has one set of weights, and no checkpoint `last`" in result.err
+        assert archlang(*command, "--checkpoint", "best").code == 0
+
+
+def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -> None:
+    task = "copy[train = 1..3, test = [4], train_size = 8, valid_size = 4, test_size = 4]"
+    trained(folder / "copy", WRITER, task)
+    arguments = ["copy/run", "--input", "1 2 3", "--input", "1 2", "--device", "cpu"]
+    result = archlang("predict", *arguments)
+    assert (result.code, result.out) == (1, "")
+    assert "--input 1: the answers of the model have no end" in result.err
+    assert "`--length N`" in result.err
+    result = archlang("predict", *arguments, "--length", "2", "--json")
+    assert [len(json.loads(line)["parts"]) for line in result.out.splitlines()] == [2, 2]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -94,7 +116,9 @@ def test_a_vocabulary_of_another_model_is_refused(change: dict[str, object], arc
         (["run", "--input", "10", "--input", "q"], 1, "--input 2: `q` is not a token of the task"),
         (["run", "--file", "in.txt"], 1, "in.txt:2: `q` is not a token of the task"),
         (["run", "--file", "broken.jsonl"], 1, "broken.jsonl:1 is not JSON"),
-        (["run", "--file", "latin.txt"], 1, "is not UTF-8"),
+        (["run", "--file", "blank.txt"], 1, "blank.txt:2: the input has no tokens"),
+        (["run", "--file", "blank.jsonl"], 1, "blank.jsonl:2 is not JSON"),
+        (["run", "--file", "latin.txt"], 1, "latin.txt:3 is not UTF-8"),
         (["run", "--file", "missing.txt"], 1, "missing.txt cannot be read"),
         (["run", "--input", "10", "--checkpoint", "7"], 1, "has no checkpoint of step 7"),
         (["nowhere", "--input", "10"], 1, "is not a run folder"),
@@ -105,7 +129,9 @@ def test_a_wrong_command_is_an_error(
 ) -> None:
     (folder / "in.txt").write_text("10 a\nq\n")
     (folder / "broken.jsonl").write_text("10 a\n")
-    (folder / "latin.txt").write_bytes(b"10 \xe4\n")
+    (folder / "latin.txt").write_bytes(b"10\n10 a\r\n10 \xe4\n10\n")
+    (folder / "blank.txt").write_text("10 a\n\n10\n")
+    (folder / "blank.jsonl").write_text('"10 a"\n\n"10"\n')
     result = archlang("predict", *arguments, "--device", "cpu")
     assert result.code == code
     assert message in " ".join(result.err.replace("│", " ").split())

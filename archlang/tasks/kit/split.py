@@ -49,6 +49,7 @@ class Split:
     def select(self, indices: npt.ArrayLike) -> Split:
         """Returns the items at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)
+        chosen = chosen if chosen.dtype == np.bool_ else chosen.astype(np.int64)  # an empty list has no integers
         targets = self.targets.select(chosen) if isinstance(self.targets, Ragged) else self.targets[chosen]
         return Split(
             {name: ragged.select(chosen) for name, ragged in self.inputs.items()},
