@@ -59,6 +59,18 @@ class CellPlanner:
         has_static = [planner.recipe.has_static(setting.path) for setting in at if not is_group(setting)]
         return all(has_static)
 
+    def have_equal_values(self, recipe: str, left: Setting, right: Setting) -> bool:
+        """Returns whether two settings of one static of a recipe have equal values; True, and a report, if the static
+        is unknown or a value has a mistake."""
+        planner = self.planner(recipe)
+        if planner is None or not planner.recipe.has_static(left.path):
+            return True
+        parameter = planner.recipe.parameters.get(left.path.text)
+        if parameter is None:
+            return True
+        values = [planner.recipe.value(parameter, setting.value) for setting in (left, right)]
+        return None in values or values[0] == values[1]
+
     def planner(self, name: str) -> Planner | None:
         """The planner of a recipe; None, and a report, if the file has no recipe of this name."""
         if name not in self._planners:

@@ -60,6 +60,11 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0605", message, span, "not a metric", remedy="write the split and the metric: `test.accuracy`")
 
 
+def loss_of_group(span: Span, name: str) -> Diagnostic:
+    message = f"`{name}` is measured on the whole split only"
+    return Diagnostic("E0605", message, span, "has no groups", remedy="delete the group, or name another metric")
+
+
 def claim_without_number(span: Span) -> Diagnostic:
     remedy = 'write `claim test.accuracy = 0.84 ± 0.01 from "…"`'
     return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
@@ -91,6 +96,13 @@ def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
     message = f"two {part}s have the title “{title}”"
     labels = (Label(first, f"first {part}"),)
     return Diagnostic("E0611", message, span, f"second {part}", labels, f"give each {part} a different title")
+
+
+def row_contradicts_column(row: str, row_span: Span, column: str, column_span: Span, path: str) -> Diagnostic:
+    message = f"the row “{row}” and the column “{column}” set `{path}` to different values"
+    labels = (Label(row_span, f"the row “{row}”"),)
+    remedy = f"set `{path}` in the row or in the column"
+    return Diagnostic("E0616", message, column_span, f"the column “{column}”", labels, remedy)
 
 
 def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:

@@ -12,7 +12,8 @@ from archlang.plan.cells import CellPlanner, is_group, settings_text
 from archlang.plan.grid import spread
 from archlang.plan.table import TableColumn, TablePlan, TableRow
 from archlang.source import Span
-from archlang.syntax.tree import Column, Row, Table
+from archlang.syntax.expression_text import expression_text
+from archlang.syntax.tree import Column, Row, Setting, Table
 from archlang.types import Dim
 
 
@@ -69,7 +70,7 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
 
 
 def _is_sound(cells: CellPlanner, table: Table) -> bool:
-    """Returns whether a table has rows and columns, with known recipes and metrics; reports if not."""
+    """Returns whether a table has rows and columns that agree, with known recipes and metrics; reports if not."""
     rows, columns = _rows_and_columns(table)
     sound = _has_parts(cells, table, rows, "row", 'row "NDR" ndr')
     sound &= _has_parts(cells, table, columns, "column", 'column "Longer" test.accuracy')
@@ -77,11 +78,38 @@ def _is_sound(cells: CellPlanner, table: Table) -> bool:
         if len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
             sound = False
+        elif column.metric.parts[1] == "loss" and (column.index is not None or any(map(is_group, column.at))):
+            cells.report(mistakes.loss_of_group(column.metric.span, column.metric.text))
+            sound = False
     recipes = cells.file.recipes
     for row in rows:
         if row.recipe is not None and row.recipe not in recipes:
             cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
             sound = False
+    return sound and _rows_agree_with_columns(cells, rows, columns)
+
+
+def _rows_agree_with_columns(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+    """Returns whether no row and column set a static to different values; reports, for each setting of a column, the
+    first row that contradicts it."""
+    # Rows with equal settings of one recipe are compared once.
+    rows_by_path: dict[str, dict[tuple[str, str], tuple[Row, Setting]]] = {}
+    for row in rows:
+        for setting in row.at:
+            if row.recipe is not None and not is_group(setting):
+                distinct = rows_by_path.setdefault(setting.path.text, {})
+                distinct.setdefault((row.recipe, expression_text(setting.value)), (row, setting))
+    sound = True
+    for column in columns:
+        for setting in column.at:
+            path, text = setting.path.text, expression_text(setting.value)
+            for (recipe, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
+                if row_text != text and not cells.have_equal_values(recipe, row_setting, setting):
+                    cells.report(
+                        mistakes.row_contradicts_column(row.title, row_setting.span, column.title, setting.span, path)
+                    )
+                    sound = False
+                    break
     return sound
 
 

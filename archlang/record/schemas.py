@@ -335,6 +335,10 @@ class SplitResult(FileModel):
     depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
     joint: tuple[JointRecord, ...] = ()
 
+    def value(self, metric: str) -> float | None:
+        """Returns the loss or a metric; None if it was not measured or not finite."""
+        return self.loss if metric == "loss" else self.metrics.get(metric)
+
 
 class Alternative(FileModel):
     """The step that the lowest loss of a split would have selected, with the selecting metric there and at its best,

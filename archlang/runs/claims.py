@@ -59,7 +59,9 @@ def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], b
         groups[breakdown] = claim.index
     split, _, metric = claim.metric.partition(".")
     score = scores.get(split)
-    return None if score is None else score.within_groups(metric, groups)
+    if score is None:
+        return None
+    return score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
 
 
 def group_value(value: StaticValue) -> int:

@@ -91,7 +91,7 @@ def column_value(results: Results, column: TableColumn) -> float | None:
     if column.index is not None:
         groups[results.breakdown] = column.index
     if not groups:
-        return result.metrics.get(metric)
+        return result.value(metric)
     if len(groups) == 1:
         ((group, value),) = groups.items()
         return result.groups.get(group, {}).get(value, {}).get(metric)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from archlang.record.schemas import DepthRecord, JointRecord, SplitResult
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER, Tally, tally
+from archlang.tasks.kit.metrics import Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import JudgedTask, Task, loss_rule
@@ -142,7 +142,7 @@ class Answers:
         for metric in task.metrics:
             if metric in judged:
                 tallies[metric] = Tally(judged[metric], np.ones(len(split), dtype=np.int64))
-            elif metric in LOWER_IS_BETTER:
+            elif metric == "perplexity":
                 tallies[metric] = Tally(self.losses, self.counts, exponential=True)
             else:
                 tallies[metric] = tally(metric, task.unit, split, self.predictions)
@@ -168,7 +168,7 @@ def evaluate(
     Raises:
         Interrupted: `stopping()` became true."""
     answers, rule = Answers(split), loss_rule(task)
-    needs_losses = not LOWER_IS_BETTER.isdisjoint(task.metrics)
+    needs_losses = "perplexity" in task.metrics
     total = count = 0.0
     depths: Reals | None = None
     with _evaluation_mode(module, data.device):

@@ -49,6 +49,11 @@ def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlan
     assert [cell["seeds"] for cell in cells] == [2, 2, 2, 2, 0, 0]
     assert cells[0]["verdict"] in ("below", "reproduced")
     assert cells[0]["from"] == "nobody"
+    (folder / "tiny.arch").write_text(PROGRAM.replace("test.accuracy[5]", "test.loss"))
+    cells = json.loads(table(archlang, "--seeds", "2", "--json", "--no-run").out)["cells"]
+    results = (json.loads(run.read_text()) for run in folder.glob("runs/tables/small/*/results.json"))
+    losses = sorted(result["splits"]["test"]["loss"] for result in results)
+    assert sorted(value for cell in cells[1::2] for value in cell["values"].values()) == losses
 
 
 def test_no_run_shows_missing_runs(archlang: Command, folder: Path) -> None:

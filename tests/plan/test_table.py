@@ -117,10 +117,33 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('row "a" small\n column "c" accuracy', "E0605"),
         ('row "a" small at model.dd = 3\n column "c" test.accuracy', "E0312"),
         ('row "a" small\n column "c" test.accuracy at model.d = wide', "E0313"),
+        ('row "a" small at model.d = 8\n column "c" test.accuracy at model.d = 4', "E0616"),
+        ('row "a" small at seed = 1\n column "c" test.accuracy at seed = 2', "E0616"),
+        ('row "a" small at task.order = forward\n column "c" test.accuracy at task.order = backward', "E0616"),
+        ('row "a" small\n column "c" test.loss[5]', "E0605"),
+        ('row "a" small\n column "c" test.loss at test.length = 5', "E0605"),
     ],
 )
 def test_a_mistake_in_a_table_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
     assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
+
+
+def test_a_contradiction_names_the_row_and_the_column(file: Path) -> None:
+    text = 'table t {\n row "eight" small at model.d = 8\n column "four" test.accuracy at model.d = 4\n}\n'
+    (diagnostic,) = check(written(file, MODEL + text))
+    assert diagnostic.message == "the row “eight” and the column “four” set `model.d` to different values"
+    assert diagnostic.span.text == "model.d = 4"
+    assert [label.span.text for label in diagnostic.labels] == ["model.d = 8"]
+    with pytest.raises(ProgramError, match="eight"):
+        plan_table(file)
+
+
+@pytest.mark.parametrize("value", ["4", "2 * 2"])
+def test_a_row_and_a_column_may_set_a_static_to_equal_values(file: Path, value: str) -> None:
+    text = f'table t {{\n row "a" small at model.d = 4\n column "c" test.accuracy at model.d = {value}\n}}\n'
+    assert codes(written(file, MODEL + text)) == []
+    (cell,) = plan_table(file).cells
+    assert cell.plans[0].settings["model.d"] == 4
 
 
 def test_a_cell_without_a_sound_plan_is_reported_before_any_run(file: Path) -> None:

@@ -32,6 +32,7 @@ SCORE = Score(
         ("test.accuracy = 1.00 at model.steps = 2, task.train_size = 30", 0.75),
         ("test.last_accuracy = 1.00", None),
         ("valid.accuracy = 1.00", None),
+        ("test.loss = 0.50", 0.5),
     ],
 )
 def test_a_claim_finds_its_measurement(claim: str, measured: float | None, program: Path) -> None:

@@ -19,7 +19,7 @@ RESULTS = Results(
     splits={
         "test": SplitResult(
             items=4,
-            loss=1.0,
+            loss=1.5,
             metrics={"accuracy": 0.5},
             groups={"length": {8: {"accuracy": 0.25}}, "ignore": {80: {"accuracy": 0.75}}},
             joint=(JointRecord(of={"length": 8, "ignore": 80}, metrics={"accuracy": 0.125}),),
@@ -39,9 +39,10 @@ RESULTS = Results(
         (TableColumn("", "test.accuracy", 8, {"ignore": 0.1}), None),
         (TableColumn("", "iid.accuracy"), None),
         (TableColumn("", "test.perplexity"), None),
+        (TableColumn("", "test.loss"), 1.5),
     ],
 )
-def test_a_column_reads_a_metric_a_group_or_a_joint_group(column: TableColumn, value: float | None) -> None:
+def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: TableColumn, value: float | None) -> None:
     assert column_value(RESULTS, column) == value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
 from archlang.pages.reports.verdict import ClaimVerdict, judge
@@ -38,9 +39,10 @@ class ResultCell:
     def is_fraction(self) -> bool:
         return self.column.metric.partition(".")[2] not in LOWER_IS_BETTER
 
-    def format(self, value: float) -> str:
-        """Formats a fraction in per cent, as papers of the field do, and another number with two decimals."""
-        return f"{100 * value:.1f}" if self.is_fraction else f"{value:.2f}"
+    def format(self, value: float, sign: Literal["-", "+"] = "-") -> str:
+        """Formats a fraction in per cent, as papers of the field do, and another number with two decimals. `+` shows
+        the sign of positive numbers too."""
+        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.2f}"
 
     @property
     def result(self) -> str:
@@ -158,9 +160,10 @@ class ResultTable:
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
         for comparison in self.comparisons:
+            difference = self.at(comparison.left, comparison.column).format(comparison.difference, "+")
             lines.append(
                 f"{comparison.column.title}: {comparison.left.title} − {comparison.right.title} = "
-                f"{100 * comparison.difference:+.1f} over {comparison.pairs} pairs of seeds, "
+                f"{difference} over {comparison.pairs} pairs of seeds, "
                 f"p = {comparison.probability:.3f} (paired permutation test)."
             )
         return lines

@@ -21,7 +21,8 @@ MEANINGS = {
     "f1": "overlap of answers with targets: the harmonic mean of precision and recall, averaged over items",
     "perplexity": "exponential of the mean cross entropy of scored positions; lower is better",
 }
-LOWER_IS_BETTER = frozenset({"perplexity"})
+# Also no fractions: they are not shown in per cent.
+LOWER_IS_BETTER = frozenset({"perplexity", "loss"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Tally:
 
 def rank(metric: str, value: float) -> float:
     """Returns a number that is larger for better values of the metric, or of the loss."""
-    return -value if metric in LOWER_IS_BETTER or metric == "loss" else value
+    return -value if metric in LOWER_IS_BETTER else value
 
 
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:

@@ -73,6 +73,14 @@ def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
     assert rows[3]["mean"] == ""
 
 
+def test_a_difference_of_losses_is_no_percentage() -> None:
+    column = TableColumn("Loss", "test.loss")
+    cells = [measured(ROWS[0], column, 1.5), measured(ROWS[1], column, 1.25)]
+    compared = ResultTable.of("t", ROWS[:2], [column], cells, [("NDR", "Trans|former")])
+    assert compared.cells[0].result == "1.50 (1 seed)"
+    assert "Loss: NDR − Trans|former = +0.25 over 1 pairs of seeds" in compared.sentences()[0]
+
+
 def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
     (comparison,) = table.comparisons
     assert comparison.pairs == 1

@@ -83,5 +83,6 @@ def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
     assert np.isnan(counted.among(np.array([False, False, True])))
 
 
-def test_only_lower_perplexity_is_better() -> None:
-    assert {metric for metric in MEANINGS if rank(metric, 2.0) < rank(metric, 1.0)} == LOWER_IS_BETTER == {"perplexity"}
+def test_only_lower_perplexity_and_loss_are_better() -> None:
+    lower_is_better = {metric for metric in (*MEANINGS, "loss") if rank(metric, 2.0) < rank(metric, 1.0)}
+    assert lower_is_better == LOWER_IS_BETTER == {"perplexity", "loss"}
