@@ -47,7 +47,7 @@ def _run() -> int:
 
     standard_streams.prepare()
     console.prepare()
-    error: Exception | None = None
+    error: BaseException | None = None
     code = 0
     with terminating():
         try:
@@ -55,9 +55,13 @@ def _run() -> int:
 
             app()
         except SystemExit as end:
+            from archlang.plugins import failure_of
+
             # typer has reported it, and ends with 1 where a pipe is closed.
             if isinstance(end.__context__, BrokenPipeError):
                 error = end.__context__
+            elif failure_of(end) is not None:
+                error = end  # Python of the user's own has called `sys.exit`.
             else:
                 code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except Exception as failure:
@@ -80,7 +84,7 @@ def _run() -> int:
         return MACHINE  # Standard error cannot be written either.
 
 
-def _report(error: Exception) -> int:
+def _report(error: BaseException) -> int:
     """Prints an error and returns its exit code."""
     from archlang.cli import console
     from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError

@@ -2,6 +2,8 @@
 
 import os.path
 import re
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +42,9 @@ def new(
     files = {folder / file: text for file, text in starter(kind, name).items()}
     if existing := [path for path in files if os.path.lexists(path)]:
         console.fail(f"{existing[0]} exists", "choose another name or `--folder`; nothing was written")
+    if f"{name}.py" in map(os.path.basename, files) and _is_importable(name):
+        message = f"`{name}` cannot be a name: {name}.py would hide the Python module `{name}` from the files beside it"
+        console.fail(message, "choose another name; nothing was written")
     program = folder / f"{name}.arch"
     if mistakes := check_text(files[program], str(program)):
         console.fail(f"`{name}` cannot be a name: {mistakes[0].message}", "choose another name; nothing was written")
@@ -52,6 +57,13 @@ def new(
     console.out.print("next, type", markup=False)
     for command in _next(kind, program, plugin, name):
         console.out.print(f"    {command}", markup=False)
+
+
+def _is_importable(name: str) -> bool:
+    if name in sys.stdlib_module_names or name in sys.modules:
+        return True
+    spec = find_spec(name)
+    return spec is not None and spec.origin is not None  # A folder without `__init__.py` has no origin.
 
 
 def _next(kind: str, program: Path, plugin: str, name: str) -> list[str]:

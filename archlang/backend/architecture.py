@@ -75,7 +75,7 @@ class Architecture(Group):
         with call_scope():
             try:
                 results = program.code.function(self, *fields, *masks)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 add_source_notes(error, program.code)
                 raise
         if not program.code.extras:

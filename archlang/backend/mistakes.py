@@ -54,7 +54,7 @@ def no_such_class(instance: Instance, reason: str) -> BuildError:
     return BuildError(f"{_place(instance.span)}`{instance.block}` names {instance.python}: {reason}.")
 
 
-def not_constructed(instance: Instance, arguments: Mapping[str, object], error: Exception) -> ConstructionError:
+def not_constructed(instance: Instance, arguments: Mapping[str, object], error: BaseException) -> ConstructionError:
     """A constructor raised an error, which may be a lack of memory."""
     call = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
     return ConstructionError(
@@ -225,7 +225,7 @@ def _kind(value: object) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def _raised(error: Exception) -> str:
+def _raised(error: BaseException) -> str:
     """The type of an error and the first line of its message."""
     name, text = type(error).__name__, str(error).strip().split("\n")[0]
     return f"{name}: {text}" if text else name

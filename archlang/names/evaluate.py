@@ -121,7 +121,7 @@ class Evaluator:
         if kind == "block":
             self.report(mistakes.unknown_block(name.span, name.text, self.file.names()))
         else:
-            self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
+            self.report(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
         return None
 
     def _attribute(self, name: tree.Name, bound: Bound) -> Value:

@@ -327,8 +327,9 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     return Diagnostic("E0312", f"unknown path `{path}` in this recipe", span, "no such static", remedy=remedy)
 
 
-def unknown_static_name(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(name, possible, "declare it as a static of the block: `block name[" + name + ": int](…)`")
+def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
+    declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
+    remedy = suggest(name, possible, f"write a list: `[{name}]`" if kind == "list" else declare)
     return Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
 
 

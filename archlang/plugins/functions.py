@@ -11,7 +11,7 @@ from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.plugins import mistakes
 from archlang.plugins.mistakes import PluginError
-from archlang.plugins.plugins import Plugins, failure_of, shown_path
+from archlang.plugins.plugins import Plugins, failure_of, is_signal, shown_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,8 @@ class PluginFunction:
             PluginError: it raises an error."""
         try:
             return self.function(*arguments, **named)
-        except Exception as error:  # whatever the function does
-            if isinstance(error, ArchlangError) or is_out_of_memory(error):
+        except BaseException as error:  # whatever the function does
+            if isinstance(error, ArchlangError) or is_signal(error) or is_out_of_memory(error):
                 raise
             raise failure_of(error) or mistakes.fails(shown_path(self.path), None, error) from error
 

@@ -66,22 +66,26 @@ def wrong_result(path: str, line: int | None, user: str, problem: str, remedy: s
     return PluginError(f"{place}: {user} {problem}", remedy)
 
 
-# Files that a folder of weights was made with. `copy` is the file's copy in the folder, if it has one.
+# Files that a folder of weights was made with. `advice` is about the file's copy in the folder, if it has copies.
 
 
-def missing(folder: Path, name: str, copy: Path | None) -> PluginError:
+def missing(folder: Path, name: str, advice: str) -> PluginError:
     message = f"{folder} was made with Python of your own, {name}, which runs only if you name the file"
-    return PluginError(message, f"add {option(name)}{_copy(copy)}")
+    return PluginError(message, f"add {option(name)}{advice}")
 
 
-def differs(folder: Path, name: str, copy: Path | None) -> PluginError:
+def differs(folder: Path, name: str, advice: str) -> PluginError:
     message = f"{name} is not the file that {folder} was made with: the digest differs from the recorded one"
-    return PluginError(message, f"restore the file, or train in a new folder{_copy(copy)}")
+    return PluginError(message, f"restore the file, or train in a new folder{advice}")
 
 
 def not_recorded(folder: Path, name: str) -> PluginError:
     return PluginError(f"{folder} was made without {name}", f"leave out {option(name)}")
 
 
-def _copy(copy: Path | None) -> str:
-    return "" if copy is None else f"; or read the copy, and if you trust it, name it: {option(copy)}"
+def intact_copy(copy: Path) -> str:
+    return f"; or read the copy, and if you trust it, name it: {option(copy)}"
+
+
+def lost_copy(copy: Path, problem: str, digest: str) -> str:
+    return f"; the original has the SHA-256 digest {digest}, and its copy {copy} {problem}"

@@ -19,12 +19,14 @@ from pathlib import Path
 from types import ModuleType
 
 from archlang.diagnostics.machine import is_out_of_memory
+from archlang.files.folder import Folder
 from archlang.files.os_errors import os_reason
 from archlang.plugins import mistakes
 
 # The folder of a run folder with the copies of its plugins.
 COPIES = "plugins"
 _PREFIX = "archlang_plugin_"
+_LARGEST_COPY = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,10 @@ class Plugins:
             PluginError: a file is missing, differs from the recorded one, or is not recorded."""
         own = self.digests()
         for name, digest in digests.items():
-            copy = None if copies is None else copies / name
-            if name not in own:
-                raise mistakes.missing(folder, name, copy)
-            if own[name] != digest:
-                raise mistakes.differs(folder, name, copy)
+            if own.get(name) == digest:
+                continue
+            advice = "" if copies is None else _advice_on_copy(copies, name, digest)
+            raise (mistakes.differs if name in own else mistakes.missing)(folder, name, advice)
         for name in own:
             if digests and name not in digests:
                 raise mistakes.not_recorded(folder, name)
@@ -151,9 +152,9 @@ class Plugins:
         try:
             with self._importable(self.files[: self.files.index(plugin)]):
                 loader.exec_module(module)
-        except Exception as error:  # whatever the file does
+        except BaseException as error:  # whatever the file does
             del sys.modules[plugin.module_name]
-            if is_out_of_memory(error):
+            if is_signal(error) or is_out_of_memory(error):
                 raise
             raise mistakes.fails(shown_path(plugin.path), _line(error, plugin.path), error) from error
         return module
@@ -188,8 +189,17 @@ class _Loader(ExecutionLoader):
         return self._plugin.text
 
 
+def is_signal(error: BaseException) -> bool:
+    """Returns whether a signal has raised an exception. `sys.exit` has not: it raises SystemExit itself, whose subclass
+    `Terminated` is that of signals."""
+    return not isinstance(error, Exception) and type(error) is not SystemExit
+
+
 def failure_of(error: BaseException) -> mistakes.PluginError | None:
-    """Returns the error of a plugin whose Python has raised an exception, at its line; None for other exceptions."""
+    """Returns the error of a plugin whose Python has raised an exception, at its line; None for other exceptions and
+    for those of signals."""
+    if is_signal(error):
+        return None
     lines = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -199,6 +209,21 @@ def failure_of(error: BaseException) -> mistakes.PluginError | None:
         return None
     path, line = lines[-1]
     return mistakes.fails(shown_path(path), line, error)
+
+
+def _advice_on_copy(copies: Path, name: str, digest: str) -> str:
+    """Returns the end of a remedy: whether the copy of a file may be named in place of the file."""
+    copy = copies / name
+    try:
+        with Folder.open(copies.parent) as run, run.folder(copies.name) as folder:
+            content = folder.read(name, _LARGEST_COPY)
+    except FileNotFoundError:
+        return mistakes.lost_copy(copy, "is missing", digest)
+    except OSError:
+        return mistakes.lost_copy(copy, "cannot be read", digest)
+    if hashlib.sha256(content).hexdigest() != digest:
+        return mistakes.lost_copy(copy, "has changed", digest)
+    return mistakes.intact_copy(copy)
 
 
 def _text(path: str) -> str:

@@ -115,8 +115,11 @@ def run_point(point: Point) -> PointResult:
         try:
             with _stopping_at(point.deadline) as stop:
                 ends = _train(point, stop)
-        except Exception as error:
-            ends = [error] * (1 + len(point.other_seeds))
+        except (Exception, SystemExit) as error:
+            failure = failure_of(error)
+            if failure is None and not isinstance(error, Exception):
+                raise
+            ends = [failure or error] * (1 + len(point.other_seeds))
     messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
     seconds = time.perf_counter() - begun
     first, *others = (

@@ -71,6 +71,10 @@ def metric_twice(metric: str, task: str) -> RunError:
     return RunError(f"`{metric}` is a metric of {task} already", "rename the function")
 
 
+def same_metrics(metric: str) -> RunError:
+    return RunError(f"`metrics` has two functions `{metric}`", "leave out or rename one")
+
+
 def no_graphs(reason: str) -> RunError:
     return RunError(f"this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
 

@@ -35,11 +35,15 @@ class RunFunctions:
 
         Raises:
             PluginError: a function is in no plugin, or its file cannot be imported.
-            RunError: a setting is not the name of a function in a file."""
+            RunError: a setting is not the name of a function in a file, or two metrics have the same name."""
+        names = [name.rpartition(".")[2] for name in settings.metrics]
+        for name in names:
+            if names.count(name) > 1:
+                raise mistakes.same_metrics(name)
         return RunFunctions(
             None if settings.rate == "none" else _function("rate", settings.rate, plugins),
             None if settings.loss == "task" else _function("loss", settings.loss, plugins),
-            {name.rpartition(".")[2]: _function("metrics", name, plugins) for name in settings.metrics},
+            {name: _function("metrics", path, plugins) for name, path in zip(names, settings.metrics, strict=True)},
         )
 
     def learning_rate(self, settings: Settings, step: int, total: int) -> float | None:

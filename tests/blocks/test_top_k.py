@@ -30,3 +30,16 @@ def test_the_straight_through_gradient_is_that_of_the_result() -> None:
     weight = torch.randn(2, 4)
     (gradient,) = torch.autograd.grad((TopK(k=2, straight_through=True, d=4)(x) * weight).sum(), x)
     assert gradient.equal(weight)
+
+
+@pytest.mark.parametrize("d", [3, 64])
+def test_of_equal_features_the_first_are_1(d: int) -> None:
+    y = TopK(k=2, straight_through=False, d=d)(torch.zeros(2, 3, d))
+    assert y[..., :2].eq(1).all()
+    assert y[..., 2:].eq(0).all()
+    x = torch.randint(0, 4, (50, d)).float()
+    expected = torch.zeros_like(x)
+    for row, chosen in zip(x.tolist(), expected, strict=True):
+        for c in sorted(range(d), key=lambda c: (-row[c], c))[:2]:
+            chosen[c] = 1
+    assert TopK(k=2, straight_through=False, d=d)(x).equal(expected)

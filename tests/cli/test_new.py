@@ -60,5 +60,13 @@ def test_a_name_that_the_language_does_not_allow_is_refused(archlang: Command, f
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize("name", ["torch", "numpy", "json", "pytest", "archlang"])
+def test_the_name_of_an_importable_module_is_refused(name: str, archlang: Command, folder: Path) -> None:
+    result = archlang("new", "block", name)
+    assert result.code == 1
+    assert f"`{name}` cannot be a name: {name}.py would hide the Python module `{name}`" in result.err
+    assert not list(folder.iterdir())
+
+
 def test_an_unknown_kind_is_refused(archlang: Command) -> None:
     assert archlang("new", "model", "mine").code == 2

@@ -62,6 +62,9 @@ def test_without_the_option_nothing_runs_and_nothing_is_written(archlang: Comman
         ("weight.sub_(group", "weight.sup_(group", "training.py:26 fails: AttributeError"),
         ("** 2 * losses", "** 2 * losses * float('nan')", "check the results of `training.focal`"),
         ("lr * (0.1", "-lr * (0.1", "training.py:29: `rate = training.zigzag` returns -0.001 at step 0"),
+        ("return lr * (0.1", "raise SystemExit(lr) * (0.1", "training.py:29 fails: SystemExit: 0.001"),
+        ("** 2 * losses", "** 2 * __import__('sys').exit(3)", "training.py:37 fails: SystemExit: 3"),
+        ("weight.sub_(group", "weight.sub_(__import__('sys').exit(3)", "training.py:26 fails: SystemExit: 3"),
         ("<= 1).astype", "<= 1).sum().astype", "training.py:40: `metrics = training.near` returns an array []"),
     ],
 )
@@ -81,6 +84,28 @@ def test_an_error_of_a_tracker_is_a_warning(archlang: Command, folder: Path) -> 
     result = archlang("train", "training.arch", "--steps", "2", "--out", "run", "--track", "training.rows", *PLUGIN)
     assert result.code == 0
     assert "training.rows gets no further points: training.py:47 fails: FileNotFoundError" in result.err
+
+
+@pytest.mark.filterwarnings("default::archlang.record.trackers.TrackerWarning")
+def test_an_exit_of_a_tracker_is_a_warning(archlang: Command, folder: Path) -> None:
+    change(folder, 'with open("rows.csv"', 'with __import__("sys").exit(3) or open("rows.csv"')
+    result = archlang("train", "training.arch", "--steps", "2", "--out", "run", "--track", "training.rows", *PLUGIN)
+    assert result.code == 0
+    assert "training.rows gets no further points: training.py:47 fails: SystemExit: 3" in result.err
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ("training.near", "help: write a list: `[training.near]`"),
+        ("[training.near, training.near]", "`metrics` has two functions `near`"),
+    ],
+)
+def test_a_mistake_in_the_metrics_is_refused(metrics: str, message: str, archlang: Command, folder: Path) -> None:
+    result = archlang("train", "training.arch", "--set", f"train.metrics={metrics}", "--out", "run", *PLUGIN)
+    assert result.code == 1
+    assert message in result.err
+    assert not (folder / "run").exists()
 
 
 def test_an_optimizer_without_the_settings_of_training_is_refused(archlang: Command, folder: Path) -> None:

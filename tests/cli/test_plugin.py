@@ -227,3 +227,19 @@ def test_an_error_in_a_block_of_the_users_own_is_named_at_its_line(archlang: Com
     assert result.code == 1
     assert "lib/blocks.py:10 fails: RuntimeError: " in result.err
     assert "correct the file; it was called at b.arch:5:27: twice" in result.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("return 2 * x", "__import__('sys').exit(3)", "lib/blocks.py:10 fails: SystemExit: 3"),
+        ("super().__init__()", "__import__('sys').exit(3)", "b.arch:5:27: `twice` cannot be constructed"),
+    ],
+)
+def test_an_exit_of_a_block_is_named_at_its_line(
+    old: str, new: str, message: str, archlang: Command, block_run: Path
+) -> None:
+    (block_run / "lib" / "blocks.py").write_text(TWICE.replace(old, new))
+    result = archlang("train", "b.arch", "--out", "other", "--device", "cpu", "--plugin", "lib/blocks.py")
+    assert result.code == 1
+    assert message in result.err

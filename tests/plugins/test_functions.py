@@ -6,6 +6,7 @@ import pytest
 
 from archlang.plugins import PluginError, Plugins
 from archlang.plugins.functions import PluginFunction
+from archlang.train.stop import Terminated
 
 MINE = """\
 number = 3
@@ -13,6 +14,10 @@ number = 3
 
 def half(x):
     return x / 2
+
+
+def stop(error):
+    raise error
 """
 
 
@@ -43,3 +48,16 @@ def test_a_wrong_result_names_the_first_line_of_the_function(plugins: Plugins) -
 def test_a_value_that_cannot_be_called_is_refused(plugins: Plugins) -> None:
     with pytest.raises(PluginError, match=r"names `number` of mine\.py, which is not a function"):
         PluginFunction.load(plugins, "mine:number", "`rate = mine.number`")
+
+
+def test_an_exit_of_a_function_is_an_error_at_its_line(plugins: Plugins) -> None:
+    stop = PluginFunction.load(plugins, "mine:stop", "`rate = mine.stop`")
+    with pytest.raises(PluginError, match=r"^mine\.py:9 fails: SystemExit: 3"):
+        stop(SystemExit(3))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Terminated(15)])
+def test_a_signal_during_a_function_ends_the_command(error: BaseException, plugins: Plugins) -> None:
+    stop = PluginFunction.load(plugins, "mine:stop", "`rate = mine.stop`")
+    with pytest.raises(type(error)):
+        stop(error)

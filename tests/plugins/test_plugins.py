@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from archlang.plugins import NO_PLUGINS, PluginError, Plugins
+from archlang.train.stop import Terminated
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +114,7 @@ def test_plugins_are_a_list(paths: object) -> None:
 def test_files_are_compared_with_recorded_digests(folder: Path) -> None:
     plugins = Plugins.read([write("a.py", "1")])
     run, copies = Path("run"), Path("run/plugins")
+    write("run/plugins/a.py", "1")
     plugins.require_recorded(plugins.digests(), run, copies)
     plugins.require_recorded({}, run, copies)
     with pytest.raises(
@@ -122,3 +125,38 @@ def test_files_are_compared_with_recorded_digests(folder: Path) -> None:
         plugins.require_recorded({"a.py": "0"}, run, copies)
     with pytest.raises(PluginError, match=r"run was made without b\.py: leave out `--plugin b\.py`"):
         Plugins.read(["a.py", write("b.py", "")]).require_recorded(plugins.digests(), run)
+
+
+@pytest.mark.parametrize(
+    ("make_copy", "problem"),
+    [
+        (lambda copy: None, "is missing"),
+        (lambda copy: write(str(copy), "2"), "has changed"),
+        (lambda copy: copy.symlink_to(write("a.py", "1").absolute()), "cannot be read"),
+    ],
+)
+def test_a_lost_copy_is_not_recommended(make_copy: Callable[[Path], object], problem: str, folder: Path) -> None:
+    recorded = Plugins.read([write("a.py", "1")]).digests()
+    run, copy = Path("run"), Path("run/plugins/a.py")
+    copy.parent.mkdir(parents=True)
+    make_copy(copy)
+    for plugins in (NO_PLUGINS, Plugins.read([write("other/a.py", "2")])):
+        with pytest.raises(PluginError) as error:
+            plugins.require_recorded(recorded, run, copy.parent)
+        expected = f"; the original has the SHA-256 digest {recorded['a.py']}, and its copy run/plugins/a.py {problem}"
+        assert error.value.remedy.endswith(expected)
+        assert "--plugin run/plugins/a.py" not in error.value.remedy
+
+
+@pytest.mark.parametrize("text", ["import sys\nsys.exit('no data')\n", "\nraise SystemExit('no data')\n"])
+def test_an_exit_of_a_file_is_an_error_at_its_line(text: str) -> None:
+    with pytest.raises(PluginError, match=r"^a\.py:2 fails: SystemExit: no data"):
+        Plugins.read([write("a.py", text)]).load("a:A", "`a`")
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt()", "Terminated(15)"])
+def test_a_signal_while_a_file_is_imported_ends_the_command(error: str) -> None:
+    file = write("a.py", f"from archlang.train.stop import Terminated\nraise {error}\n")
+    for _ in range(2):  # The half-imported file is not left behind.
+        with pytest.raises((KeyboardInterrupt, Terminated)):
+            Plugins.read([file]).load("a:A", "`a`")

@@ -14,7 +14,7 @@ from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import Stack
 from archlang.graph.scope import scope_of
-from archlang.plugins import Plugins
+from archlang.plugins import Plugins, is_signal
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 _LIBRARY = "archlang.blocks"
@@ -144,8 +144,8 @@ def _construct(
     arguments.update((name, size.constant) for name, size in instance.features.items())
     try:
         module = block(**arguments)
-    except Exception as error:  # whatever the class does
-        if is_out_of_memory(error):
+    except BaseException as error:  # whatever the class does
+        if is_signal(error) or is_out_of_memory(error):
             raise
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):

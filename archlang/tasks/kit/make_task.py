@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 
 from archlang.diagnostics.machine import is_out_of_memory
-from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue, Symbol
@@ -34,8 +34,8 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
         raise mistakes.no_class(name, python)
     try:
         task: Task = plugin_class(**plain)
-    except Exception as error:  # whatever the class does
-        if is_out_of_memory(error):
+    except BaseException as error:  # whatever the class does
+        if is_signal(error) or is_out_of_memory(error):
             raise
         raise mistakes.constructor_fails(name, python, error) from error
     missing = [part for part in _PARTS if not hasattr(task, part)]

@@ -136,7 +136,7 @@ def incomplete(task: str, python: str, missing: Sequence[str]) -> TaskError:
     return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
 
 
-def constructor_fails(task: str, python: str, error: Exception) -> TaskError:
+def constructor_fails(task: str, python: str, error: BaseException) -> TaskError:
     message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
     return TaskError(message, "correct the class, or the statics of its signature")
 
