@@ -115,11 +115,13 @@ def run_point(point: Point) -> PointResult:
         try:
             with _stopping_at(point.deadline) as stop:
                 ends = _train(point, stop)
-        except (Exception, SystemExit) as error:
+        except SystemExit as error:
             failure = failure_of(error)
-            if failure is None and not isinstance(error, Exception):
+            if failure is None:
                 raise
-            ends = [failure or error] * (1 + len(point.other_seeds))
+            ends = [failure] * (1 + len(point.other_seeds))
+        except Exception as error:
+            ends = [error] * (1 + len(point.other_seeds))
     messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
     seconds = time.perf_counter() - begun
     first, *others = (

@@ -62,7 +62,7 @@ def test_without_the_option_nothing_runs_and_nothing_is_written(archlang: Comman
         ("weight.sub_(group", "weight.sup_(group", "training.py:26 fails: AttributeError"),
         ("** 2 * losses", "** 2 * losses * float('nan')", "check the results of `training.focal`"),
         ("lr * (0.1", "-lr * (0.1", "training.py:29: `rate = training.zigzag` returns -0.001 at step 0"),
-        ("return lr * (0.1", "raise SystemExit(lr) * (0.1", "training.py:29 fails: SystemExit: 0.001"),
+        ("return lr * (0.1", "return __import__('sys').exit(3) * (0.1", "training.py:31 fails: SystemExit: 3"),
         ("** 2 * losses", "** 2 * __import__('sys').exit(3)", "training.py:37 fails: SystemExit: 3"),
         ("weight.sub_(group", "weight.sub_(__import__('sys').exit(3)", "training.py:26 fails: SystemExit: 3"),
         ("<= 1).astype", "<= 1).sum().astype", "training.py:40: `metrics = training.near` returns an array []"),
