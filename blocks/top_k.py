@@ -20,7 +20,7 @@ class TopK(nn.Module):
         values = x.detach()
         smallest_chosen = values.sort(dim=-1, descending=True).values[..., self.k - 1 : self.k]
         larger, equal = values > smallest_chosen, values == smallest_chosen
-        remaining = self.k - larger.sum(-1, keepdim=True)
-        y = (larger | (equal & (equal.cumsum(-1) <= remaining))).to(x.dtype)
+        remaining = self.k - larger.long().sum(-1, keepdim=True)
+        y = (larger | (equal & (equal.long().cumsum(-1) <= remaining))).to(x.dtype)
         # x - x is 0 also in rounding, unlike y - x + x.
         return y + (x - x.detach()) if self.straight_through else y
