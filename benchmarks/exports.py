@@ -94,7 +94,7 @@ def measure(name: str, suffix: str, folder: Path, sizes: Sequence[tuple[int, int
     except ExportError as error:
         return Row(name, suffix, refusal=error.message.replace("|", "\\|"))
     export_time = time.perf_counter() - start
-    run = _RUNNERS[suffix](path, module)
+    run = RUNNERS[suffix](path, module)
     exact = copy.deepcopy(module).double()
     difference, rounding, run_time, most_steps, is_equal = 0.0, 0.0, 0.0, 0.0, True
     with torch.no_grad():
@@ -159,8 +159,8 @@ def _session(path: Path, module: Architecture) -> Runner:
     return run
 
 
-_RUNNERS: dict[str, Callable[[Path, Architecture], Runner]] = {".py": _plain, ".pt2": _program, ".onnx": _session}
-assert set(_RUNNERS) == set(FORMATS)
+RUNNERS: dict[str, Callable[[Path, Architecture], Runner]] = {".py": _plain, ".pt2": _program, ".onnx": _session}
+assert set(RUNNERS) == set(FORMATS)
 
 
 # The page
