@@ -18,6 +18,7 @@ from archlang.diagnostics.machine import is_out_of_memory, machine_error
         SystemError("error return without exception set"),
         TypeError("Couldn't build proto file into descriptor pool: out of memory"),
         TypeError("Couldn't parse file content!"),
+        RuntimeError("[enforce fail at inline_container.cc:892] . PytorchStreamWriter failed: allocation failed"),
     ],
     ids=lambda error: type(error).__name__,
 )
