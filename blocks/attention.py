@@ -164,7 +164,10 @@ class Attention(nn.Module):
         return x
 
     def _is_causal(self, n: int, m: int) -> bool:
-        return self.causal and (n == m or not self.only_if_equal)
+        # Under torch.compile a comparison of lengths is a symbol, and the kernels take a bool.
+        if self.causal and self.only_if_equal and n != m:
+            return False
+        return self.causal
 
     def weights(
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
@@ -225,7 +228,8 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         n, m = query.shape[2], key.shape[2]
         # A single key hides nothing; an exported model has no number of keys.
-        causal = causal and (is_exporting() or start + 1 < m)
+        if causal and not is_exporting() and start + 1 >= m:
+            causal = False
         rate = self.dropout if self.training else 0.0
         if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
             # On the CPU, torch's attention has no faster kernel for dropout.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {
 }  # fmt: skip
 _BESIDE: Mapping[str, tuple[str, ...]] = {".py": (".pt",)}
 """the suffixes of further files that a format writes beside its own"""
+_IMPORTED = sys.stdlib_module_names | {"torch", "numpy"}
+"""the modules that an exported Python file of the same name would hide from itself and from its neighbours"""
 
 
 def export(module: Architecture, path: Path, *, overwrite: bool = False) -> list[Path]:
@@ -36,9 +39,12 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """Checks the path of an export before the model is built.
 
     Raises:
-        ExportError: no format has its suffix, or a file exists and `overwrite` is false."""
+        ExportError: no format has its suffix, a Python file has the name of a module that torch imports, or a file
+            exists and `overwrite` is false."""
     if path.suffix not in FORMATS:
         raise mistakes.unknown_format(path, FORMATS)
+    if path.suffix == ".py" and path.stem in _IMPORTED:
+        raise mistakes.hides_a_module(path)
     for file in (path, *(path.with_suffix(suffix) for suffix in _BESIDE.get(path.suffix, ()))):
         if file.is_dir() or (file.exists() and not overwrite):
             raise mistakes.file_exists(file)

@@ -24,6 +24,11 @@ def unknown_format(path: Path, suffixes: Iterable[str]) -> ExportError:
     return ExportError(f"`{path}` has no suffix of an export", f"use one of {', '.join(suffixes)}")
 
 
+def hides_a_module(path: Path) -> ExportError:
+    message = f"{path} would hide Python's module `{path.stem}`, which fails imports in its folder"
+    return ExportError(message, f"choose another name, such as {path.stem}_model{path.suffix}")
+
+
 def file_exists(path: Path) -> ExportError:
     return ExportError(f"{path} exists", "choose another file, or add `--force` to overwrite it")
 

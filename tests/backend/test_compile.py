@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from archlang.backend.architecture import Architecture
+from tests.conftest import Compiled
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 from tests.unchecked_shapes import unchecked_shapes
 
@@ -36,3 +38,40 @@ def test_a_shipped_model_compiles_to_one_graph(name: str) -> None:
     if depth is not None:
         assert module.sample_depth is not None
         assert torch.equal(module.sample_depth, depth)
+
+
+SELF_ATTENTION = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    return linear[classes](h + attention[1, causal = true](h))
+}"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("with_gradients", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_compiled_causal_attention_takes_further_lengths(compiled: Compiled, with_gradients: bool) -> None:
+    _takes_further_lengths(compiled(SELF_ATTENTION).eval(), "aot_eager", with_gradients)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_compiled_model_takes_further_lengths(name: str) -> None:
+    _takes_further_lengths(shipped_model(name), "eager", False)
+
+
+def _takes_further_lengths(module: Architecture, backend: str, with_gradients: bool) -> None:
+    torch.compiler.reset()
+    function = torch.compile(module, fullgraph=True, backend=backend)
+    for length in (9, 12):
+        fields, _ = shipped_batch(module, 2, length)
+        with torch.set_grad_enabled(with_gradients):
+            result, expected = function(*fields), module(*fields)
+        assert (result - expected).abs().max() < 2e-6
+        if with_gradients:
+            parameters = tuple(module.parameters())
+            for gradient, own in zip(
+                torch.autograd.grad(result.sum(), parameters),
+                torch.autograd.grad(expected.sum(), parameters),
+                strict=True,
+            ):
+                torch.testing.assert_close(gradient, own)

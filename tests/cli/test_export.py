@@ -14,6 +14,8 @@ from tests.cli.conftest import Command
     [
         (("model.arch", "-o", "model.txt"), 1, "no suffix of an export"),
         (("folder", "-o", "model.py", "--recipe", "r"), 2, "omit --model, --recipe and --set"),
+        (("model.arch", "-o", "copy.py"), 1, "choose another name, such as copy_model.py"),
+        (("model.arch", "-o", "torch.py", "--force"), 1, "choose another name, such as torch_model.py"),
         (("model.arch",), 2, "--out"),
         (("model.arch", "-o", "model.py", "--checkpoint", "last"), 2, "omit --checkpoint"),
         (("bad.arch", "-o", "model.py"), 1, "E02"),

@@ -58,6 +58,13 @@ SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
     y = log(k / sum_features(k)) * min_features(h) + attention[1](h, memory)
     return linear[classes](y + e + max(h) - min(h) + detach(h) + noise[0.5](h))
 }"""
+POINTERS = """model small(x: tokens[n]) -> logits[n, vocab] {
+    memory = one_hot(x)
+    w = pointer_unit[2, 4, causal = true](addresses[5](memory), memory)
+    p = dereference[causal = true](w, memory)
+    c = relational_read[1, causal = true, dropout = 0.0](p, memory)
+    return concat(p, c, stack_rnn[4, 6, 3](concat(p, c, memory))) |> linear[vocab]
+}"""
 TOLERANCE = 2e-5
 
 
@@ -100,8 +107,11 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 @pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "program",
-    [HALTING, *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING))],
-    ids=["halting", "chunked", "positions", "selecting"],
+    [
+        HALTING,
+        *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING, POINTERS)),
+    ],
+    ids=["halting", "chunked", "positions", "selecting", "pointers"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str
