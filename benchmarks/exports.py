@@ -81,7 +81,8 @@ class Row:
         if cells[0].startswith("refused: "):
             return Row(model, suffix, refusal=cells[0].removeprefix("refused: "))
         difference, rounding, steps, *numbers = cells
-        return Row(model, suffix, float(difference), float(rounding), steps, *map(float, numbers))
+        size, export_time, run_time = map(float, numbers)
+        return Row(model, suffix, float(difference), float(rounding), steps, size, export_time, run_time)
 
 
 def measure(name: str, suffix: str, folder: Path, sizes: Sequence[tuple[int, int]] = SIZES) -> Row:

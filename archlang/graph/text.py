@@ -32,6 +32,8 @@ from archlang.source import Source, Span
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
+GRAPH_TEXT = "<graph>"
+"""the path of the source of a graph that is parsed"""
 _BARE = re.compile(r"[A-Za-z_][\w.]*")
 # Brackets, and the texts and comments that may contain some.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\']*\'|#[^\n]*|[()\[\]{}]')
@@ -186,7 +188,7 @@ def parse_graph(text: str) -> Graph:
     except UnexpectedInput as error:
         raise ValueError(f"graph text, line {error.line}:\n{error.get_context(text)}") from None
     try:
-        return _Build(Source("<graph>", text)).transform(tree)
+        return _Build(Source(GRAPH_TEXT, text)).transform(tree)
     except VisitError as error:
         if isinstance(error.orig_exc, ValueError):
             raise error.orig_exc from None
