@@ -1,8 +1,9 @@
 """The papers' golden arrays as fixtures.
 
 `@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float32,
-in float64, and in float32 with a permuted batch and more padding. The files are those of `ARCHLANG_GOLDENS`, a folder
-with `<paper>/goldens/*.npz`, and a few small files stored next to these tests."""
+in float64, and, if `permute.py` covers the paper, in float32 with a permuted batch and more padding. The files are
+those of `ARCHLANG_GOLDENS`, one or several folders with `<paper>/goldens/*.npz`, and a few small files stored next to
+these tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.goldens.files import GOLDENS, STORED, matching
+from tests.goldens.files import REFERENCES, STORED, matching
 from tests.goldens.golden import Golden
-from tests.goldens.permute import permuted
+from tests.goldens.permute import PAPERS, permuted
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -28,19 +29,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     paper, *patterns = marker.args
     cases = list(_cases(paper, patterns))
-    if not any(GOLDENS.glob(f"{paper}/goldens/*.npz")):
-        reason = f"no golden arrays in {GOLDENS / paper}: set ARCHLANG_GOLDENS to the folder of references"
+    if not any(any(root.glob(f"{paper}/goldens/*.npz")) for root in REFERENCES):
+        reason = f"no golden arrays of {paper}: set ARCHLANG_GOLDENS to the folders of references"
         cases.append(pytest.param(None, marks=pytest.mark.skip(reason=reason), id="absent"))
     metafunc.parametrize("golden", cases, indirect=True)
 
 
 def _cases(paper: str, patterns: list[str]) -> Iterator[object]:
-    for root in (GOLDENS, STORED):
+    for root in (*REFERENCES, STORED):
         for path in matching(root, paper, patterns):
             name = f"stored-{path.stem}" if root is STORED else path.stem
             for precision in PRECISIONS:
                 yield pytest.param((path, precision, False), id=f"{name}-{precision}")
-            yield pytest.param((path, "float32", True), id=f"{name}-permuted")
+            if paper in PAPERS:
+                yield pytest.param((path, "float32", True), id=f"{name}-permuted")
 
 
 @pytest.fixture

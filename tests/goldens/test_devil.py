@@ -28,7 +28,7 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.label_smoothing import smoothed_entropy
 from archlang.train.schedules import learning_rate
-from tests.goldens.files import GOLDENS, HERE
+from tests.goldens.files import HERE, reference_file
 from tests.goldens.golden import Golden, Program, close
 from tests.train.settings_of_a_run import SETTINGS
 
@@ -364,9 +364,7 @@ def name_in_program(array: str) -> str:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_weights_start_as_in_the_program(variant: str) -> None:
-    file = GOLDENS / "devil" / "goldens" / "init_stats.json"
-    if not file.is_file():
-        pytest.skip(f"{file} is missing: set ARCHLANG_GOLDENS to the folder of references")
+    file = reference_file("devil", "init_stats.json")
     expected = next(entry for entry in json.loads(file.read_text(encoding="utf-8")) if entry["variant"] == variant)
     model = scan_model(variant)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]

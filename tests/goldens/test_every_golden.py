@@ -6,7 +6,53 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens.files import GOLDENS, HERE, STORED
+from tests.goldens.files import HERE, REFERENCES, STORED
+
+# Cases without a test yet.
+AWAITED = {
+    "baselines/*",
+    "modern/alibi",
+    "modern/blockrec_bias_dual",
+    "modern/blockrec_bias_single",
+    "modern/blockrec_bias_skip",
+    "modern/blockrec_lstm_dual",
+    "modern/blockrec_lstm_single",
+    "modern/blockrec_lstm_skip",
+    "modern/blockrec_lucidrains",
+    "modern/blockrec_lucidrains_readbelow",
+    "modern/cope",
+    "modern/cope_sepkey",
+    "modern/forgetting_attention",
+    "modern/fox_layer",
+    "modern/fox_layer_pro",
+    "modern/hrm",
+    "modern/hrm_learned_pos",
+    "modern/huginn",
+    "modern/looped_add",
+    "modern/looped_mul",
+    "modern/mixer_delta_rule",
+    "modern/mixer_gated_delta_rule",
+    "modern/mixer_gla",
+    "modern/mixer_mamba2_ssd",
+    "modern/mixer_retention",
+    "modern/mixer_rwkv7_core",
+    "modern/mixer_simple_gla",
+    "modern/moeut_lm",
+    "modern/moeut_lm_att1",
+    "modern/moeut_padded_bidir",
+    "modern/perceiver_io",
+    "modern/pondernet",
+    "modern/rwkv7_blocks",
+    "modern/sinkhorn_attention",
+    "modern/stack_nondeterministic",
+    "modern/stack_superposition",
+    "modern/stickbreaking",
+    "modern/stickbreaking_current_remainder",
+    "modern/stickbreaking_remainder",
+    "modern/trm_att",
+    "modern/trm_mlp",
+    "modern/trm_puzzle_signsgd",
+}
 
 
 def named_patterns() -> list[tuple[str, str]]:
@@ -28,15 +74,14 @@ def named_patterns() -> list[tuple[str, str]]:
     return named
 
 
-@pytest.mark.parametrize("root", [GOLDENS, STORED], ids=["references", "stored"])
+@pytest.mark.parametrize("root", [*REFERENCES, STORED], ids=lambda root: root.name)
 def test_every_golden_file_matches_a_pattern_of_a_test(root: Path) -> None:
     files = sorted(root.glob("*/goldens/*.npz"))
     if not files:
-        pytest.skip(f"no golden arrays in {root}: set ARCHLANG_GOLDENS to the folder of references")
+        pytest.skip(f"no golden arrays in {root}: set ARCHLANG_GOLDENS to the folders of references")
     patterns = named_patterns()
-    untested = [
-        f"{path.parents[1].name}/{path.stem}"
-        for path in files
-        if not any(paper == path.parents[1].name and fnmatch(path.stem, pattern) for paper, pattern in patterns)
-    ]
-    assert not untested
+    for path in files:
+        paper = path.parents[1].name
+        is_tested = any(paper == name and fnmatch(path.stem, pattern) for name, pattern in patterns)
+        is_awaited = any(fnmatch(f"{paper}/{path.stem}", pattern) for pattern in AWAITED)
+        assert is_tested != is_awaited, path

@@ -1,8 +1,6 @@
 """Copy answers with its input, at every length."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.reverse import Reverse
 from archlang.types.statics import Interval
+from tests.goldens.files import reference_file
 
 SMALL = Copy(train_size=2_000, valid_size=50, test_size=10)
 
@@ -62,10 +61,7 @@ def test_impossible_statics_are_refused(statics: dict[str, object], message: str
 
 @pytest.mark.parametrize("task", [Copy(), Reverse()], ids=["copy", "reverse"])
 def test_items_have_the_published_format(task: Copy) -> None:
-    root = Path(os.environ.get("ARCHLANG_GOLDENS") or Path(__file__).parents[3] / "shared" / "reference")
-    file = root / "panm" / "goldens" / "task_samples.npz"
-    if not file.exists():
-        pytest.skip(f"{file} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    file = reference_file("panm", "task_samples.npz")
     with np.load(file) as golden:
         sources, answers = golden[f"{task.name}.input"].argmax(2).T, golden[f"{task.name}.target"].argmax(2).T
     # There the begin is 10 and the end 11; here it is the other way round.

@@ -1,8 +1,6 @@
 """Dyck strings are balanced and have the published lengths; their sets agree with a stack."""
 
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import LossRule
 from archlang.types.statics import Interval
+from tests.goldens.files import reference_file
 
 SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)
 OPEN, CLOSE = "([{<+ax", ")]}>-bo"
@@ -46,10 +45,7 @@ def test_sets_agree_with_a_stack(pairs: int) -> None:
 
 
 def test_sets_are_those_of_the_published_code() -> None:
-    root = Path(os.environ.get("ARCHLANG_GOLDENS") or Path(__file__).parents[3] / "shared" / "reference")
-    file = root / "panm" / "goldens" / "dyck.npz"
-    if not file.exists():
-        pytest.skip(f"{file} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    file = reference_file("panm", "dyck.npz")
     golden = np.load(file)
     assert "".join(golden["vocab"]) == "".join(Dyck().vocabulary)
     x = Ragged.of([["()[]".index(symbol) for symbol in text] for text in golden["strings"].tolist()])

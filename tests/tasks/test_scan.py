@@ -1,8 +1,6 @@
 """SCAN: the published set of commands, and its splits."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +10,8 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 from archlang.tasks.scan import Scan, commands, published_iid, read
+from tests.goldens.files import reference_file
 from tests.tasks.conftest import Offer
-
-GOLDENS = Path(os.environ.get("ARCHLANG_GOLDENS", Path(__file__).parents[2].parent / "shared" / "reference"))
-RESPLIT = GOLDENS / "devil" / "goldens" / "scan_resplit.npz"
 
 
 def test_the_grammar_generates_the_published_commands(published: Callable[[str], list[str]]) -> None:
@@ -91,10 +87,9 @@ def test_a_primitive_is_alone_in_train(split: str, primitive: str, sizes: tuple[
 
 @pytest.mark.parametrize("cutoff", [22, 26])
 def test_held_out_commands_are_those_of_the_devil_paper(cutoff: int, published: Callable[[str], list[str]]) -> None:
-    if not RESPLIT.exists():
-        pytest.skip(f"{RESPLIT} is not at hand; set ARCHLANG_GOLDENS to the folder of references")
+    resplit = reference_file("devil", "scan_resplit.npz")
     lengths = np.asarray([len(read(line)[1]) for line in published("scan/tasks.txt")])
-    with np.load(RESPLIT) as golden:
+    with np.load(resplit) as golden:
         assert np.sort(published_iid(lengths, cutoff)).tolist() == golden[f"iid_lines_{cutoff}"].tolist()
 
 
