@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.graph_loops import is_exporting
-from archlang.backend.runtime.loops import StackedChunks
+from archlang.backend.runtime.scans import StackedChunks
 
 
 class Chunks(nn.Module):

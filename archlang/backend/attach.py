@@ -10,17 +10,8 @@ from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.joined_linear import JoinedLinear
-from archlang.backend.runtime.loops import (
-    ChunkScan,
-    Halting,
-    PositionScan,
-    Repeat,
-    Scan,
-    SplitBody,
-    Stack,
-    Step,
-    resolve,
-)
+from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, resolve
+from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.graph.loop_layout import has_halting_positions, takes_positions
@@ -83,8 +74,7 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         limit=node.operation.limit,
         halted=node.operation.state,
         mixture=node.operation.mixture,
-        # The vocabulary is a dimension of the type of tokens, but no axis.
-        ranks=tuple(1 + len(kind.dims) - (kind.name == "tokens") for kind in node.types),
+        ranks=tuple(1 + len(kind.tensor_dims) for kind in node.types),
         has_positions=tuple(has_halting_positions(node, index) for index in range(len(node.types))),
         depth=loop.has_depth,
         compact=not any(_is_mixing(inner, graph) for inner in node.regions[0].walk()),

@@ -69,19 +69,9 @@ def random_value(kind: Type, shape: Sequence[int], generator: torch.Generator) -
     return value.softmax(-1) if kind.name == "pointer" else value
 
 
-def axes(kind: Type) -> tuple[Dim, ...]:
-    """Returns the sizes of a value's axes, in the order of its tensor."""
-    if kind.name == "tokens":
-        return kind.dims[:1]
-    if kind.name == "pointer":
-        steps, slots, pointers = kind.dims
-        return steps, pointers, slots
-    return kind.dims
-
-
 def shape(kind: Type, sizes: Sizes) -> tuple[int, ...]:
     """Returns the shape of a value at these lengths, without the batch axis."""
-    return tuple(length(size, sizes) for size in axes(kind))
+    return tuple(length(size, sizes) for size in kind.tensor_dims)
 
 
 def length(size: Dim, sizes: Sizes) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics import ErrorWithRemedy
-from archlang.graph.text import GRAPH_TEXT
 
 if TYPE_CHECKING:
     from archlang.source import Span
@@ -75,5 +74,4 @@ def not_equal(model: str, span: Span | None, reason: str) -> ExportError:
 
 
 def _place(span: Span | None) -> str:
-    # The graph of a run names lines of its own, which no user sees.
-    return "" if span is None or span.source.path == GRAPH_TEXT else f"{span}: "
+    return "" if span is None else f"{span}: "

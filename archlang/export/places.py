@@ -19,7 +19,12 @@ from archlang.source import Span
 # A line of compiled code in a traceback, or in a message of torch.
 _LINE = re.compile(r'File "(<archlang [^"]+>)", line (\d+)')
 # What torch logs when the traced code asks for a length: `set_replacement s3 = 7 …`, `eval Eq(Mod(s3, 7), 0) [guard …`.
-_RESTRICTION = re.compile(r"set_replacement \w+ = \d|eval (Eq\(.*\b\d+\)|.* <=? \d{1,9}\b|Ne\(Mod)")
+_RESTRICTION = re.compile(r"set_replacement \w+ = \d|eval ((Eq|Ne)\(.*\b\d+\)|.* <=? \d{1,9}\b|Ne\(Mod)")
+# What torch.export says of a length that cannot be any number.
+_FIXED = re.compile(r"You marked length_(\w+) as dynamic but your code specialized it to be a constant")
+_GUARD = re.compile(
+    r"values of length_(\w+) = (\S+) in the specified range satisfy the generated guard (.+?)\.(?:\s|$)"
+)
 
 
 def refused_node(module: Architecture, error: BaseException) -> Node | None:
@@ -114,9 +119,14 @@ def _stacks(error: BaseException) -> Iterator[str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Returns what torch says is wrong, without its advice to developers of torch."""
+    """Returns what torch says is wrong, in plain words for a length that is not free, and without its advice to
+    developers of torch."""
     while error.__cause__ is not None:
         error = error.__cause__
+    if fixed := _FIXED.search(str(error)):
+        return f"its code fixes the length `{fixed[1]}`, as a Python loop over positions does"
+    if guard := _GUARD.search(str(error)):
+        return f"its code needs a length `{guard[1]}` with {guard[3].replace(guard[2], guard[1])}"
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     text = re.sub(r'For more information, run with TORCH_LOGS="[^"]*"\.?', "", text)
     text = re.split(r"Suggested fixes:|Caused by:|The error above occurred|consider using data-dependent", text)[0]

@@ -32,16 +32,24 @@ from archlang.source import Source, Span
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
-GRAPH_TEXT = "<graph>"
-"""the path of the source of a graph that is parsed"""
 _BARE = re.compile(r"[A-Za-z_][\w.]*")
 # Brackets, and the texts and comments that may contain some.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\']*\'|#[^\n]*|[()\[\]{}]')
+# A place in a program, behind a value.
+_ORIGIN = re.compile(r"  # (\S.{0,300}:\d+:\d+)$")
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
     for operation in (*Arithmetic, Call, Join, Apply, Literal, Part, Repeat, Stack, Halting, Scan)
 }
+
+
+class _GraphSpan(Span):
+    """A span of the text of a graph. It is shown as the place in the program that the comment of its line names."""
+
+    def __str__(self) -> str:
+        comment = _ORIGIN.search(self.source.line(self.line))
+        return comment[1] if comment else f"{self.source.path}:{self.line}:{self.column}"
 
 
 def print_graph(graph: Graph) -> str:
@@ -188,7 +196,7 @@ def parse_graph(text: str) -> Graph:
     except UnexpectedInput as error:
         raise ValueError(f"graph text, line {error.line}:\n{error.get_context(text)}") from None
     try:
-        return _Build(Source(GRAPH_TEXT, text)).transform(tree)
+        return _Build(Source("graph", text)).transform(tree)
     except VisitError as error:
         if isinstance(error.orig_exc, ValueError):
             raise error.orig_exc from None
@@ -231,7 +239,7 @@ class _Build(Transformer[Token, Graph]):
     def _span(self, meta: Meta) -> Span:
         """The first line that a rule covers: a loop is long."""
         end = self._source.text.find("\n", meta.start_pos, meta.end_pos)
-        return Span(self._source, meta.start_pos, meta.end_pos if end < 0 else end)
+        return _GraphSpan(self._source, meta.start_pos, meta.end_pos if end < 0 else end)
 
     # Instances
 

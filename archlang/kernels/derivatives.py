@@ -30,9 +30,9 @@ def plain_gradients(
         copies = [tensor.view_as(tensor) for tensor in inputs]
         results = plain(*copies)
         wanted = [copy for copy, is_required in zip(copies, required, strict=True) if is_required]
-        found = iter(
+        computed = iter(
             torch.autograd.grad(
                 results, wanted, gradients, create_graph=True, allow_unused=True, materialize_grads=True
             )
         )
-    return [next(found) if is_required else None for is_required in required]
+    return [next(computed) if is_required else None for is_required in required]

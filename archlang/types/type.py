@@ -61,6 +61,16 @@ class Type:
         return next((dim for dim, axis in zip(self.dims, self.axes, strict=True) if axis is Axis.FEATURE), None)
 
     @property
+    def tensor_dims(self) -> tuple[Dim, ...]:
+        """The sizes of the axes of its tensor, in their order and without the batch. The vocabulary is no axis."""
+        if self.name == "tokens":
+            return self.dims[:1]
+        if self.name == "pointer":
+            steps, slots, pointers = self.dims
+            return steps, pointers, slots
+        return self.dims
+
+    @property
     def part(self) -> Dim | None:
         """The maximum number of positions of a chunk, or None for other types than `chunks`."""
         return self.dims[-1] if self.axes[-1:] == (Axis.PART,) else None

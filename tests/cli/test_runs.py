@@ -133,8 +133,8 @@ def test_rm_removes_a_damaged_run_without_following_links(archlang: Command, fol
     (run / ".lock").symlink_to(folder / "precious" / "file")
     (run / "linked").symlink_to(folder / "precious")
     assert archlang("runs", "rm", "runs/a", stdin=b"n\n").code == 0
-    asked = archlang("runs", "rm", "runs/a", stdin=b"y\n")
-    assert (asked.code, f"{name} is damaged" in asked.err) == (0, True)
+    removal = archlang("runs", "rm", "runs/a", stdin=b"y\n")
+    assert (removal.code, f"{name} is damaged" in removal.err) == (0, True)
     assert not run.exists()
     assert (folder / "precious" / "file").read_text() == "precious"
 

@@ -163,7 +163,7 @@ def test_a_model_that_torch_cannot_trace_is_refused_with_its_reason(compiled: Co
         h = embed[4](x)
         return attention[1, causal = true, causal_rule = equal_lengths](h, learned[3, 4]()) |> linear[classes]
     }"""
-    with pytest.raises(ExportError, match="`small` cannot be exported"):
+    with pytest.raises(ExportError, match="`attention` cannot be exported: its code needs a length `n` with n != 3"):
         export(compiled(program), tmp_path / "model.pt2")
     assert not (tmp_path / "model.pt2").exists()
 

@@ -54,7 +54,8 @@ def model_of(folder: Path, module: str, expression: str) -> Architecture:
     ("suffix", "module", "expression", "reason"),
     [
         pytest.param(".pt2", "of_sevens", "x if x.shape[1] % 7 == 0 else x + 1", r"% 7\) == 0", id="guard"),
-        pytest.param(".pt2", "of_seven", "x.reshape(-1, 7, 4).reshape(x.shape)", r"a constant \(7\)",
+        pytest.param(".pt2", "of_three", "x if x.shape[1] != 3 else x + 1", "a length `n` with n != 3", id="number"),
+        pytest.param(".pt2", "of_seven", "x.reshape(-1, 7, 4).reshape(x.shape)", "its code fixes the length `n`",
                      id="constant", marks=pytest.mark.slow),
         pytest.param(".pt2", "of_value", "x * int(x.sum())", "data-dependent", id="value", marks=pytest.mark.slow),
         pytest.param(".onnx", "bessel", "torch.special.bessel_j0(x)", "No ONNX function found for .*bessel",

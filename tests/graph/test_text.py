@@ -106,6 +106,12 @@ def test_a_value_of_a_parsed_graph_points_into_the_text() -> None:
     node = parse_graph(APPLY).region.nodes[0]
     assert node.span is not None
     assert (node.span.line, node.span.text[:17]) == (4, "%2: vec[3] = appl")
+    assert str(node.span) == "graph:4:1"
+
+
+def test_a_value_of_a_parsed_graph_is_shown_at_the_place_in_the_program_that_its_comment_names() -> None:
+    node = parse_graph(APPLY.replace("{\n", "{  # mine.arch:7:9\n", 1)).region.nodes[0]
+    assert str(node.span) == "mine.arch:7:9"
 
 
 def test_a_syntax_error_is_raised_with_its_line() -> None:

@@ -23,7 +23,8 @@ from torch import Tensor, fx, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.loops import ChunkScan, Halting, PositionScan, Repeat, Stack, broadcast_mask, resolve
+from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
+from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.operations import Join

@@ -6,7 +6,6 @@ after its states, are the ponder of its halting loops for each sample, [b], and 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.compaction import Compaction
-from archlang.backend.runtime.graph_loops import is_exporting, scan_steps, while_steps
+from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import in_any_model
 from archlang.backend.runtime.transforms import needs_plain_form
@@ -24,8 +23,6 @@ from archlang.backend.runtime.transforms import needs_plain_form
 Body = Callable[..., tuple[Any, ...]]
 # The number of steps on a GPU between two checks of which samples have halted.
 _STEPS_BETWEEN_CHECKS = 4
-# The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
-_MOST_POSITIONS = 1 << 14
 
 
 def resolve(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
@@ -60,7 +57,7 @@ class Attached:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Loop(Attached):
+class Loop(Attached):
     """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` counts the body's extra
     results."""
 
@@ -82,7 +79,7 @@ class _Loop(Attached):
 
 
 @dataclass(eq=False, kw_only=True)
-class _CountedLoop(_Loop):
+class _CountedLoop(Loop):
     """A loop over a known number of steps. `states` counts the states."""
 
     states: int
@@ -160,7 +157,7 @@ class Step(Group):
 
 
 @dataclass(eq=False, kw_only=True)
-class Halting(_Loop):
+class Halting(Loop):
     """Updates the states until the halting block of `path` halts everything, at most `limit` times.
 
     `halted` is the index of the state that halts, and `ranks` has the number of axes of each state. Where
@@ -317,146 +314,6 @@ def _is_masked() -> bool:
     return torch.compiler.is_compiling() or needs_plain_form()
 
 
-Chunk = tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]
-
-
-@dataclass(frozen=True, eq=False)
-class StackedChunks:
-    """The chunks of an exported model: all have the same length, and the last is padded. `length` is that of the
-    sequence."""
-
-    values: Float[Tensor, "k b c d"]
-    masks: Bool[Tensor, "k b c"]
-    length: int
-
-
-@dataclass(eq=False, kw_only=True)
-class Scan(_Loop):
-    """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
-    carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit."""
-
-    carried: int
-    emits: bool
-
-    def _run(
-        self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
-    ) -> tuple[list[Tensor], list[Tensor], tuple[Float[Tensor, " b"], ...]]:
-        """Runs the body on each part, which are its first arguments. `reals` are the samples to which a part belongs,
-        None for all. Returns the carried states, what was emitted, and ponder and depth."""
-        owner, body, count = self.owner, self.body, self.carried
-        states, captured = values[:count], values[count:]
-        emitted: list[Tensor] = []
-        extras: list[tuple[Float[Tensor, " b"], ...]] = []
-        head_results: list[tuple[Any, ...]] = []
-        for index, (part, real) in enumerate(zip(parts, reals, strict=True)):
-            if self.split is not None:
-                if index == len(head_results):
-                    head_results += self._run_heads(self.split, parts[index:], captured)
-                body = self.split.with_head_results(head_results[index])
-            results = body(owner, *part, *states, *captured)
-            states = results[:count] if real is None else _where_real(real, results[:count], states)
-            if self.emits:
-                emitted.append(results[count])
-            if self.extras:
-                extras.append(results[count + self.emits :])
-        return [*states], emitted, _over_chunks(extras, reals) if self.extras else ()
-
-    def _in_graph(
-        self, parts: Sequence[Tensor], reals: Bool[Tensor, "k b"], values: Sequence[Any]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """The loop as one operation of torch, over the slices of `parts` along their first axis. Returns the carried
-        states and the stack of what was emitted, then ponder and depth."""
-        owner, body, count = self.owner, self.body, self.carried
-        states, captured = values[:count], values[count:]
-        # torch needs a carried state.
-        carried = states or (parts[0].new_zeros(()),)
-
-        def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-            *part, real = inputs
-            results = body(owner, *part, *states[:count], *captured)
-            return _where_real(real, results[:count], states[:count]) or states, results[count:]
-
-        last, outputs = scan_steps(step, carried, [*parts, reals])
-        extras = outputs[int(self.emits) :]
-        means = [value.masked_fill(~reals, 0).sum(0) / reals.sum(0).clamp(min=1) for value in extras]
-        return [*last[:count], *outputs[: int(self.emits)]], means
-
-    def _run_heads(
-        self, split: SplitBody, parts: Sequence[tuple[Any, ...]], captured: Sequence[Any]
-    ) -> list[tuple[Any, ...]]:
-        """Runs the head for several of the next parts at once, which have one shape. Returns its results for each."""
-        first = parts[0][0]
-        most = max(1, _MOST_POSITIONS // max(1, first.shape[:-1].numel()))
-        group = list(takewhile(lambda part: part[0].shape == first.shape, parts[:most]))
-        count = len(group)
-        # For each argument of the body, its values for the parts of the group; a head reads no carried state.
-        shared = (*(None,) * self.carried, *captured)
-        columns = [*zip(*group, strict=True), *((value,) * count for value in shared)]
-        results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
-        return list(zip(*(_separate(result, len(first), count) for result in results), strict=True))
-
-
-@dataclass(eq=False, kw_only=True)
-class ChunkScan(Scan):
-    """Runs over the chunks of a sequence; what is emitted for them is concatenated."""
-
-    def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
-        if isinstance(chunks, StackedChunks):
-            results, extras = self._in_graph([chunks.values, chunks.masks], chunks.masks.any(2), values)
-            if self.emits:
-                place = torch.arange(chunks.length, device=results[-1].device)
-                length = results[-1].shape[2]
-                chunked = results.pop().transpose(1, 2)
-                results.append(chunked[place // length, place % length].transpose(0, 1))
-            return _only([*results, *extras])
-        reals = [None if mask is None else mask.any(1) for _, mask in chunks]
-        states, emitted, costs = self._run(chunks, reals, values)
-        return _only([*states, *([torch.cat(emitted, 1)] if self.emits else []), *costs])
-
-
-@dataclass(eq=False, kw_only=True)
-class PositionScan(Scan):
-    """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
-
-    def __call__(self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None) -> Any:
-        batch, length, width = sequence.shape
-        if is_exporting():
-            reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
-            results, means = self._in_graph([sequence.transpose(0, 1)], reals, values)
-            if self.emits:
-                results.append(results.pop().transpose(0, 1))
-            return _only([*results, *means])
-        if not length:  # a step that belongs to no sample
-            sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
-        parts = [(position,) for position in sequence.unbind(1)]
-        results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
-        return _only([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else []), *extras])
-
-
-def _only(results: Sequence[Any]) -> Any:  # Any: as in `Body`
-    return tuple(results) if len(results) > 1 else results[0]
-
-
-def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Returns the states after a step, for the samples to which the step belongs; those before it for the others."""
-    return tuple(
-        torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
-        for new, old in zip(after, before, strict=True)
-    )
-
-
-def _concatenate(values: Sequence[Any]) -> Any:
-    """Concatenates the values of several chunks along the batch. Equal values that are no tensors are one value."""
-    return torch.cat(list(values)) if isinstance(values[0], Tensor) and len(values) > 1 else values[0]
-
-
-def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
-    """Undoes `_concatenate` for `count` chunks."""
-    if isinstance(value, tuple):
-        return list(zip(*(_separate(item, batch, count) for item in value), strict=True))
-    return torch.split(value, batch) if isinstance(value, Tensor) else (value,) * count
-
-
 def halting_loops(module: nn.Module) -> Iterator[Halting]:
     """Yields every halting loop in a compiled module, once for each step of the stacks around it. Set the `watch` of a
     loop to observe its tallies."""
@@ -474,22 +331,11 @@ def broadcast_mask(moved: Bool[Tensor, "b *n"], rank: int, has_positions: bool) 
 
 def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Float[Tensor, " b"], ...]:
     """The sum of the steps' ponder, and the mean of their depths."""
-    ponder, *depths = (_sum(values) for values in zip(*extras, strict=True))
+    ponder, *depths = (total_of(values) for values in zip(*extras, strict=True))
     return (ponder, *(depth / len(extras) for depth in depths))
 
 
-def _over_chunks(
-    extras: Sequence[tuple[Float[Tensor, " b"], ...]], reals: Sequence[Bool[Tensor, " b"] | None]
-) -> tuple[Float[Tensor, " b"], ...]:
-    """The means of ponder and depth over a sample's real chunks or positions."""
-    if reals[0] is None:
-        return tuple(_sum(values) / len(extras) for values in zip(*extras, strict=True))
-    real = torch.stack([mark for mark in reals if mark is not None])
-    count = real.sum(0).clamp(min=1)
-    return tuple(torch.stack(values).masked_fill(~real, 0).sum(0) / count for values in zip(*extras, strict=True))
-
-
-def _sum(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
+def total_of(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
     total = values[0]
     for value in values[1:]:
         total = total + value

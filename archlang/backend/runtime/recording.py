@@ -17,7 +17,8 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import ChunkScan, Halting, PositionScan, Repeat, Scan, SplitBody, Stack
+from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack
+from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
 from archlang.graph.loop_layout import loop_layout

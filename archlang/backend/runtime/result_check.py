@@ -69,24 +69,14 @@ def _expected_shape(call: CallTypes, arguments: Sequence[object]) -> list[int | 
     for kind, value in zip(call.arguments, arguments, strict=False):
         if not isinstance(value, Tensor) or kind.name in ("chunks", "number"):
             continue
-        axes = _axes(kind)
+        axes = kind.tensor_dims
         if value.dim() != 1 + len(axes):
             return None
         batch = value.shape[0]
         for dim, size in zip(axes, value.shape[1:], strict=True):
             if dim.symbol is not None:
                 sizes.setdefault(dim.symbol, Dim.of(size))
-    return [batch, *(_size(dim, sizes) for dim in _axes(call.result))]
-
-
-def _axes(kind: Type) -> tuple[Dim, ...]:
-    """The sizes of a value's axes in the order of its tensor, without the batch."""
-    if kind.name == "tokens":
-        return kind.dims[:1]
-    if kind.name == "pointer":
-        steps, slots, pointers = kind.dims
-        return steps, pointers, slots
-    return kind.dims
+    return [batch, *(_size(dim, sizes) for dim in call.result.tensor_dims)]
 
 
 def _size(dim: Dim, sizes: Mapping[str, Dim]) -> int | None:

@@ -32,7 +32,7 @@ _LOOPS = "archlang.backend.runtime.loops"
 DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "_mean_steps")
-OVER_CHUNKS = Name(_LOOPS, "_over_chunks")
+OVER_CHUNKS = Name("archlang.backend.runtime.scans", "_over_chunks")
 REAL_POSITIONS = '''
 def real_positions(x, lengths):
     """Returns the mask of the real positions of a padded batch, [b n]; None if all positions are real."""
@@ -412,7 +412,7 @@ class Forward:
                 continue
             self.helpers.append(BROADCAST_MASK)
             kind = node.types[index]
-            rank = 1 + len(kind.dims) - (kind.name == "tokens")
+            rank = 1 + len(kind.tensor_dims)
             moved = f"{tally}.accepted, {rank}, has_positions={has_halting_positions(node, index)}"
             chosen = f"torch.where({BROADCAST_MASK.name}({moved}), {ast.unparse(new[index])}, {state})"
             body.body.append(parsed_statement(f"{state} = {chosen}"))

@@ -158,7 +158,7 @@ class _Plain(ast.NodeTransformer):
         if (
             isinstance(node.op, ast.BitOr)
             and isinstance(target, Name)
-            and target.module.startswith(f"{_RUNTIME}.loops")
+            and target.module.startswith(f"{_RUNTIME}.scans")
         ):
             return node.left  # the form of an exported graph
         return node

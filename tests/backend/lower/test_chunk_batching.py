@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import loops as runtimes
-from archlang.backend.runtime.loops import Halting, Repeat, Scan, Stack
+from archlang.backend.runtime.loops import Halting, Repeat, Stack
 from archlang.backend.runtime.recording import recording
+from archlang.backend.runtime.scans import Scan
 from tests.conftest import Compiled
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n m = learned[slots = 3, d]()\n"
