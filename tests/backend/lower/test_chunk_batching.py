@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
-from archlang.backend.runtime import loops as runtimes
+from archlang.backend.runtime import scans
 from archlang.backend.runtime.loops import Halting, Repeat, Stack
 from archlang.backend.runtime.recording import recording
 from archlang.backend.runtime.scans import Scan
@@ -116,9 +116,9 @@ def test_a_block_is_called_once_for_chunks_of_one_length(compiled: Compiled) -> 
 
 def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     module = compiled(program(MODELS["in the scan itself"], "chunks[size = 1]"))
-    monkeypatch.setattr(runtimes, "_MOST_POSITIONS", 3 * 4)
+    monkeypatch.setattr(scans, "_MOST_POSITIONS", 3 * 4)
     assert calls(module, "feedforward") == [12, 12, 8]
-    monkeypatch.setattr(runtimes, "_MOST_POSITIONS", 1)
+    monkeypatch.setattr(scans, "_MOST_POSITIONS", 1)
     assert calls(module, "feedforward") == [4] * 8
 
 
