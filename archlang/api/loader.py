@@ -31,22 +31,28 @@ class TaskBatch:
         fields: By name, tokens [b, n] of int64 or rows of numbers [b, n, k] of float32, padded with zeros at the end.
         lengths: By field, the number of real positions [b].
         targets: Classes [b]; classes of positions [b, n], `IGNORED` where a position does not count; the first and the
-            last position of spans [b, 2]; or sets [b, n, k], 1 for each member.
-        scored: The positions [b, n] that count, or where a span may begin and end; None for classes."""
+            last position of spans [b, 2]; sets [b, n, k], 1 for each member; or positions of another field [b, n].
+        scored: The positions [b, n] that count, or where a span may begin and end; None for classes.
+        choices: The real positions [b, m] of the field that targets point at; None if they do not."""
 
     fields: Mapping[str, Shaped[Tensor, "b n *k"]]
     lengths: Mapping[str, Int[Tensor, " b"]]
     targets: Shaped[Tensor, "b *_"]
     scored: Bool[Tensor, "b n"] | None
+    choices: Bool[Tensor, "b m"] | None = None
 
     @staticmethod
     def of(batch: Batch) -> TaskBatch:
         targets = batch.targets
-        if batch.form is Form.POSITIONS:
+        if batch.form in (Form.POSITIONS, Form.POINTERS):
             assert batch.scored is not None
             targets = targets.masked_fill(~batch.scored, IGNORED)
         return TaskBatch(
-            dict(zip(batch.lengths, batch.fields, strict=True)), dict(batch.lengths), targets, batch.scored
+            dict(zip(batch.lengths, batch.fields, strict=True)),
+            dict(batch.lengths),
+            targets,
+            batch.scored,
+            batch.choices,
         )
 
 

@@ -13,7 +13,7 @@ from archlang.pages.inspection.inspect import inspect as inspect_batch
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.svg import print_svg
-from archlang.runs.inputs import FieldFormat, InputFormat
+from archlang.runs.inputs import FieldFormat, InputFormat, pointing_fields
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind
 
@@ -57,5 +57,6 @@ def _format_of(module: Architecture) -> InputFormat:
         else FieldFormat(name=field.name, size=0 if field.type.feature is None else field.type.feature.constant)
         for field in module.program.inputs
     )
-    kind = Kind.TAGGING if module.program.result.lengths else Kind.CLASSIFICATION
-    return InputFormat(kind=kind, fields=fields, words=())
+    points_from, points_at = pointing_fields(module, [field.name for field in fields])
+    kind = Kind.POINTING if points_at else Kind.TAGGING if module.program.result.lengths else Kind.CLASSIFICATION
+    return InputFormat(kind=kind, fields=fields, words=(), points_at=points_at, points_from=points_from)

@@ -222,7 +222,10 @@ class Binding:
         dimensions = self.written_sizes(written)
         if dimensions is None:
             return None
-        axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[_constructor(written.name, len(dimensions))]
+        constructor = _constructor(written.name, len(dimensions))
+        if written.name == "logits" and self._is_length(dimensions[-1]):
+            constructor = "map"  # scores of the positions of an input
+        axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[constructor]
         sizes: list[Dim] = []
         for dimension, axis in zip(dimensions, axes, strict=False):
             size = self._size(dimension, axis, features, free)
@@ -236,7 +239,10 @@ class Binding:
                 self.report(mistakes.misplaced_family(written.span, self.declaration.name))
                 return None
             return Type(self.family[0], (*self.family[1], sizes[0]))
-        return Type(_constructor(written.name, len(sizes)), tuple(sizes))
+        return Type(constructor, tuple(sizes))
+
+    def _is_length(self, written: tree.Expression) -> bool:
+        return any(isinstance(node, tree.Name) and node.text in self.lengths for node in walk(written))
 
     def _size(
         self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None

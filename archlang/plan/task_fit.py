@@ -103,7 +103,9 @@ def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str
     if not isinstance(scored, TypeName):
         return ""
     sizes = list(_scored_sizes(task, scored, lengths))
-    name = "vec" if len(sizes) == 1 else "seq"
+    last = scored.dimensions[-1]
+    points = isinstance(last, Name) and last.text in lengths
+    name = "vec" if len(sizes) == 1 else "map" if points else "seq"
     if result.name == name and all(
         size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)
     ):

@@ -61,7 +61,12 @@ def answers_of(
     answers = []
     for position in positions:
         place = f"{position} {texts[position]}" if position < len(texts) else str(position)
-        if batch.form is Form.SETS:
+        if batch.form is Form.POINTERS:
+            texts_pointed_at = fields[input_format.points_at]
+            answers.append(
+                _pointer_answer(texts_pointed_at, place, logits[0, position], predictions[position], targets[position])
+            )
+        elif batch.form is Form.SETS:
             answers.append(
                 _set_answer(input_format.words, place, logits[0, position], predictions[position], targets[position])
             )
@@ -77,6 +82,13 @@ def _token_answer(input_format: InputFormat, place: str, logits: Tensor, predict
     words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
     probability = float(logits.float().softmax(-1)[int(predicted)])
     text, target_text = (word_of(words, int(token)) for token in (predicted, target))
+    return Answer(place, text, probability, _target(int(target), target_text))
+
+
+def _pointer_answer(texts: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
+    """Returns the answer with the position pointed at and its text."""
+    probability = float(logits.float().softmax(-1)[int(predicted)])
+    text, target_text = (f"{int(position)} {texts[int(position)]}" for position in (predicted, target))
     return Answer(place, text, probability, _target(int(target), target_text))
 
 

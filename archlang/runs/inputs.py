@@ -136,14 +136,17 @@ class FieldFormat(FileModel):
 class InputFormat(FileModel):
     """What a trained model reads and answers, without the data of its task.
 
-    `words` are the texts of the answer's tokens, and `class_names` those of its classes, if the task has them. A
-    `written` field, by its index, is one that the model may decode from `begin` until `end`, with `limit` tokens at
+    `words` are the texts of the answer's tokens, and `class_names` those of its classes, if the task has them. Answers
+    of pointing are positions of the field `points_at`, one for each position of the field `points_from`. A `written`
+    field, by its index, is one that the model may decode from `begin` until `end`, with `limit` tokens at
     most."""
 
     kind: Kind
     fields: tuple[FieldFormat, ...]
     words: tuple[str, ...]
     class_names: tuple[str, ...] = ()
+    points_at: str = ""
+    points_from: str = ""
     written: int | None = None
     begin: int | None = None
     end: int | None = None
@@ -153,12 +156,15 @@ class InputFormat(FileModel):
     def of(task: Task, module: Architecture, example: Split) -> InputFormat:
         """Returns the format of a task's inputs and of a module trained on it, from the items of one of its splits."""
         decodable = isinstance(task, DecodableTask)
+        points_from, points_at = pointing_fields(module, list(example.inputs))
         longest = int(max(ragged.lengths.max(initial=1) for ragged in example.inputs.values()))
         return InputFormat(
             kind=task.kind,
             fields=tuple(_field(task, name, ragged) for name, ragged in example.inputs.items()),
             words=tuple(task.vocabulary),
             class_names=class_names(task),
+            points_at=points_at,
+            points_from=points_from,
             written=target_of(module.program.graph) if example.form is Form.POSITIONS else None,
             begin=task.begin if decodable else None,  # type: ignore[attr-defined]  # as `isinstance` has shown
             end=task.end if decodable else None,  # type: ignore[attr-defined]
@@ -211,8 +217,9 @@ class InputFormat(FileModel):
         fields = {name: _ragged([row[name] for row in rows]) for name in rows[0]}
         if self.form is Form.CLASSES:
             return Split(fields, np.full(len(rows), -1))
-        last = list(fields.values())[-1]
-        return Split(fields, Ragged(np.full(int(last.offsets[-1]), -1), last.offsets))
+        answered = fields[self.points_from] if self.points_from else list(fields.values())[-1]
+        targets = Ragged(np.full(int(answered.offsets[-1]), -1), answered.offsets)
+        return Split(fields, targets, points_at=self.points_at)
 
     def _is_source(self, item: Item) -> bool:
         """Returns whether an item has a value for each field except the one that the model can write."""
@@ -265,6 +272,19 @@ def naming(place: str) -> Iterator[None]:
         yield
     except RunError as error:
         raise (RunError(f"{place}: {error.message}", error.remedy) if place else error) from None
+
+
+def pointing_fields(module: Architecture, names: Sequence[str]) -> tuple[str, str]:
+    """Returns, of the fields with these names, the one from whose positions the answers of a module point, and the one
+    at whose positions they point; empty if its answers are no positions."""
+    if module.program.result.name != "map":
+        return "", ""
+    owners = [(length, name) for name, field in zip(names, module.program.inputs, strict=True)
+              for length in field.type.lengths]  # fmt: skip
+    points_from, points_at = (
+        next((name for length, name in owners if length == size), "") for size in module.program.result.lengths
+    )
+    return points_from or points_at, points_at
 
 
 def _field(task: Task, name: str, ragged: Ragged) -> FieldFormat:

@@ -236,6 +236,8 @@ class _Reader:
         if self._format.form is Form.SPANS:
             first, last = map(int, predicted)
             return " ".join(next(iter(texts.values()))[first : last + 1])
+        if self._format.form is Form.POINTERS:
+            return " ".join(text.partition(" ")[2] for text in predicted)
         if self._format.kind is Kind.LANGUAGE_MODEL or self._format.kind is Kind.SEQ2SEQ:
             return join_words(predicted, self._format.words)
         return " ".join(predicted)
@@ -294,5 +296,5 @@ def _row(batch: Batch, row: int) -> Batch:
     return Batch(
         batch.items[one], tuple(field[one] for field in batch.fields),
         {name: lengths[one] for name, lengths in batch.lengths.items()}, batch.targets[one],
-        None if batch.scored is None else batch.scored[one], batch.form,
+        None if batch.scored is None else batch.scored[one], batch.form, batch.points_at,
     )  # fmt: skip

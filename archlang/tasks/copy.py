@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes
+from archlang.tasks.kit.checks import check_bounds, check_lengths, check_ranges, check_sizes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -54,18 +54,9 @@ class Copy:
     def __post_init__(self) -> None:
         check_bounds(self.name, "symbols", self.symbols, 1, 200)
         check_sizes(self.name, self)
-        check_ranges(self.name, {"train": self.train, "valid": self.valid}, 1, _LONGEST)
-        if not self.test:
-            raise mistakes.empty_list("test")
-        for index, length in enumerate(self.test):
-            if not isinstance(length, int):
-                raise mistakes.not_of_kind("test", length, "whole number")
-            check_bounds(self.name, "test", length, 1, _LONGEST)
-            if length in self.test[:index]:
-                raise mistakes.repeated_value("test", length)
-            for static, lengths in (("train", self.train), ("valid", self.valid)):
-                if lengths.low <= length <= lengths.high:
-                    raise mistakes.ranges_overlap(self.name, static, lengths, "test", length)
+        ranges = {"train": self.train, "valid": self.valid}
+        check_ranges(self.name, ranges, 1, _LONGEST)
+        check_lengths(self.name, ranges, self.test, 1, _LONGEST)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

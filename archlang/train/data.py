@@ -62,8 +62,9 @@ class Sequences:
 class Batch:
     """The tensors of some items: each field [b, n] or [b, n, k] with its lengths [b].
 
-    Targets are classes [b], spans [b, 2], classes of positions [b, n] or sets of positions [b, n, k]. `scored` [b, n]
-    marks the positions that count, or the positions that a span can have; it is None for classes."""
+    Targets are classes [b], spans [b, 2], classes of positions [b, n], sets of positions [b, n, k] or positions of the
+    field `points_at` [b, n]. `scored` [b, n] marks the positions that count, or the positions that a span can have; it
+    is None for classes."""
 
     items: Int[Tensor, " b"]
     fields: tuple[Shaped[Tensor, "b _n *_k"], ...]
@@ -71,6 +72,16 @@ class Batch:
     targets: Shaped[Tensor, "b *_"]
     scored: Bool[Tensor, "b n"] | None
     form: Form = Form.CLASSES
+    points_at: str = ""
+
+    @property
+    def choices(self) -> Bool[Tensor, "b _n"] | None:
+        """The real positions of the field that answers point at; None if they do not."""
+        if not self.points_at:
+            return None
+        lengths = self.lengths[self.points_at]
+        width = dict(zip(self.lengths, self.fields, strict=True))[self.points_at].shape[1]
+        return torch.arange(width, device=lengths.device) < lengths[:, None]
 
 
 class Data:
@@ -80,6 +91,7 @@ class Data:
         self.size = len(split)
         self.device = device
         self.form = split.form
+        self.points_at = split.points_at
         self._fields = {name: Sequences.of(ragged, device) for name, ragged in split.inputs.items()}
         self._targets: Sequences | Tensor
         self._scored: Sequences | None = None
@@ -129,7 +141,9 @@ class Data:
             return Batch(items, fields, lengths, self._targets[items], None, self.form)
         width = widths[-1]
         targets = self._targets[items] if isinstance(self._targets, Tensor) else self._targets.batch(items, width)
-        return Batch(items, fields, lengths, targets, self._scored.batch(items, width).bool(), self.form)
+        return Batch(
+            items, fields, lengths, targets, self._scored.batch(items, width).bool(), self.form, self.points_at
+        )
 
     def batches_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch."""

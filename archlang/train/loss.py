@@ -57,7 +57,8 @@ def position_losses(
     """Returns the loss at each position, scored or not; for sets, the mean over their possible members."""
     logits = logits.float()
     if batch.form is not Form.SETS:
-        losses = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing)
+        choices = None if batch.choices is None else batch.choices[:, None].expand(logits.shape).flatten(0, 1)
+        losses = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing, choices)
         return losses.view(batch.targets.shape)
     if rule is LossRule.SQUARES:
         return (logits.sigmoid() - batch.targets).square().mean(-1)

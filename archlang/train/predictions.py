@@ -11,9 +11,15 @@ from archlang.train.data import Batch
 
 
 def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"]:
-    """Returns the logits of a batch."""
+    """Returns the logits of a batch; those of padding that an answer cannot point at are the lowest number."""
     lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
-    return module(*batch.fields, lengths=lengths)
+    logits = module(*batch.fields, lengths=lengths)
+    choices = batch.choices
+    if choices is None:
+        return logits
+    # Finite, because an item without positions would become NaN.
+    logits = logits.float()
+    return logits.masked_fill(~choices[:, None], torch.finfo(logits.dtype).min)
 
 
 def span_logits(logits: Float[Tensor, "b n 2"], batch: Batch) -> Float[Tensor, "b n 2"]:
@@ -23,7 +29,7 @@ def span_logits(logits: Float[Tensor, "b n 2"], batch: Batch) -> Float[Tensor, "
 
 
 def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_"]:
-    """Returns the most likely class or span, or the members of a set with a probability of at least 0.5."""
+    """Returns the most likely class, position or span, or the members of a set with a probability of at least 0.5."""
     match batch.form:
         case Form.SETS:
             return logits >= 0

@@ -77,3 +77,13 @@ def test_a_wrong_argument_is_named(task: str, options: dict[str, object], messag
 def test_an_unknown_task_is_an_error_of_the_program() -> None:
     with pytest.raises(archlang.ProgramError):
         archlang.loader("partiy")
+
+
+def test_targets_of_pointing_are_positions_of_a_field_and_its_padding_is_marked() -> None:
+    batches = archlang.loader("argsort[numbers = 9, train = 2..6, test = [8], train_size = 8]", batch=8)
+    (batch,) = batches
+    assert batch.choices is not None
+    scores = -batch.fields["x"].float()[:, None, :].expand(-1, batch.targets.shape[1], -1)
+    smallest = scores.masked_fill(~batch.choices[:, None], -torch.inf).argmax(-1)[:, 0]
+    assert torch.equal(smallest, batch.targets[:, 0]), "the first answer points at the smallest number"
+    assert (batch.targets[~batch.choices] == IGNORED).all()

@@ -7,6 +7,7 @@ import pytest
 from archlang.diagnostics import Diagnostic
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
+from archlang.types import Dim, Type
 
 TRAIN = "train adamw[steps = 10]"
 SORTER = """
@@ -120,3 +121,33 @@ def test_a_model_that_leaves_the_words_to_the_task_fits_all(tmp_path: Path, task
     file = tmp_path / "pair.arch"
     file.write_text(PAIR.format(source="source: tokens[n, words]") + recipe(task, "m"))
     assert plan_recipe(file).model == "m"
+
+
+PAIRS = 'extern block pairs(q: seq[n, d], k: seq[m, e]) -> map[n, m] python "x:Y"\n'
+
+
+def test_a_score_for_each_pair_fits_a_task_whose_answers_are_positions(tmp_path: Path) -> None:
+    file = tmp_path / "pointer.arch"
+    model = "model m[d = 8](x: tokens[t]) -> logits[t, t] { return pairs(embed[d](x), embed[d](x)) }"
+    file.write_text(PAIRS + model + recipe("argsort", "m"))
+    graph = plan_recipe(file).graph
+    assert {value.type for value in graph.region.nodes if value.id in graph.region.results} == {
+        Type("map", (Dim.of("t"), Dim.of("t")))
+    }
+
+
+def test_scores_of_classes_do_not_fit_a_task_whose_answers_are_positions() -> None:
+    diagnostic = only(
+        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[d](x)) }"
+        + recipe("argsort", "m")
+    )
+    assert "the task scores `logits[n, n]`, and the model gives `seq[n, 64]`" in diagnostic.message
+
+
+def test_scores_of_positions_do_not_fit_a_task_of_classes() -> None:
+    diagnostic = only(
+        PAIRS
+        + "model m[d = 8](x: tokens[n]) -> logits[n, n] { return pairs(embed[d](x), embed[d](x)) }"
+        + recipe("bucket_sort", "m")
+    )
+    assert "the task scores `logits[n, 5]`, and the model gives `map[n, n]`" in diagnostic.message

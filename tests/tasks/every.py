@@ -23,6 +23,7 @@ FOLDER = Path(archlang.tasks.__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("*.arch"))
 # Statics that make a task small; those that are not here are small already, or read files.
 SMALL: dict[str, dict[str, object]] = {
+    "argsort": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "listops": {"train_size": 50, "test_size": 2, "valid_size": 10},
     "flipflop": {"train_size": 5, "iid_size": 5, "valid_size": 5, "test_size": 5},
     "logical_inference": {"draws": 500},

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archlang.tasks import arithmetic
+from archlang.tasks.argsort import Argsort
 from archlang.tasks.arithmetic import Arithmetic
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
@@ -42,6 +43,7 @@ SMALL: Statics = {"train_size": 5, "valid_size": 5, "test_size": 5}
 COPIED = {"train": RANGE, "valid": RANGE, "test": NUMBERS, "symbols": st.integers(-1, 12), "eos": TRUTH}
 BY_LENGTH = {"train": RANGE, "test": RANGE}
 TASKS: dict[Callable[..., Task], st.SearchStrategy[Statics]] = {
+    Argsort: statics(train=RANGE, test=NUMBERS, numbers=st.integers(0, 14)),
     Copy: statics(**COPIED),
     Mix: statics(**COPIED, even=st.sampled_from(["first", "same", "none"])),
     DynamicRecall: statics(**COPIED, answer=st.sampled_from(["neighbour", "rest"])),

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from archlang.tasks.argsort import Argsort
 from archlang.tasks.arithmetic import Arithmetic
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
@@ -91,6 +92,8 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (Parity(train_size=50), "train", "6361d175f5aa9689"),
     (ModularArithmetic(train_size=50), "train", "8a8a8a4d9959ad39"),
     (BucketSort(valid_size=50), "valid", "2611a77ad2be84b4"),
+    (Argsort(train_size=50), "train", "eaa75038032ad27d"),
+    (Argsort(test_size=5), "test", "23b9a889a30730b2"),
     (StackManipulation(train_size=50), "train", "0ea6b4e29c8d28f3"),
 ]
 

@@ -67,6 +67,10 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         if items.form is Form.SETS:
             assert answers.dtype == np.bool_
             assert answers.shape[1] == most
+        elif items.form is Form.POINTERS:
+            assert isinstance(items.targets, Ragged)
+            widths = items.inputs[items.points_at].lengths.repeat(items.targets.lengths)
+            assert (answers < widths).all()
         elif items.form is not Form.SPANS:
             assert 0 <= answers.min() <= answers.max() < most
         for parameter, ragged in zip(declared.signature.inputs, items.inputs.values(), strict=True):
@@ -90,6 +94,9 @@ def test_the_signature_has_the_form_of_the_kind(name: str) -> None:
     match task.kind:
         case Kind.CLASSIFICATION | Kind.TAGGING | Kind.SPANS:
             assert not declared.causal
+        case Kind.POINTING:
+            assert isinstance(result.dimensions[1], Name)
+            assert result.dimensions[1].text in {field.type.dimensions[0].span.text for field in fields}
         case Kind.PAIRS:
             assert len({field.type.dimensions[0].span.text for field in fields}) == 2
         case Kind.LANGUAGE_MODEL:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from archlang.tasks.argsort import Argsort
 from archlang.tasks.arithmetic import Arithmetic
 from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
@@ -34,6 +35,7 @@ LIMITS: list[tuple[Task, int]] = [
     (ModularArithmetic(), 20),
     (BucketSort(), 20),
     (StackManipulation(), 30),
+    (Argsort(), 20),
 ]
 
 

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import LossRule
-from archlang.train.data import Data
-from archlang.train.loss import mean_loss
-from tests.train.test_score import CPU, POSITIONS, SETS, SPANS
+from archlang.train.data import Batch, Data
+from archlang.train.loss import mean_loss, position_losses
+from archlang.train.predictions import forward
+from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
 
 
 def test_the_loss_is_the_mean_over_scored_positions() -> None:
@@ -56,3 +57,20 @@ def test_positions_that_a_span_cannot_have_get_no_gradient() -> None:
     assert logits.grad.isfinite().all()
     assert (logits.grad[~batch.scored] == 0).all()
     assert (logits.grad[batch.scored] != 0).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothing: float) -> None:
+    batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
+    alone = Data(POINTERS, CPU).batch(np.array([1]))
+    scores = torch.randn(2, 3, 3, requires_grad=True)
+
+    def loss_of_second(logits: torch.Tensor, rows: Batch, places: slice) -> torch.Tensor:
+        masked = forward(lambda *fields, lengths: logits, rows)
+        return position_losses(masked, rows, smoothing=smoothing)[-1, places].sum()
+
+    padded = loss_of_second(scores, batch, slice(2))
+    torch.testing.assert_close(padded, loss_of_second(scores[1:, :2, :2], alone, slice(2)))
+    (gradient,) = torch.autograd.grad(padded, scores)
+    assert gradient.isfinite().all()
+    assert (gradient[1, :, 2] == 0).all()

@@ -180,6 +180,20 @@ def test_spans_are_scored_at_allowed_positions_with_the_loss_of_both_ends() -> N
     assert measured.loss == pytest.approx((begin + end).item() / 2)
 
 
+POINTERS = Split({"x": Ragged.of([[1, 2, 0], [2, 1]])}, Ragged.of([[2, 0, 1], [1, 0]]), points_at="x")
+
+
+def test_no_answer_points_at_padding() -> None:
+    # Column 2 is padding of the second item.
+    module = FixedLogits([[0.0, 1.0, 0.0], [0.0, 1.0, 9.0], [1.0, 2.0, 9.0]])
+    task = FakeTask(kind=Kind.POINTING, unit=Unit.POSITION, metrics=("accuracy", "sequence_accuracy"))
+    measured = evaluate(module, Data(POINTERS, CPU), POINTERS, "test", task)
+    assert measured.metrics == {"accuracy": 3 / 5, "sequence_accuracy": 0.0}
+    first = F.cross_entropy(torch.tensor([[0.0, 1.0, 9.0], [1.0, 2.0, 9.0], [0.0, 1.0, 0.0]]), torch.tensor([2, 0, 1]))
+    second = F.cross_entropy(torch.tensor([[1.0, 2.0], [0.0, 1.0]]), torch.tensor([1, 0]))
+    assert measured.loss == pytest.approx((3 * first + 2 * second).item() / 5)
+
+
 @pytest.mark.parametrize("batch", [1, 100])
 def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> None:
     measured = score(POSITIONS, batch, unit=Unit.POSITION, metrics=("perplexity", "accuracy"))

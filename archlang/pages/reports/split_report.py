@@ -161,6 +161,8 @@ def _target(task: Task, split: Split, index: int) -> str:
     row = targets[index][:_LONGEST_ITEM]
     if split.form is Form.SETS:
         return _truncated(" ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row))
+    if split.form is Form.POINTERS:
+        return _truncated(" ".join(map(str, row.tolist())))
     scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
     # Only a tagging task knows the meaning of its tags.
     target_words = class_names(task) if task.kind is Kind.TAGGING else words

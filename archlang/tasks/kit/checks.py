@@ -54,3 +54,19 @@ def check_ranges(task: str, ranges: Mapping[str, Interval], low: int, high: int)
     for (first, first_range), (second, second_range) in combinations(ranges.items(), 2):
         if first_range.low <= second_range.high and second_range.low <= first_range.high:
             raise mistakes.ranges_overlap(task, first, first_range, second, second_range)
+
+
+def check_lengths(task: str, ranges: Mapping[str, Interval], test: tuple[int, ...], low: int, high: int) -> None:
+    """Raises TaskError if `test` is empty, or one of its lengths is not in `low`..`high`, is in one of the ranges, or
+    is listed twice."""
+    if not test:
+        raise mistakes.empty_list("test")
+    for index, length in enumerate(test):
+        if not isinstance(length, int):
+            raise mistakes.not_of_kind("test", length, "whole number")
+        check_bounds(task, "test", length, low, high)
+        if length in test[:index]:
+            raise mistakes.repeated_value("test", length)
+        for static, lengths in ranges.items():
+            if lengths.low <= length <= lengths.high:
+                raise mistakes.ranges_overlap(task, static, lengths, "test", length)

@@ -20,6 +20,7 @@ class Form(Enum):
     POSITIONS = "a class for each position of a field: Ragged, values [P]"
     SETS = "a set for each position of a field: Ragged, values [P, classes] of bool"
     SPANS = "the first and the last position of the answer in a field: [N, 2]"
+    POINTERS = "a position of the field `points_at` for each position of a field: Ragged, values [P]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,20 +29,23 @@ class Split:
 
     `inputs` holds the fields of a model: tokens, or real numbers for a field `seq[n, k]`. `targets` has one of the
     forms of `Form`. `scored` marks the positions that count, or the positions where a span may begin and end; None
-    marks all. `groups` holds numbers [N] by which results are broken down. `notes` holds data for the task's `judge`,
-    which no model sees."""
+    marks all. `points_at` names the field whose positions are the targets, if they are. `groups` holds numbers [N] by
+    which results are broken down. `notes` holds data for the task's `judge`, which no model sees."""
 
     inputs: Mapping[str, Ragged]
     targets: Integers | Ragged
     scored: Ragged | None = None
     groups: Mapping[str, Integers] = field(default_factory=dict)
     notes: Mapping[str, Ragged] = field(default_factory=dict)
+    points_at: str = ""
 
     def __len__(self) -> int:
         return len(self.targets)
 
     @property
     def form(self) -> Form:
+        if self.points_at:
+            return Form.POINTERS
         if isinstance(self.targets, Ragged):
             return Form.POSITIONS if self.targets.values.ndim == 1 else Form.SETS
         return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
@@ -57,6 +61,7 @@ class Split:
             None if self.scored is None else self.scored.select(chosen),
             {name: group[chosen] for name, group in self.groups.items()},
             {name: ragged.select(chosen) for name, ragged in self.notes.items()},
+            self.points_at,
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -70,6 +75,8 @@ class Split:
             arrays["targets"] = self.targets
         if self.scored is not None:
             arrays["scored.values"], arrays["scored.offsets"] = self.scored.values, self.scored.offsets
+        if self.points_at:
+            arrays[f"points_at.{self.points_at}"] = np.zeros(0, dtype=np.bool_)  # the name alone
         for name, group in self.groups.items():
             arrays[f"groups.{name}"] = group
         for name, ragged in self.notes.items():
@@ -93,6 +100,7 @@ class Split:
             ragged("scored") if "scored.values" in arrays else None,
             {name.removeprefix("groups."): group for name, group in arrays.items() if name.startswith("groups.")},
             named("notes."),
+            next((name.removeprefix("points_at.") for name in arrays if name.startswith("points_at.")), ""),
         )
 
 
@@ -110,6 +118,7 @@ def join_splits(parts: Sequence[Split]) -> Split:
         None if first.scored is None else join([part.scored for part in parts if part.scored is not None]),
         {name: np.concatenate([part.groups[name] for part in parts]) for name in first.groups},
         {name: join([part.notes[name] for part in parts]) for name in first.notes},
+        first.points_at,
     )
 
 

@@ -20,6 +20,7 @@ class Kind(Enum):
     SEQ2SEQ = "sequence to sequence"
     SETS = "prediction of sets"
     SPANS = "spans"
+    POINTING = "pointing"
 
     @property
     def form(self) -> Form:
@@ -30,6 +31,8 @@ class Kind(Enum):
                 return Form.SETS
             case Kind.SPANS:
                 return Form.SPANS
+            case Kind.POINTING:
+                return Form.POINTERS
         return Form.POSITIONS
 
 

@@ -60,8 +60,16 @@ def test_the_form_follows_from_the_targets() -> None:
     classes, spans = np.array([0, 1], dtype=np.int64), np.array([[0, 0], [0, 1]], dtype=np.int64)
     sets = Ragged(np.zeros((3, 4), dtype=np.bool_), x.offsets)
     forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans)]
-    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS]
+    forms.append(Split({"x": x}, x, points_at="x").form)
+    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS, Form.POINTERS]
     assert {kind.form for kind in Kind} == set(Form)
+
+
+def test_a_split_keeps_the_field_that_its_targets_point_at() -> None:
+    original = Split({"x": WORDS, "y": WORDS}, WORDS, points_at="y")
+    assert Split.from_arrays(original.arrays()).points_at == "y"
+    assert join_splits([original, original]).select([3]).points_at == "y"
+    assert digest(original) != digest(Split({"x": WORDS, "y": WORDS}, WORDS))
 
 
 def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> None:

@@ -1,0 +1,88 @@
+"""Argsort: point at the numbers of a sequence in ascending order.
+
+Vinyals, Fortunato and Jaitly (2015), Pointer Networks, and Vinyals, Bengio and Kudlur (2016), Order Matters, section
+4.3, sort real numbers so. Here, numbers are whole and different, so that each answer is one position.
+
+>>> task = Argsort(train=Interval(3, 5), test=(8,), numbers=20, train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), train.targets[0].tolist()
+('19 17 8 12 3', [4, 2, 3, 1, 0])
+>>> spell(task, train.inputs["x"][1]), train.targets[1].tolist()
+('2 14 19 7 15', [0, 3, 1, 4, 2])
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.kit.checks import check_bounds, check_lengths, check_range, check_sizes, check_split
+from archlang.tasks.kit.distinct import draw_distinct
+from archlang.tasks.kit.fingerprints import Fingerprints, fingerprints
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.types.statics import Interval
+
+__all__ = ["Argsort", "Interval", "spell"]
+
+DEFAULT_TRAIN, DEFAULT_TEST = Interval(4, 12), (16, 24, 32)
+_MOST_NUMBERS = 1_024
+_BATCH = 1 << 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argsort:
+    """The task. `test_size` is the number of items of each test length."""
+
+    train: Interval = DEFAULT_TRAIN
+    test: tuple[int, ...] = DEFAULT_TEST
+    numbers: int = 64
+    train_size: int = 100_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+
+    name = "argsort"
+    kind = Kind.POINTING
+    breakdown = "length"
+    in_distribution = ("train", "valid")
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_bounds(self.name, "numbers", self.numbers, 2, _MOST_NUMBERS)
+        check_sizes(self.name, self)
+        check_range(self.name, "train", self.train, 1, self.numbers)
+        check_lengths(self.name, {"train": self.train}, self.test, 1, self.numbers)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return tuple(str(number) for number in range(self.numbers))
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        check_split(self.name, split, self.split_names())
+        ranges = [Interval(length, length) for length in self.test] if split == "test" else [self.train]
+        return join_splits([self._draw(split, lengths, seed) for lengths in ranges])
+
+    def _draw(self, split: str, lengths: Interval, seed: int) -> Split:
+        rng = RandomStream(self.name, split, lengths.low, lengths.high, seed)
+
+        def draw(count: int) -> tuple[Split, Fingerprints]:
+            return self._items(rng, lengths.low + rng.below(lengths.high - lengths.low + 1, count))
+
+        remedy = "choose more `numbers`, or longer sequences"
+        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, remedy)
+
+    def _items(self, rng: RandomStream, lengths: Integers) -> tuple[Split, Fingerprints]:
+        shuffled = np.argsort(rng.words((len(lengths), self.numbers)), axis=1, kind="stable")
+        inside = np.arange(self.numbers) < lengths[:, None]
+        offsets = offsets_of(lengths)
+        x = Ragged(shuffled[inside].astype(np.uint16), offsets)
+        # The places behind the end of a sequence come last.
+        order = np.argsort(np.where(inside, shuffled, self.numbers), axis=1, kind="stable")
+        targets = Ragged(order[inside].astype(np.uint16), offsets)
+        return Split({"x": x}, targets, groups={"length": lengths}, points_at="x"), fingerprints(x)
