@@ -16,8 +16,9 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.runtime.loops import Group
+from archlang.backend.runtime.loops import DEPTH, PONDER, Group
 from archlang.backend.runtime.masks import make_masks
+from archlang.graph.operations import CHARGES
 
 
 class Architecture(Group):
@@ -32,7 +33,7 @@ class Architecture(Group):
 
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
-    that of each sample (None without such loops).
+    that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
     it compiles again; bodies that torch.compile has compiled run eagerly in it."""
@@ -40,6 +41,7 @@ class Architecture(Group):
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None
     sample_depth: Float[Tensor, " b"] | None
+    charges: Mapping[str, Float[Tensor, ""]]
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -47,6 +49,7 @@ class Architecture(Group):
         self.ponder = torch.zeros(())
         self.mean_depth = None
         self.sample_depth = None
+        self.charges = {}
 
     def forward(
         self, *fields: Shaped[Tensor, "b *_"], lengths: Lengths | Mapping[str, Lengths] | None = None
@@ -81,12 +84,16 @@ class Architecture(Group):
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
             return result
-        result, ponder, depth = results
+        result, *extras = results
         if torch.compiler.is_exporting():  # an exported model has no attributes
             return result
-        self.ponder = ponder.mean()
-        self.sample_depth = depth.detach()
-        self.mean_depth = self.sample_depth.mean()
+        costs = dict(zip(program.code.extras, extras, strict=True))
+        if PONDER in costs:
+            self.ponder = costs.pop(PONDER).mean()
+        if DEPTH in costs:
+            self.sample_depth = costs.pop(DEPTH).detach()
+            self.mean_depth = self.sample_depth.mean()
+        self.charges = {name.removeprefix(CHARGES): cost.mean() for name, cost in costs.items()}
         return result
 
     def decode(
@@ -128,7 +135,8 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        return {**super().__getstate__(), "ponder": torch.zeros(()), "mean_depth": None, "sample_depth": None}
+        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}}
+        return {**state, "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above
         super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own

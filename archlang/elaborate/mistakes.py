@@ -239,6 +239,17 @@ def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
     return Diagnostic("E0429", f"{what} does not apply to `{kind.name}`", span, f"is `{kind}`", remedy=remedy)
 
 
+def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
+    message = f"the charge `{name}` is `{kind}`, not one number for each sample"
+    remedies = {
+        "seq": "take the `mean` or the `sum` of the positions, and `sum_features` of the features",
+        "vec": "add up the features with `sum_features`",
+        "number": "charge a value that the model computes",
+    }
+    remedy = remedies.get(kind.name, "reduce it to `vec[1]`")
+    return Diagnostic("E0430", message, span, f"is `{kind}`", remedy=remedy)
+
+
 # Signatures
 
 

@@ -10,9 +10,11 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
+from archlang.graph import operations
+from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import BlockValue, InstanceValue, Unknown
-from archlang.syntax.tree import Assign, Emit, Halting, If, Let, Repeat, Return, Scan, Stack, Statement, Update
+from archlang.syntax.tree import Assign, Charge, Emit, Halting, If, Let, Repeat, Return, Scan, Stack, Statement, Update
 
 
 class Statements:
@@ -42,6 +44,8 @@ class Statements:
                     frame.names[statement.name] = named(value, statement.name)
             case Update():
                 self._update(statement, frame)
+            case Charge():
+                self._charge(statement, frame)
             case Return():
                 value = self._expressions.value(statement.value, frame)
                 if frame.outer is not None:
@@ -102,6 +106,15 @@ class Statements:
             frame.names[name] = named(value, name)
         elif value is None:
             frame.names[name] = replace(state, span=span) if isinstance(state, Flow) else None
+
+    def _charge(self, statement: Charge, frame: Frame) -> None:
+        value = self._expressions.value(statement.value, frame)
+        if value is None:
+            return
+        if value.type != ONE_NUMBER:
+            self._report(mistakes.charge_of_several_numbers(statement.value.span, statement.name, value.type))
+            return
+        frame.builder.add_node(operations.Charge(statement.name), [value], [], statement.span)
 
     def _if(self, statement: If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)

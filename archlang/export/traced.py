@@ -12,6 +12,7 @@ from torch.export import Dim, ExportedProgram
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.loops import DEPTH
 from archlang.backend.runtime.masks import make_masks
 from archlang.export import mistakes
 from archlang.export.places import first_node, place_of, place_of_field, reason_of, refused_node, restriction_stacks
@@ -40,8 +41,8 @@ class _Model(nn.Module):
         if not program.code.extras:
             result: Tensor = results
             return result
-        result, _, steps = results
-        return result, steps
+        result, *extras = results
+        return (result, extras[program.code.extras.index(DEPTH)]) if DEPTH in program.code.extras else result
 
 
 def fields_with_lengths(module: Architecture) -> list[Field]:
@@ -61,7 +62,7 @@ def input_names(module: Architecture) -> list[str]:
 
 def output_names(module: Architecture) -> list[str]:
     """Returns the names of the outputs of an exported model."""
-    return ["result", "steps"] if module.program.code.extras else ["result"]
+    return ["result", "steps"] if DEPTH in module.program.code.extras else ["result"]
 
 
 def trace(module: Architecture) -> ExportedProgram:

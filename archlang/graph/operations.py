@@ -71,6 +71,18 @@ class Literal:
 
 
 @dataclass(frozen=True)
+class Charge:
+    """Adds a number of each sample to the training loss, under a name. It has no result, and is needed by itself."""
+
+    mnemonic: ClassVar = "charge"
+    name: str
+
+
+CHARGES = "charges."
+"""the beginning of the names of charges, and of their weights, among other names"""
+
+
+@dataclass(frozen=True)
 class Part:
     """One result of a node that has several."""
 
@@ -121,7 +133,7 @@ class Scan:
 Loop = Repeat | Stack | Halting | Scan
 SharedLoop = Repeat | Halting | Scan
 """The loops whose steps share their weights."""
-Operation = Call | Join | Apply | Arithmetic | Literal | Part | Loop
+Operation = Call | Join | Apply | Arithmetic | Literal | Charge | Part | Loop
 
 
 def step_limit(operation: Operation) -> int | None:

@@ -1,4 +1,5 @@
-"""Removes everything that no result needs: values, captured values, states of loops, and their instances.
+"""Removes everything that neither a result nor a charge needs: values, captured values, states of loops, and their
+instances.
 
 The model has no weights and no ponder of removed loops and calls: docs/semantics.md. `inline` must have run."""
 
@@ -11,7 +12,7 @@ import networkx as nx
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
 from archlang.graph.loop_layout import is_idle, loop_layout
-from archlang.graph.operations import Halting, Join, Loop, Part, Scan
+from archlang.graph.operations import Charge, Halting, Join, Loop, Part, Scan
 from archlang.graph.rename import rename, rename_inputs
 from archlang.types.statics import instances_in
 
@@ -69,7 +70,7 @@ def _prune(region: Region) -> Region:
                 reversed_nodes.append(node)
             continue
         used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in needed else set()
-        if not used:
+        if not used and not is_charged(node):
             continue
         if isinstance(node.operation, Loop):
             node, remaining[node.id] = _shrink(node, node.operation, used)
@@ -78,6 +79,28 @@ def _prune(region: Region) -> Region:
         needed.update(node.inputs)
         reversed_nodes.append(node)
     return _renumber(replace(region, nodes=tuple(reversed(reversed_nodes))), remaining)
+
+
+def is_charged(node: Node) -> bool:
+    """Whether a node is a charge, or a loop with one in it."""
+    inside = (inner.operation for region in node.regions for inner in region.walk())
+    return any(isinstance(operation, Charge) for operation in (node.operation, *inside))
+
+
+def without_charges(graph: Graph) -> Graph:
+    """Returns the graph without charges, and without what only they need. `inline` must have run."""
+    return remove_dead(replace(graph, region=_without_charges(graph.region)))
+
+
+def _without_charges(region: Region) -> Region:
+    nodes = [node for node in region.nodes if not isinstance(node.operation, Charge)]
+    return replace(
+        region,
+        nodes=tuple(
+            replace(node, regions=tuple(map(_without_charges, node.regions))) if node.regions else node
+            for node in nodes
+        ),
+    )
 
 
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:

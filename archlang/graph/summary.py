@@ -98,7 +98,7 @@ class _Counter:
 
     def region(self, region: Region, lengths: Mapping[str, int]) -> Cost:
         types = {value.id: value.type for value in region.inputs}
-        types |= {node.id: node.types[0] for node in region.nodes}
+        types |= {node.id: node.types[0] for node in region.nodes if node.types}
         nodes = {node.id: node for node in region.nodes}
         total = Cost()
         for node in region.nodes:

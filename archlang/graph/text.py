@@ -18,6 +18,7 @@ from archlang.graph.operations import (
     Apply,
     Arithmetic,
     Call,
+    Charge,
     Halting,
     Join,
     Literal,
@@ -40,7 +41,7 @@ _ORIGIN = re.compile(r"  # (\S.{0,300}:\d+:\d+)$")
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
-    for operation in (*Arithmetic, Call, Join, Apply, Literal, Part, Repeat, Stack, Halting, Scan)
+    for operation in (*Arithmetic, Call, Join, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan)
 }
 
 

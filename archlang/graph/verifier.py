@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
@@ -109,6 +109,9 @@ class _Verification:
                 self._join(node, maps, types, scope)
             case operations.Literal():
                 _require(not types and node.type == NUMBER, f"{where} is no number")
+            case operations.Charge(name=name):
+                _require(name.isidentifier(), f"{where} is called {name!r}")
+                _require(types == [ONE_NUMBER] and not node.types, f"{where} of {_show(types)} is {_show(node.types)}")
             case operations.Arithmetic():
                 self._arithmetic(node, types)
             case _:

@@ -65,7 +65,7 @@ class CellPlanner:
         planner = self.planner(recipe)
         if planner is None or not planner.recipe.has_static(left.path):
             return True
-        parameter = planner.recipe.parameters.get(left.path.text)
+        parameter = planner.recipe.parameter(left.path.text)
         if parameter is None:
             return True
         values = [planner.recipe.value(parameter, setting.value) for setting in (left, right)]

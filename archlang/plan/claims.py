@@ -35,7 +35,7 @@ def published_results(recipe: ResolvedRecipe) -> Iterator[PublishedResult]:
         index = None if claim.index is None else evaluator.value(claim.index, "int")
         at: dict[str, StaticValue] = {}
         for setting in claim.at:
-            parameter = recipe.parameters.get(setting.path.text)
+            parameter = recipe.parameter(setting.path.text)
             condition = plain(
                 evaluator.value(setting.value, None) if parameter is None else recipe.value(parameter, setting.value)
             )

@@ -76,6 +76,13 @@ def nothing_to_search(span: Span, path: str) -> Diagnostic:
     return Diagnostic("E0613", message, span, "neither a list nor a rising range of numbers", remedy=remedy)
 
 
+def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    charges = f"its charges are {listed(possible)}" if possible else f"add a line such as `charge {name} = …`"
+    message = f"`{model}` has no charge `{name}`"
+    return Diagnostic("E0617", message, span, "weight of no charge", remedy=suggest(name, possible, charges))
+
+
 def no_search(span: Span, recipe: str) -> Diagnostic:
     remedy = "add a line such as `search train.lr in 1e-4..1e-2 log`"
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)

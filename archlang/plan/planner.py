@@ -14,6 +14,7 @@ from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
+from archlang.plan.charges import check_weights
 from archlang.plan.claims import check_claims, published_results
 from archlang.plan.grid import spread
 from archlang.plan.model_graphs import ModelGraphs
@@ -21,7 +22,7 @@ from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, resolve_recipe
 from archlang.plan.recipe_graph import recipe_graph
-from archlang.plan.statics import bind, bound_extern, given_statics, model_statics, sizes_of_task
+from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -100,6 +101,7 @@ class Planner:
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
         task, train = bind(recipe, "task", settings), bind(recipe, "train", settings)
+        weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
         graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs)
@@ -114,7 +116,8 @@ class Planner:
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
-        bound_task, optimizer = bound_extern(task), bound_extern(train)
+        check_weights(weights, graph, model.name, train.call, recipe.report)
+        bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
@@ -128,7 +131,8 @@ class Planner:
         """The recipe's `task`, or the optimizer of `train`, alone; None, and a report, if the recipe names none."""
         self.check_paths()
         binding = bind(self.recipe, word, self.overrides)
-        return None if binding is None else bound_extern(binding)
+        weights = given_weights(self.recipe, self.overrides) if word == "train" else {}
+        return None if binding is None else bound_extern(binding, weights)
 
     def sizes(self) -> dict[str, int]:
         """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""

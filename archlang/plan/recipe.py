@@ -12,6 +12,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
 from archlang.names.values import BlockValue, Value
+from archlang.plan.charges import weight_parameter
 from archlang.plan.parts import RecipeParts
 from archlang.source import Span
 from archlang.syntax.tree import Call, Choice, Definition, Expression, Extern, Name, StaticParameter
@@ -44,6 +45,10 @@ class ResolvedRecipe:
         }
         return {**statics, "seed": SEED}
 
+    def parameter(self, path: str) -> StaticParameter | None:
+        """The static of a dotted path, or the weight of a charge; None for an unknown path."""
+        return self.parameters.get(path) or weight_parameter(path)
+
     def evaluator(self) -> Evaluator:
         """An evaluator of expressions that stand in the recipe."""
 
@@ -65,7 +70,7 @@ class ResolvedRecipe:
         spend()
         word = path.parts[0]
         belongs_to_unknown = word in self.declarations and self.declarations[word] is None
-        if path.text in self.parameters or belongs_to_unknown or word in also:
+        if self.parameter(path.text) is not None or belongs_to_unknown or word in also:
             return True
         self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
         return False

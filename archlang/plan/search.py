@@ -145,7 +145,7 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
     """A search space; None, and a report, if its static is unknown or its values are no list and no rising range."""
     path, values = sought.path, sought.values
     # The statics of a model with a mistake are unknown, and its mistake is reported elsewhere.
-    if not planner.recipe.has_static(path) or path.text not in planner.recipe.parameters:
+    if not planner.recipe.has_static(path) or planner.recipe.parameter(path.text) is None:
         return None
     if isinstance(values, tree.ListOf) and values.items and not sought.log:
         choices = [_value(planner, path, item) for item in values.items]
@@ -172,7 +172,9 @@ def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float
 
 
 def _value(planner: Planner, path: tree.Name, expression: tree.Expression) -> StaticValue | None:
-    return plain(planner.recipe.value(planner.recipe.parameters[path.text], expression))
+    parameter = planner.recipe.parameter(path.text)
+    assert parameter is not None, "the path is known"
+    return plain(planner.recipe.value(parameter, expression))
 
 
 def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:

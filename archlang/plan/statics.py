@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
+from archlang.names.mistakes import static_set_twice
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Unknown
+from archlang.plan.charges import is_weight, weight_parameter
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe
-from archlang.syntax.tree import Call, Extern, Setting
+from archlang.syntax.tree import Call, Expression, Extern, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -19,7 +21,9 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
     if choice is None or declaration is None:
         return {}
     arguments = choice.value.statics if isinstance(choice.value, Call) else ()
-    bounds = settle(declaration, {}, arguments, recipe.evaluator(), recipe.report)
+    weights = [argument for argument in arguments if word == "train" and is_weight(argument.name or "")]
+    others = [argument for argument in arguments if argument not in weights]
+    bounds = settle(declaration, {}, others, recipe.evaluator(), recipe.report)
     for parameter in declaration.item.signature.statics:
         setting = settings.get(f"{word}.{parameter.name}")
         if setting is not None:
@@ -27,6 +31,28 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
                 static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report),
                 setting.value.span,
             )
+    return bounds
+
+
+def given_weights(recipe: ResolvedRecipe, settings: Mapping[str, Setting]) -> dict[str, Bound]:
+    """The weights of charges that the line `train` gives, by names such as `charges.balance`; `settings` replace them
+    by their paths."""
+    choice = recipe.parts.choices.get("train")
+    arguments = choice.value.statics if choice is not None and isinstance(choice.value, Call) else ()
+    values: dict[str, Expression] = {}
+    for argument in arguments:
+        if argument.name is not None and is_weight(argument.name):
+            if argument.name in values:
+                recipe.report(static_set_twice(argument.span, argument.name, values[argument.name].span))
+            values[argument.name] = argument.value
+    values |= {
+        path.removeprefix("train."): setting.value for path, setting in settings.items() if weight_parameter(path)
+    }
+    bounds = {}
+    for name, value in values.items():
+        parameter = weight_parameter(f"train.{name}")
+        assert parameter is not None, "it has the name of a weight"
+        bounds[name] = Bound(recipe.value(parameter, value), value.span)
     return bounds
 
 
@@ -41,12 +67,14 @@ def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> 
     return binding
 
 
-def bound_extern(binding: Binding) -> BoundExtern:
-    """The task or optimizer of a finished binding, with its statics in the order of the signature."""
+def bound_extern(binding: Binding, weights: Mapping[str, Bound] | None = None) -> BoundExtern:
+    """The task or optimizer of a finished binding, with its statics in the order of the signature, then the weights of
+    charges."""
     item = binding.declaration.item
     assert isinstance(item, Extern)
     statics = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
     ordered = {p.name: statics[p.name] for p in item.signature.statics if p.name in statics}
+    ordered |= {name: value for name, bound in (weights or {}).items() if (value := plain(bound.value)) is not None}
     return BoundExtern(item.name, item.python, ordered)
 
 

@@ -32,7 +32,7 @@ def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
     varied: dict[str, VariedStatic] = {}
     for variation in recipe.parts.vary:
         path, values = variation.path, variation.values
-        if path.text not in recipe.parameters or path.text in varied:
+        if recipe.parameter(path.text) is None or path.text in varied:
             continue
         if isinstance(values, ListOf):
             varied[path.text] = VariedStatic(path, values.items)
@@ -60,7 +60,8 @@ def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> 
     """The evaluated values of each varied static by its dotted path."""
     values: dict[str, tuple[StaticValue, ...]] = {}
     for static in varied:
-        parameter = recipe.parameters[static.path.text]
+        parameter = recipe.parameter(static.path.text)
+        assert parameter is not None, "unknown paths are left out"
         evaluated = [plain(recipe.value(parameter, expression)) for expression in static.values]
         values[static.path.text] = tuple(value for value in evaluated if value is not None)
     return values

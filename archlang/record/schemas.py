@@ -255,10 +255,13 @@ class StepMetrics(FileModel):
     lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
+    charges: Annotated[Metrics, Field(exclude_if=lambda charges: not charges)] = {}
+    """what blocks add to the loss, before weighting, by name"""
 
     def scalars(self) -> dict[str, float]:
         """Returns the values that were measured, for curves."""
         values = {"loss": self.loss, "lr": self.lr, "gradient_norm": self.gradient_norm, "mean_depth": self.mean_depth}
+        values |= {f"charges.{name}": charge for name, charge in self.charges.items()}
         return {name: value for name, value in values.items() if value is not None}
 
 

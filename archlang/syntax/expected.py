@@ -16,7 +16,7 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a statement",
         frozenset(("LET", "RETURN")),
-        frozenset(("LET", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
+        frozenset(("LET", "CHARGE", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
     ),
     (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
     (

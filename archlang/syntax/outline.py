@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
 PART_WORDS = ("task", "model", "train", "test", "vary", "search", "claim", "row", "column")
-STATEMENT_WORDS = ("let", "return", "emit", "if", "repeat", "stack")
+STATEMENT_WORDS = ("let", "charge", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
 CLOSERS = {")": "(", "]": "[", "}": "{"}

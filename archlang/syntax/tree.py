@@ -274,6 +274,15 @@ class Update(Commented):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Charge(Commented):
+    """`charge balance = e`: training adds the value to the loss, under this name."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Return(Commented):
     value: Expression
 
@@ -334,7 +343,7 @@ class Scan(Commented):
     body: Body
 
 
-Statement = Let | Assign | Update | Return | Emit | If | Repeat | Stack | Halting | Scan
+Statement = Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan
 
 
 # Items.

@@ -1,6 +1,6 @@
-"""The loss of a batch, which training minimizes together with the ponder of halting loops."""
+"""The loss of a batch, which training minimizes together with the ponder of halting loops and the charges of blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -23,11 +23,19 @@ def training_loss(model: Callable[..., Tensor], batch: Batch, workload: Workload
     return mean_loss(logits, batch, workload.rule, workload.settings.label_smoothing, workload.functions)
 
 
-def add_ponder(
-    loss: Float[Tensor, "*runs"], ponder: Float[Tensor, "*runs"], settings: Settings, share: float = 1.0
+def add_costs(
+    loss: Float[Tensor, "*runs"],
+    ponder: Float[Tensor, "*runs"],
+    charges: Mapping[str, Float[Tensor, "*runs"]],
+    settings: Settings,
+    share: float = 1.0,
 ) -> Float[Tensor, "*runs"]:
-    """Adds the weighted ponder to the loss of a part, which has a share of its batch's samples."""
-    return loss + settings.ponder * share * ponder if settings.ponder else loss
+    """Adds the weighted ponder and charges to the loss of a part, which has a share of its batch's samples."""
+    if settings.ponder:
+        loss = loss + settings.ponder * share * ponder
+    for name, charge in charges.items():
+        loss = loss + settings.charges.get(name, 1.0) * share * charge
+    return loss
 
 
 def mean_loss(

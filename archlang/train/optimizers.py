@@ -16,7 +16,7 @@ from archlang.plugins.functions import PluginFunction
 from archlang.record.mistakes import extra_missing
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, hidden_matrices
-from archlang.train.settings import SETTING_NAMES, plain_value
+from archlang.train.settings import is_setting, plain_value
 from archlang.types.statics import StaticValue
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
@@ -75,7 +75,7 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
 
 def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
     """The statics of an optimizer without the training settings, as Python values."""
-    return {name: plain_value(value) for name, value in statics.items() if name == "lr" or name not in SETTING_NAMES}
+    return {name: plain_value(value) for name, value in statics.items() if name == "lr" or not is_setting(name)}
 
 
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
@@ -89,9 +89,7 @@ def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extr
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes
     """The statics of an optimizer without the training settings, under torch's names."""
     arguments: dict[str, Any] = {
-        _TORCH_NAMES.get(name, name): value
-        for name, value in statics.items()
-        if name == "lr" or name not in SETTING_NAMES
+        _TORCH_NAMES.get(name, name): value for name, value in statics.items() if name == "lr" or not is_setting(name)
     }
     if "beta1" in arguments:
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from archlang.graph.operations import CHARGES
 from archlang.types.statics import StaticValue, Symbol
 
 # By default a run evaluates this often, and its curves have about this many points.
@@ -37,12 +38,19 @@ class Settings:
     rate: str
     loss: str
     metrics: tuple[str, ...]
+    charges: Mapping[str, float]
+    """the weights of charges that the recipe sets"""
 
     @staticmethod
     def of(statics: Mapping[str, StaticValue]) -> Settings:
         """The settings among the statics of an optimizer, which have passed its signature."""
         values = {name: statics[name] for name in SETTING_NAMES}
-        return Settings(**{name: plain_value(value) for name, value in values.items()})  # type: ignore[arg-type]  # the signature has the same types, as a test shows
+        charges = {
+            name.removeprefix(CHARGES): float(value)
+            for name, value in statics.items()
+            if name.startswith(CHARGES) and isinstance(value, int | float)
+        }
+        return Settings(**{name: plain_value(value) for name, value in values.items()}, charges=charges)  # type: ignore[arg-type]  # the signature has the same types, as a test shows
 
     def total_steps(self, batches: int) -> int:
         """The steps of a run with `batches` batches an epoch."""
@@ -70,4 +78,9 @@ def plain_value(value: StaticValue) -> object:
     return str(value) if isinstance(value, Symbol) else value
 
 
-SETTING_NAMES = tuple(field.name for field in fields(Settings))
+def is_setting(name: str) -> bool:
+    """Whether a static of an optimizer is a training setting; `lr` is of both."""
+    return name in SETTING_NAMES or name.startswith(CHARGES)
+
+
+SETTING_NAMES = tuple(field.name for field in fields(Settings) if field.name != "charges")

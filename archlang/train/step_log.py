@@ -45,7 +45,12 @@ class StepLog:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
         value, depth, speed, spared = float(loss), self._depth(), self._steps_per_second(), self._spared_share()
         gradient_norm = None if norm is None else float(norm)
-        metrics = StepMetrics(step=step, loss=value, lr=rate, gradient_norm=gradient_norm, mean_depth=depth)
+        charges: dict[str, float | None] = {
+            name: float(charge.detach()) for name, charge in self._module.charges.items()
+        }
+        metrics = StepMetrics(
+            step=step, loss=value, lr=rate, gradient_norm=gradient_norm, mean_depth=depth, charges=charges
+        )
         self._record.append(METRICS, metrics)
         self._record.append(TIMINGS, StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared))
         self._record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})

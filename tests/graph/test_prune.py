@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.graph.prune import prune, remove_dead
+from archlang.graph.prune import prune, remove_dead, without_charges
 from tests.conftest import Becomes
 
 
@@ -297,5 +297,60 @@ def test_a_loop_without_steps_is_removed_with_its_instances(becomes: Becomes) ->
         input %1 x: vec[4]
         input %2 y: vec[4]
         return %2
+        """,
+    )
+
+
+def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> None:
+    becomes(
+        remove_dead,
+        """
+        graph g
+        input %1 x: vec[1]
+        input %2 y: vec[1]
+        %3: vec[1] = negate(%1)
+        %4: vec[1] = repeat[count = 2](%1, %2) {
+            input %5 s: vec[1]
+            input %6: vec[1]
+            %7: vec[1] = negate(%6)
+            %8: () = charge[name = "size"](%7)
+            %9: vec[1] = negate(%5)
+            return %9
+        }
+        return %3
+        """,
+        """
+        graph g
+        input %1 x: vec[1]
+        input %2 y: vec[1]
+        %3: vec[1] = negate(%1)
+        %4: () = repeat[count = 2](%2) {
+            input %6: vec[1]
+            %7: vec[1] = negate(%6)
+            %8: () = charge[name = "size"](%7)
+            return
+        }
+        return %3
+        """,
+    )
+
+
+def test_a_graph_without_charges_has_no_values_that_only_they_need(becomes: Becomes) -> None:
+    becomes(
+        without_charges,
+        """
+        graph g
+        instance @f: f axes () "m:F"
+        input %1 x: vec[1]
+        %2: vec[1] = call @f(%1)
+        %3: () = charge[name = "size"](%2)
+        %4: vec[1] = negate(%1)
+        return %4
+        """,
+        """
+        graph g
+        input %1 x: vec[1]
+        %4: vec[1] = negate(%1)
+        return %4
         """,
     )

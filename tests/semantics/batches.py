@@ -29,12 +29,13 @@ class Sample:
 @dataclass(frozen=True)
 class Outcome:
     """The outputs of a model for a batch: the results without padding, the ponder of the batch, the steps of each
-    sample, and the gradients of the weights by their names."""
+    sample, the gradients of the weights by their names, and the charges of the batch."""
 
     results: tuple[Tensor, ...]
     ponder: Tensor
     depth: Tensor | None
     gradients: Mapping[str, Tensor]
+    charges: Mapping[str, Tensor]
 
 
 def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architecture:
@@ -136,15 +137,26 @@ def _padded(value: Tensor, longest: int) -> Tensor:
 def outcome(
     module: Architecture, batch: Sequence[Sample], *, extra: int = 0, masked: bool = True, with_ponder: bool = True
 ) -> Outcome:
-    """Runs forward and backward. The loss is a fixed weighted sum of all results plus the ponder of all samples."""
+    """Runs forward and backward. The loss is a fixed weighted sum of all results plus the charges and the ponder of all
+    samples."""
     module.zero_grad()
     results = run(module, batch, extra, masked)
     ponder = module.ponder
     loss = sum((weighted(result) for result in results), torch.zeros((), dtype=torch.float64))
+    loss = loss + sum_of(charges_of(module)) * len(batch)
     backward(loss + ponder.double() * len(batch) if with_ponder else loss)
     return Outcome(
-        tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module)
-    )
+        tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module),
+        {name: charge.detach() for name, charge in module.charges.items()},
+    )  # fmt: skip
+
+
+def charges_of(module: Architecture) -> list[Tensor]:
+    return [charge.double() for charge in module.charges.values()]
+
+
+def sum_of(values: Sequence[Tensor]) -> Tensor:
+    return sum(values, torch.zeros((), dtype=torch.float64))
 
 
 def weighted(result: Tensor) -> Tensor:

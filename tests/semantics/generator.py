@@ -458,7 +458,7 @@ class Writer:
             self.budget -= 1
             options: list[tuple[float, Callable[[], None]]] = [
                 (3, self.assign), (0.7, self.assign_number), (1, self.let), (0.7, self.branch), (0.4, self.framed),
-                (0.4, self.addressed), (0.4, self.halved),
+                (0.4, self.addressed), (0.4, self.halved), (0.3, self.charge),
             ]  # fmt: skip
             if self.level < 4:
                 options += [(2, self.repeat), (1.2, self.stack), (2, self.halting), (2.5, self.scan)]
@@ -527,6 +527,15 @@ class Writer:
         self.write(f"{name} = {text}")
         self.bind(name, Value(name, replace(kind, length=f"{kind.length} + 2"), value.free))
         return None
+
+    def charge(self) -> None:
+        """A charge, which may read the future in a causal program too."""
+        lengths = self.lengths()
+        if self.level and self.chance.happens(0.3):
+            text = f"linear[1]({self.start('d', 1).text})"
+        else:
+            text = f"mean(linear[1]({self.data(Kind('seq', self.chance.choice(lengths), 'd'), 1).text}))"
+        self.write(f"charge {self.chance.choice(('balance', 'entropy', 'depth'))} = tanh({text})")
 
     def addressed(self) -> None:
         kind = Kind("seq", self.chance.choice(self.lengths()), "d")

@@ -3,8 +3,8 @@
 It does not define extern blocks: a call runs the module at the path of its instance in a compiled model."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Arithmetic, Call, Charge, Halting, Literal, Part, Repeat, Scan, Stack
 from tests.semantics.needs import Needs, is_idle, needs_of
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
@@ -26,15 +26,18 @@ class Answer:
     result: Tensor
     ponder: Tensor
     depth: Tensor | None
+    charges: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class _Cost:
-    """The costs of a loop: the instances that it halts by, its ponder, and the steps of its outermost halting loops."""
+    """The costs of a loop: the instances that it halts by, its ponder, and the steps of its outermost halting loops. A
+    loop without halting loops has no instances and no depth. Charges are costs by themselves."""
 
     instances: frozenset[str]
     ponder: Tensor
     depth: Tensor
+    charges: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answer:
@@ -44,7 +47,7 @@ def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answ
     (result,), costs = interpreter.region(graph.region, list(fields), ())
     assert isinstance(result, Tensor)
     total = interpreter.total(costs)
-    return Answer(result, total.ponder, total.depth if costs else None)
+    return Answer(result, total.ponder, total.depth if total.instances else None, total.charges)
 
 
 class _Interpreter:
@@ -66,6 +69,11 @@ class _Interpreter:
             if isinstance(node.operation, Part):
                 if node.id in self.needs.values:
                     values[node.id] = results[node.inputs[0]][node.operation.index]
+                continue
+            if isinstance(node.operation, Charge):
+                charge = values[node.inputs[0]]
+                assert isinstance(charge, Tensor)
+                costs.append(replace(self._no_cost(), charges={node.operation.name: charge[0]}))
                 continue
             if node.regions:
                 if node.id in self.needs.results or (is_idle(node) and self._is_read(node, region)):
@@ -115,19 +123,18 @@ class _Interpreter:
             return list(inputs[: len(node.types)]), []
         match node.operation:
             case Repeat() | Stack() as loop:
-                results, ponder, depth = self._repeat(node, loop, inputs, steps)
+                results, cost = self._repeat(node, loop, inputs, steps)
             case Halting() as halting:
-                results, ponder, depth = self._halting(node, halting, inputs, steps)
+                results, cost = self._halting(node, halting, inputs, steps)
             case Scan() as scan:
-                results, ponder, depth = self._scan(node, scan, inputs, steps)
+                results, cost = self._scan(node, scan, inputs, steps)
             case _:  # an applied block
                 return self.region(node.regions[0], inputs, steps)
-        instances = self._halting_instances(node)
-        return results, [_Cost(instances, ponder, depth)] if instances else []
+        return results, [replace(cost, instances=self._halting_instances(node))]
 
     def _repeat(
         self, node: Node, loop: Repeat | Stack, inputs: Sequence[Value], steps: tuple[int, ...]
-    ) -> tuple[list[Value], Tensor, Tensor]:
+    ) -> tuple[list[Value], _Cost]:
         """s⁰ = the states before the loop, sᵗ = body(sᵗ⁻¹)."""
         states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
         totals = []
@@ -135,18 +142,19 @@ class _Interpreter:
             inner = (*steps, t) if isinstance(loop, Stack) else steps
             states, costs = self.region(node.regions[0], [*states, *captured], inner)
             totals.append(self.total(costs))
-        return states, _sum([total.ponder for total in totals]), _mean([total.depth for total in totals])
+        depth = _mean([total.depth for total in totals])
+        return states, _Cost(frozenset(), _sum([total.ponder for total in totals]), depth, _sums(totals))
 
     def _halting(
         self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
-    ) -> tuple[list[Value], Tensor, Tensor]:
+    ) -> tuple[list[Value], _Cost]:
         """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h)."""
         states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
         halted, others = loop.state, self.needs.results[node.id] - {loop.state}
         block = self._weights(loop.instance, steps)
         assert isinstance(block, HaltingBlock)
         tally = block.start(_batch(states[halted]), None)
-        ponder = self._zero()
+        inner: list[_Cost] = []
         for _ in range(loop.limit):
             if not tally.live.any():
                 break
@@ -157,14 +165,17 @@ class _Interpreter:
             for index in others:
                 states[index] = _moved(node, index, halted, tally, states[index], new[index])
             if tally.accepted.any():
-                ponder = ponder + self.total(costs).ponder
+                inner.append(self.total(costs))
         states[halted] = tally.mixture[0]
         taken = tally.steps.double()
-        return states, tally.ponder[0] + ponder, taken.sum() / max(1, taken.numel())
+        ponder = sum((cost.ponder for cost in inner), tally.ponder[0])
+        # Nothing is accepted, but the names are those of the body.
+        charges = _sums(inner) if inner else {name: self._zero() for name in self.needs.charges(node.regions[0])}
+        return states, _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), charges)
 
     def _scan(
         self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]
-    ) -> tuple[list[Value], Tensor, Tensor]:
+    ) -> tuple[list[Value], _Cost]:
         """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk, or the vector of each position, uᵗ."""
         count = scan.carried
         parts, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
@@ -179,26 +190,33 @@ class _Interpreter:
             totals.append(self.total(costs))
         ponder = _mean([total.ponder for total in totals]) if totals else self._zero()
         depth = _mean([total.depth for total in totals]) if totals else self._zero()
+        charges = {name: charge / len(totals) for name, charge in _sums(totals).items()}
+        charges = charges if totals else {name: self._zero() for name in self.needs.charges(node.regions[0])}
+        cost = _Cost(frozenset(), ponder, depth, charges)
         if not scan.emits:
-            return states, ponder, depth
+            return states, cost
         width = node.types[-1].feature
         assert width is not None
         assert width.constant is not None
         joined = torch.cat if takes_chunks else torch.stack
-        return [*states, joined(emitted) if emitted else self._zero().new_zeros(0, width.constant)], ponder, depth
+        return [*states, joined(emitted) if emitted else self._zero().new_zeros(0, width.constant)], cost
 
-    # Ponder and depth
+    # Ponder, depth and charges
 
     def total(self, costs: Sequence[_Cost]) -> _Cost:
         """Returns the costs of the loops of a region together. Loops that halt by the same weights count once, with the
-        mean of their ponders; depth is the mean over loops."""
-        if not costs:
-            return _Cost(frozenset(), self._zero(), self._zero())
+        mean of their ponders; depth is the mean over loops, and charges add up."""
         shared: dict[frozenset[str], list[Tensor]] = {}
-        for cost in costs:
+        halting = [cost for cost in costs if cost.instances]
+        for cost in halting:
             shared.setdefault(cost.instances, []).append(cost.ponder)
-        depth = _mean([cost.depth for cost in costs])
-        return _Cost(frozenset().union(*shared), _sum([_mean(ponders) for ponders in shared.values()]), depth)
+        if not halting:
+            return replace(self._no_cost(), charges=_sums(costs))
+        ponder, depth = _sum([_mean(ponders) for ponders in shared.values()]), _mean([cost.depth for cost in halting])
+        return _Cost(frozenset().union(*shared), ponder, depth, _sums(costs))
+
+    def _no_cost(self) -> _Cost:
+        return _Cost(frozenset(), self._zero(), self._zero())
 
     def _halting_instances(self, node: Node) -> frozenset[str]:
         loops = [node.operation, *(loop for region in node.regions for loop in self.needs.halting(region))]
@@ -260,6 +278,12 @@ def _only(result: Tensor) -> Tensor:
     """Returns the only sample of a batch."""
     assert len(result) == 1
     return result[0]
+
+
+def _sums(costs: Sequence[_Cost]) -> dict[str, Tensor]:
+    """The sums of charges of the same name."""
+    names = dict.fromkeys(name for cost in costs for name in cost.charges)
+    return {name: _sum([cost.charges[name] for cost in costs if name in cost.charges]) for name in names}
 
 
 def _sum(values: Sequence[Tensor]) -> Tensor:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Apply, Halting, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Charge, Halting, Part, Repeat, Scan, Stack
 
 
 @dataclass
@@ -20,6 +20,14 @@ class Needs:
             for node in region.walk()
             if isinstance(node.operation, Halting) and node.operation.limit and self.results.get(node.id)
         ]
+
+    def charges(self, region: Region) -> set[str]:
+        """Returns the names of the charges in a region, at any depth."""
+        charges = set[str]()
+        for node in region.nodes:
+            charges |= {node.operation.name} if isinstance(node.operation, Charge) else set()
+            charges = charges.union(*(self.charges(inner) for inner in node.regions if not is_idle(node)))
+        return charges
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,25 @@ class _Search:
         if isinstance(node.operation, Halting):
             self._result(node, node.operation.state)
 
+    def charges(self, region: Region, around: tuple[Node, ...] = ()) -> None:
+        """Marks the charges of a region as needed, and the loops around them."""
+        for node in region.nodes:
+            if isinstance(node.operation, Charge):
+                self.value(node.inputs[0])
+                for loop in around:
+                    self._loop(loop)
+            elif not is_idle(node):
+                for inner in node.regions:
+                    self.charges(inner, (*around, node))
+
+    def _loop(self, node: Node) -> None:
+        """Marks a loop as needed, whatever its results."""
+        self.needs.results.setdefault(node.id, set())
+        if isinstance(node.operation, Scan):
+            self.value(node.inputs[0])
+        if isinstance(node.operation, Halting):
+            self._result(node, node.operation.state)
+
     def _input(self, place: _Place) -> None:
         node, index = place.owner, place.index
         if isinstance(node.operation, Apply):
@@ -112,8 +139,9 @@ def is_idle(node: Node) -> bool:
 
 
 def needs_of(graph: Graph) -> Needs:
-    """Returns the values that the results of a graph need."""
+    """Returns the values that the results and the charges of a graph need."""
     search = _Search(graph)
     for result in graph.region.results:
         search.value(result)
+    search.charges(graph.region)
     return search.needs

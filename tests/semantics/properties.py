@@ -24,6 +24,7 @@ from tests.semantics.batches import (
     randomised,
     run,
     samples,
+    sum_of,
     weighted,
 )
 from tests.semantics.compiled import PATH, Compiled, graph_of
@@ -121,12 +122,20 @@ def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, 
         if answers[0].depth is None
         else torch.stack([answer.depth for answer in answers if answer.depth is not None]),
         gradients(module),
+        {
+            name: torch.stack([answer.charges[name].detach() for answer in answers]).mean()
+            for name in answers[0].charges
+        },
     )
     _same(compiled, expected, "the module", "the interpreter", with_ponder)
 
 
 def _loss(answer: Answer, with_ponder: bool) -> Tensor:
-    return weighted(answer.result) + (answer.ponder.double() if with_ponder else 0.0)
+    return (
+        weighted(answer.result)
+        + sum_of(list(answer.charges.values()))
+        + (answer.ponder.double() if with_ponder else 0.0)
+    )
 
 
 def is_causal(program: Compiled, seed: int) -> None:
@@ -168,20 +177,24 @@ def stands_alone(program: Compiled, seed: int) -> None:
     batch = samples(graph, ragged(graph, chance, 4), seed)
     with torch.no_grad():
         together = run(module, batch)
-        ponder, depth = module.ponder, module.sample_depth
+        ponder, depth, charges = module.ponder, module.sample_depth, module.charges
         ponders = not ponders_over_padding(graph)
         padded = run(module, batch, extra=3)
         _equal("results with more padding", padded, together)
+        _same_charges(module.charges, charges, "a batch with more padding")
         if ponders:
             _equal("ponder with more padding", [module.ponder], [ponder])
         backwards = run(module, batch[::-1])
         _equal("results in another order", backwards[::-1], together)
-        alone, ponders_alone, depths = [], [], []
+        alone, ponders_alone, depths, charges_alone = [], [], [], []
         for sample in batch:
             alone += run(module, [sample], masked=False)
             ponders_alone.append(module.ponder)
             depths.append(module.sample_depth)
+            charges_alone.append(module.charges)
         _equal("results alone and in a batch", alone, together)
+        means = {name: torch.stack([own[name] for own in charges_alone]).mean() for name in charges}
+        _same_charges(means, charges, "samples alone and in a batch")
         if ponders:
             _equal("ponder alone and in a batch", [torch.stack(ponders_alone).mean()], [ponder])
         assert all((sample_depth is None) is (depth is None) for sample_depth in depths), "depth is None only sometimes"
@@ -291,6 +304,7 @@ def _same(actual: Outcome, expected: Outcome, actual_name: str, expected_name: s
     _equal(f"results of {actual_name} and {expected_name}", actual.results, expected.results)
     if with_ponder:
         _equal(f"ponder of {actual_name} and {expected_name}", [actual.ponder], [expected.ponder])
+    _same_charges(actual.charges, expected.charges, f"{actual_name} and {expected_name}")
     assert (actual.depth is None) is (expected.depth is None), (
         f"only one of {actual_name} and {expected_name} has a depth"
     )
@@ -304,6 +318,12 @@ def _same(actual: Outcome, expected: Outcome, actual_name: str, expected_name: s
         assert difference <= TOLERANCE * max(1.0, scale), (
             f"gradient of {name}: {actual_name} and {expected_name} differ by {difference:.3g}"
         )
+
+
+def _same_charges(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], what: str) -> None:
+    assert actual.keys() == expected.keys(), f"charges of {what} differ: {[*actual]} and {[*expected]}"
+    for name in expected:
+        _equal(f"the charge {name} of {what}", [actual[name]], [expected[name]])
 
 
 def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:

@@ -22,4 +22,5 @@ SETTINGS = Settings(
     rate="none",
     loss="task",
     metrics=(),
+    charges={},
 )

@@ -14,7 +14,8 @@ from archlang.train.settings import Settings
 from archlang.types.statics import StaticValue, Symbol
 from tests.train.settings_of_a_run import SETTINGS
 
-STATICS: dict[str, StaticValue] = {field.name: getattr(SETTINGS, field.name) for field in fields(Settings)}
+NAMES = [field.name for field in fields(Settings) if field.name != "charges"]
+STATICS: dict[str, StaticValue] = {name: getattr(SETTINGS, name) for name in NAMES}
 KINDS = {"float": "float", "int": "int", "str": "symbol", "tuple[str, ...]": "list"}
 
 
@@ -34,7 +35,8 @@ def test_settings_have_the_names_and_kinds_that_are_declared() -> None:
     # Dotted words, which only the language tells from bare ones.
     dotted = {"select", "rate", "loss"}
     assert {declared.pop(name) for name in dotted} == {"path"}
-    kinds = {field.name: KINDS[str(field.type)] for field in fields(Settings) if field.name not in dotted}
+    of_names = [field for field in fields(Settings) if field.name in NAMES]
+    kinds = {field.name: KINDS[str(field.type)] for field in of_names if field.name not in dotted}
     assert kinds == {"lr": "float", **declared}
 
 
@@ -49,11 +51,16 @@ def test_the_documentation_lists_every_setting_with_its_default() -> None:
 def test_every_optimizer_has_all_training_settings_and_a_learning_rate(name: str) -> None:
     optimizer = library.optimizer(name)
     assert optimizer is not None
-    assert {field.name for field in fields(Settings)} <= {static.name for static in optimizer.signature.statics}
+    assert {*NAMES} <= {static.name for static in optimizer.signature.statics}
 
 
 def test_symbols_arrive_as_words() -> None:
     assert Settings.of({**STATICS, "select": Symbol("iid.accuracy")}).selecting == ("iid", "accuracy")
+
+
+def test_weights_of_charges_are_settings_and_integers_become_numbers() -> None:
+    settings = Settings.of({**STATICS, "charges.balance": 1, "charges.entropy": 0.5})
+    assert settings.charges == {"balance": 1.0, "entropy": 0.5}
 
 
 def test_statics_of_the_optimizer_are_no_settings() -> None:

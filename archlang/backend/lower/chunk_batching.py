@@ -144,7 +144,7 @@ class _Splitting:
             elif node in self.head:
                 copies[node] = self._copy(graph, node, copies, origins)
         graph.output((*(copies[node] for node in passed), *(copies[node] for node in self.first_steps)))
-        return reads, self._compile("head", graph, origins, 0)
+        return reads, self._compile("head", graph, origins, ())
 
     def _first_arguments(self, node: fx.Node, loop: LoweredLoop) -> list[fx.Node]:
         """The arguments of a loop's call that the head of its first step reads."""
@@ -183,7 +183,7 @@ class _Splitting:
             origins[copy.name] = self.code.nodes[node.name]
         return copy
 
-    def _compile(self, part: str, graph: fx.Graph, origins: Mapping[str, Node], extras: int) -> Code:
+    def _compile(self, part: str, graph: fx.Graph, origins: Mapping[str, Node], extras: tuple[str, ...]) -> Code:
         return compile_graph(f"{self.name}_{part}", f"{self.code.title}_{part}", graph, origins, (), extras)
 
 

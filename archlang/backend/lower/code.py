@@ -12,8 +12,9 @@ from typing import Any
 
 from torch import fx
 
+from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph.graph import Node
-from archlang.graph.operations import MapPath
+from archlang.graph.operations import CHARGES, Halting, MapPath
 from archlang.types import Type
 
 _ASSIGNMENT = re.compile(r"\s+(\w+) = ")
@@ -26,7 +27,8 @@ class Code:
 
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` and `joins` are those that the region
-    computes. `extras` counts the results behind the region's own: the ponder of its halting loops, and their depth."""
+    computes. `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its
+    charges, as in `charges.balance`."""
 
     name: str
     title: str
@@ -36,7 +38,7 @@ class Code:
     origins: Mapping[int, Node] = field(repr=False)
     nodes: Mapping[str, Node] = field(repr=False)
     loops: tuple[LoweredLoop, ...]
-    extras: int
+    extras: tuple[str, ...]
     joins: tuple[LoweredJoin, ...] = ()
 
 
@@ -65,6 +67,14 @@ class LoweredLoop:
     split: SplitCode | None = None
     """the body in two functions, if the first of them can run earlier"""
 
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The names of its results behind its states and what it emits, as `Code.extras`."""
+        if not isinstance(self.node.operation, Halting):
+            return self.body.extras
+        charges = (name for name in self.body.extras if name.startswith(CHARGES))
+        return (PONDER, *((DEPTH,) if self.has_depth else ()), *charges)
+
     def codes(self) -> tuple[Code, ...]:
         """Returns the body and, if it is split, its two functions."""
         return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
@@ -87,7 +97,7 @@ def compile_graph(
     graph: fx.Graph,
     nodes: Mapping[str, Node],
     loops: tuple[LoweredLoop, ...],
-    extras: int,
+    extras: tuple[str, ...],
     joins: tuple[LoweredJoin, ...] = (),
 ) -> Code:
     """Compiles a graph of torch.fx to a function. `nodes` has the node of each of its values, by their names."""

@@ -18,6 +18,7 @@ _TAKEN = frozenset(
         OUTER,
         "program",
         "ponder",
+        "charges",
         "mean_depth",
         "sample_depth",
         "decode",

@@ -17,10 +17,11 @@ from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Arithmetic
+from archlang.graph.operations import CHARGES, Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
@@ -133,6 +134,7 @@ class _Writer:
         self._joins: dict[str, LoweredJoin] = {}
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
+        self._charges: dict[str, list[fx.Node]] = {}  # by the names of extra results
         self._batch: fx.Node | None = None
         self._names = Names(_GLOBALS)
         self._part_names = {
@@ -150,7 +152,8 @@ class _Writer:
         joins: Sequence[Node] = (),
     ) -> Code:
         """Returns the code. It takes the region's inputs (a chunk is followed by its mask), then the masks of `lengths`
-        and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting loops.
+        and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting loops and
+        its charges.
         `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
@@ -169,12 +172,13 @@ class _Writer:
         # Loops that halt by the same weights, as for the two sides of a pair, count once: their ponder is averaged, as
         # in the program of Dynamic Halt.
         ponders = [self._total(values, True) for values in self._ponders.values()]
-        extras = [self._total(values, mean) for values, mean in ((ponders, False), (self._depths, True)) if values]
+        costs = {PONDER: ponders, DEPTH: self._depths, **self._charges}
+        extras = {name: self._total(values, name == DEPTH) for name, values in costs.items() if values}
         # A loop's body always returns a tuple, so its runtime does not check.
-        self._code.output(results[0] if name == "forward" and not extras else (*results, *extras))
+        self._code.output(results[0] if name == "forward" and not extras else (*results, *extras.values()))
         title = f"{self._attributes.graph.name}.{name}"
         return compile_graph(
-            name, title, self._code, self._origins, tuple(self._loops), len(extras), tuple(self._joins.values())
+            name, title, self._code, self._origins, tuple(self._loops), tuple(extras), tuple(self._joins.values())
         )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
@@ -235,6 +239,9 @@ class _Writer:
                 function = divide if numbers else _FUNCTIONS[operation]
                 operands = [self._operand(node, source) for source in node.inputs]
                 self._values[node.id] = self._emit(node, function, operands, node.name or operation.mnemonic)
+            case operations.Charge(name=name):
+                charge = self._emit(node, torch.squeeze, [inputs[0], 1], name)
+                self._charges.setdefault(f"{CHARGES}{name}", []).append(charge)
             case operations.Call() as call:
                 arguments = len(node.arguments)
                 self._values[node.id] = self._call(node, call, inputs[:arguments], inputs[arguments:])
@@ -332,8 +339,8 @@ class _Writer:
             keywords["mask"] = self._mask(*halted_lengths(node) or [None])
         elif isinstance(node.operation, operations.Scan) and takes_positions(node):
             keywords["mask"] = self._mask(self._types[node.inputs[0]].lengths[0])
-        ponders = halts or code.extras > 0
-        if len(node.types) == 1 and not ponders:
+        extras = loop.extras
+        if len(node.types) == 1 and not extras:
             return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
         loop_results = self._emit(node, name, arguments, f"{name}_results", keywords)
         states = [value.name for value in body.inputs[shape.inner : shape.inner + shape.states]]
@@ -342,12 +349,18 @@ class _Writer:
             self._part(node, loop_results, index, self._part_names.get((node.id, index)) or state or "result")
             for index, state in enumerate(states)
         ]
-        if ponders:
+        costs = {
+            name: self._part(node, loop_results, index, name.removeprefix(CHARGES))
+            for index, name in enumerate(extras, start=len(results))
+        }
+        if PONDER in costs:
             inside = (inner.operation for inner in (node, *body.walk()))
             instances = frozenset(inner.instance for inner in inside if isinstance(inner, operations.Halting))
-            self._ponders.setdefault(instances, []).append(self._part(node, loop_results, len(results), "ponder"))
-        if ponders and self._is_outermost:
-            self._depths.append(self._part(node, loop_results, len(results) + 1, "depth"))
+            self._ponders.setdefault(instances, []).append(costs.pop(PONDER))
+        if DEPTH in costs:
+            self._depths.append(costs.pop(DEPTH))
+        for name, value in costs.items():
+            self._charges.setdefault(name, []).append(value)
         return results
 
 

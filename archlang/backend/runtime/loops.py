@@ -1,8 +1,10 @@
 """The loops at run time. Each runs a compiled body in the module that owns the body's instances.
 
 A loop is no module: its weights stand in the module tree once, under the instance's path. The extra results of a body,
-after its states, are the ponder of its halting loops for each sample, [b], and the depth of the outermost ones, [b]."""
+after its states, are numbers of each sample, [b]: the ponder of its halting loops, the depth of the outermost ones, and
+its charges."""
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -21,6 +23,10 @@ from archlang.backend.runtime.transforms import needs_plain_form
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
 Body = Callable[..., tuple[Any, ...]]
+# The extra results of a body.
+Costs = tuple[Float[Tensor, " b"], ...]
+PONDER, DEPTH = "ponder", "depth"
+"""the names of extra results; those of charges begin with `charges.`"""
 # The number of steps on a GPU between two checks of which samples have halted.
 _STEPS_BETWEEN_CHECKS = 4
 
@@ -58,12 +64,12 @@ class Attached:
 
 @dataclass(eq=False, kw_only=True)
 class Loop(Attached):
-    """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` counts the body's extra
+    """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` names the body's extra
     results."""
 
     owner: nn.Module = field(repr=False)
     body: Body = field(repr=False)
-    extras: int
+    extras: tuple[str, ...]
     split: SplitBody | None = None
 
     def first_head(self, *values: Any) -> tuple[Any, ...]:
@@ -91,12 +97,12 @@ class _CountedLoop(Loop):
             for step in steps:
                 states = step(*states, *captured)
             return states if len(states) > 1 else states[0]
-        extras: list[tuple[Float[Tensor, " b"], ...]] = []
+        extras: list[Costs] = []
         for step in steps:
             results = step(*states, *captured)
             states = results[: self.states]
             extras.append(results[self.states :])
-        return (*states, *_over_steps(extras))
+        return (*states, *_over_steps(self.extras, extras))
 
     def _steps(self, first: Body, body: Body) -> Sequence[Body]:
         """The steps as functions of the states and the captured values."""
@@ -199,7 +205,7 @@ class Halting(Loop):
         # The head ran on the state outside of the loop.
         first, others = self._bodies(head_results if tally.state is states[halted] else None)
         body = first
-        inner_ponder: Float[Tensor, " b"] | None = None
+        inner_costs: Costs | None = None
         batch = len(states[halted])
         compaction = Compaction() if self.compact and self.watch is None and batch > 1 and not _is_masked() else None
         for step in range(self.limit):
@@ -210,7 +216,7 @@ class Halting(Loop):
             results = body(owner, *states, *mixture, *captured)
             body = others
             tally = block.advance(tally, results[halted], mask)
-            inner_ponder = self._update(states, tally.accepted, results, inner_ponder)
+            inner_costs = self._update(states, tally.accepted, results, inner_costs)
             if self.watch is not None:
                 self.watch(tally)
             # A check waits for the device, so there is none after the last step.
@@ -224,30 +230,27 @@ class Halting(Loop):
             if rows is None:
                 break
             if len(rows.leaving):
-                leaving_results = self._results(tally, states, inner_ponder, mask)
-                tally, inner_ponder, mask, *remaining = compaction.remove(
-                    rows, leaving_results, [tally, inner_ponder, mask, *states, *captured]
+                leaving_results = self._results(tally, states, inner_costs, mask)
+                tally, inner_costs, mask, *remaining = compaction.remove(
+                    rows, leaving_results, [tally, inner_costs, mask, *states, *captured]
                 )
                 states, captured = remaining[:count], tuple(remaining[count:])
-        loop_results = self._results(tally, states, inner_ponder, mask)
+        loop_results = self._results(tally, states, inner_costs, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
 
     def _update(
-        self,
-        states: list[Tensor],
-        accepted: Bool[Tensor, "b *n"],
-        results: tuple[Any, ...],
-        inner_ponder: Float[Tensor, " b"] | None,
-    ) -> Float[Tensor, " b"] | None:
-        """Updates the states other than the halted one by the results of a step. Returns the ponder of the loops in the
-        body."""
+        self, states: list[Tensor], accepted: Bool[Tensor, "b *n"], results: tuple[Any, ...], inner_costs: Costs | None
+    ) -> Costs | None:
+        """Updates the states other than the halted one by the results of a step. Returns the sums of the body's extra
+        results; None if it has none."""
         for index in self._other_states:
             moved = broadcast_mask(accepted, self.ranks[index], self.has_positions[index])
             states[index] = torch.where(moved, results[index], states[index])
         if not self.extras:
             return None
-        ponder: Tensor = results[len(self.ranks)].masked_fill(~broadcast_mask(accepted, 1, has_positions=False), 0)
-        return ponder if inner_ponder is None else inner_ponder + ponder
+        rejected = ~broadcast_mask(accepted, 1, has_positions=False)
+        costs = tuple(cost.masked_fill(rejected, 0) for cost in results[len(self.ranks) :])
+        return costs if inner_costs is None else tuple(map(operator.add, inner_costs, costs))
 
     def _in_graph(
         self, states: Sequence[Tensor], captured: tuple[Any, ...], mask: Bool[Tensor, "b n"] | None
@@ -261,29 +264,29 @@ class Halting(Loop):
         # Numbers of the loop, such as the step, are tensors in it.
         numbers = [getattr(first, name) for name in names]
         carried = [value if isinstance(value, Tensor) else torch.full((), value) for value in numbers]
-        ponders = [first.ponder.new_zeros(first.ponder.shape)] if self.extras else []
+        zeros = [first.ponder.new_zeros(first.ponder.shape) for _ in self.extras]
 
-        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Tensor | None]:
+        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Costs | None]:
             tally = replace(first, **dict(zip(names, values[1:], strict=False)))
             rest = list(values[1 + len(names) :])
-            return tally, rest[:count], rest[count] if self.extras else None
+            return tally, rest[:count], tuple(rest[count:]) or None
 
         def continues(values: Sequence[Tensor]) -> Tensor:
             return (values[0] < self.limit) & values[1 + names.index("live")].any()
 
         def step(values: Sequence[Tensor]) -> Sequence[Tensor]:
-            tally, states, inner_ponder = unpacked(values)
+            tally, states, inner_costs = unpacked(values)
             states[halted] = tally.state
             mixture = (tally.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)
-            inner_ponder = self._update(states, tally.accepted, results, inner_ponder)
+            inner_costs = self._update(states, tally.accepted, results, inner_costs)
             changed = [getattr(tally, name) for name in names]
-            return [values[0] + 1, *changed, *states, *([] if inner_ponder is None else [inner_ponder])]
+            return [values[0] + 1, *changed, *states, *(inner_costs or ())]
 
         start = torch.zeros((), dtype=torch.int64, device=states[halted].device)
-        tally, states, inner_ponder = unpacked(while_steps(continues, step, [start, *carried, *states, *ponders]))
-        return tuple(self._results(tally, states, inner_ponder, mask))
+        tally, states, inner_costs = unpacked(while_steps(continues, step, [start, *carried, *states, *zeros]))
+        return tuple(self._results(tally, states, inner_costs, mask))
 
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
@@ -293,19 +296,16 @@ class Halting(Loop):
         return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
     def _results(
-        self,
-        tally: Tally,
-        states: Sequence[Tensor],
-        inner_ponder: Float[Tensor, " b"] | None,
-        mask: Bool[Tensor, "b n"] | None,
+        self, tally: Tally, states: Sequence[Tensor], inner_costs: Costs | None, mask: Bool[Tensor, "b n"] | None
     ) -> list[Tensor]:
         """The results of the loop for the samples of a tally."""
         results = [*states]
         results[self.halted] = tally.mixture
-        results.append(tally.ponder if inner_ponder is None else tally.ponder + inner_ponder)
+        costs = dict(zip(self.extras, inner_costs or (), strict=True))
+        results.append(tally.ponder + costs.pop(PONDER) if PONDER in costs else tally.ponder)
         if self.depth:
             results.append(_mean_steps(tally, mask))
-        return results
+        return [*results, *costs.values()]
 
 
 def _is_masked() -> bool:
@@ -329,10 +329,10 @@ def broadcast_mask(moved: Bool[Tensor, "b *n"], rank: int, has_positions: bool) 
     return moved.reshape(*moved.shape, *[1] * (rank - moved.dim()))
 
 
-def _over_steps(extras: Sequence[tuple[Float[Tensor, " b"], ...]]) -> tuple[Float[Tensor, " b"], ...]:
-    """The sum of the steps' ponder, and the mean of their depths."""
-    ponder, *depths = (total_of(values) for values in zip(*extras, strict=True))
-    return (ponder, *(depth / len(extras) for depth in depths))
+def _over_steps(names: Sequence[str], extras: Sequence[Costs]) -> Costs:
+    """The sums of the steps' ponder and charges, and the mean of their depths."""
+    totals = map(total_of, zip(*extras, strict=True))
+    return tuple(total / len(extras) if name == DEPTH else total for name, total in zip(names, totals, strict=True))
 
 
 def total_of(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.loops import Loop, SplitBody, broadcast_mask, total_of
+from archlang.backend.runtime.loops import Costs, Loop, SplitBody, broadcast_mask, total_of
 
 # The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
 _MOST_POSITIONS = 1 << 14
@@ -38,13 +38,13 @@ class Scan(Loop):
 
     def _run(
         self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
-    ) -> tuple[list[Tensor], list[Tensor], tuple[Float[Tensor, " b"], ...]]:
+    ) -> tuple[list[Tensor], list[Tensor], Costs]:
         """Runs the body on each part, which are its first arguments. `reals` are the samples to which a part belongs,
-        None for all. Returns the carried states, what was emitted, and ponder and depth."""
+        None for all. Returns the carried states, what was emitted, and the extra results."""
         owner, body, count = self.owner, self.body, self.carried
         states, captured = values[:count], values[count:]
         emitted: list[Tensor] = []
-        extras: list[tuple[Float[Tensor, " b"], ...]] = []
+        extras: list[Costs] = []
         head_results: list[tuple[Any, ...]] = []
         for index, (part, real) in enumerate(zip(parts, reals, strict=True)):
             if self.split is not None:
@@ -63,7 +63,7 @@ class Scan(Loop):
         self, parts: Sequence[Tensor], reals: Bool[Tensor, "k b"], values: Sequence[Any]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """The loop as one operation of torch, over the slices of `parts` along their first axis. Returns the carried
-        states and the stack of what was emitted, then ponder and depth."""
+        states and the stack of what was emitted, then the extra results."""
         owner, body, count = self.owner, self.body, self.carried
         states, captured = values[:count], values[count:]
         # torch needs a carried state.
@@ -93,6 +93,10 @@ class Scan(Loop):
         results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
         return list(zip(*(_separate(result, len(first), count) for result in results), strict=True))
 
+    def _outputs(self, results: Sequence[Any], extras: Sequence[Tensor]) -> Any:  # Any: as in `Body`
+        """The results of the loop: a tuple, unless there is one result and no extra one."""
+        return (*results, *extras) if self.extras or len(results) > 1 else results[0]
+
 
 @dataclass(eq=False, kw_only=True)
 class ChunkScan(Scan):
@@ -106,10 +110,10 @@ class ChunkScan(Scan):
                 length = results[-1].shape[2]
                 chunked = results.pop().transpose(1, 2)
                 results.append(chunked[place // length, place % length].transpose(0, 1))
-            return _only([*results, *extras])
+            return self._outputs(results, extras)
         reals = [None if mask is None else mask.any(1) for _, mask in chunks]
         states, emitted, costs = self._run(chunks, reals, values)
-        return _only([*states, *([torch.cat(emitted, 1)] if self.emits else []), *costs])
+        return self._outputs([*states, *([torch.cat(emitted, 1)] if self.emits else [])], costs)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -123,16 +127,12 @@ class PositionScan(Scan):
             results, means = self._in_graph([sequence.transpose(0, 1)], reals, values)
             if self.emits:
                 results.append(results.pop().transpose(0, 1))
-            return _only([*results, *means])
+            return self._outputs(results, means)
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         parts = [(position,) for position in sequence.unbind(1)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
-        return _only([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else []), *extras])
-
-
-def _only(results: Sequence[Any]) -> Any:  # Any: as in `Body`
-    return tuple(results) if len(results) > 1 else results[0]
+        return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 
 
 def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -155,10 +155,8 @@ def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
     return torch.split(value, batch) if isinstance(value, Tensor) else (value,) * count
 
 
-def _over_chunks(
-    extras: Sequence[tuple[Float[Tensor, " b"], ...]], reals: Sequence[Bool[Tensor, " b"] | None]
-) -> tuple[Float[Tensor, " b"], ...]:
-    """The means of ponder and depth over a sample's real chunks or positions."""
+def _over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:
+    """The means of ponder, depth and charges over a sample's real chunks or positions."""
     if reals[0] is None:
         return tuple(total_of(values) / len(extras) for values in zip(*extras, strict=True))
     real = torch.stack([mark for mark in reals if mark is not None])

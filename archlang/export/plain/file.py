@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.lower.names import module_path
 from archlang.export import mistakes
 from archlang.export.model_text import definition_of
 from archlang.export.places import place_of_model
@@ -34,6 +35,7 @@ from archlang.export.plain.text import WIDTH, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
+from archlang.graph.prune import without_charges
 from archlang.plugins import NO_PLUGINS
 
 _POSITIONS = 7  # of the example in the file
@@ -51,7 +53,7 @@ def export_plain(module: Architecture, path: Path) -> list[Path]:
     _check_equal(module, text)
     weights = path.with_suffix(".pt")
     buffer = io.BytesIO()
-    torch.save({name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}, buffer)
+    torch.save({name: value.detach().cpu().contiguous() for name, value in _weights(module).items()}, buffer)
     write_atomically(weights, buffer.getvalue())
     write_atomically(path, text)
     return [path, weights]
@@ -88,17 +90,29 @@ def plain_text(module: Architecture) -> str:
     return _joined(parts)
 
 
+def _weights(module: Architecture) -> dict[str, Tensor]:
+    """The state of a module without the weights that only charges need."""
+    graph = module.program.graph
+    needed = without_charges(graph).instances
+    unneeded = tuple(f"{module_path(path)}." for path in graph.instances if path not in needed)
+    return {
+        name: value
+        for name, value in module.state_dict().items()
+        if not re.sub(r"(?<=\.)\d+(?=\.)", "*", name).startswith(unneeded)
+    }
+
+
 # Blocks
 
 
 def _with_modules(module: Architecture) -> Graph:
-    """The graph of a module, in which the classes of plugins have the names under which they are imported."""
+    """The graph of a module without its charges, with the names under which the classes of plugins are imported."""
     graph, origin = module.program.graph, module.program.origin
     plugins = NO_PLUGINS if origin is None else origin.plugins
     instances = {
         path: replace(instance, python=plugins.qualified(instance.python)) for path, instance in graph.instances.items()
     }
-    return replace(graph, instances=instances)
+    return without_charges(replace(graph, instances=instances))
 
 
 def _collect(graph: Graph) -> Collection:
@@ -341,9 +355,11 @@ def plain_module(module: Architecture, text: str) -> nn.Module:
     )
     made = model()
     assert isinstance(made, nn.Module)
+    weights = _weights(module)
     for name, value in module.named_parameters():
-        made.get_parameter(name).data = value.detach().clone()
-    made.load_state_dict(module.state_dict())
+        if name in weights:
+            made.get_parameter(name).data = value.detach().clone()
+    made.load_state_dict(weights)
     return made.train(module.training)
 
 

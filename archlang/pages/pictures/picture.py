@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Apply, Arithmetic, Call, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Halting, Literal, Part, Repeat, Scan, Stack
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.cost_notes import cost_notes
 from archlang.source import Span
@@ -103,6 +103,8 @@ class _GraphDrawer:
         if isinstance(node.operation, Arithmetic):
             numbers = [literals[source] for source in node.inputs if source in literals]
             title = " ".join([_SIGNS[node.operation], *numbers])
+        elif isinstance(node.operation, Charge):
+            title = f"charge {node.operation.name}"
         elif isinstance(node.operation, Call):
             assert instance is not None
             title, notes = instance.block, _static_lines(instance)

@@ -36,6 +36,9 @@ class Statements(Section):
     def update(self, parts: Parts) -> tree.Update:
         return self._binding(tree.Update, parts, parts[0])
 
+    def charge(self, parts: Parts) -> tree.Charge:
+        return self._binding(tree.Charge, parts, parts[1])
+
     def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
         name_span = self._context.token_span(name)
         return self._commented(kind, parts, name=str(name), name_span=name_span, value=parts[-1])

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -41,6 +41,8 @@ class CudaGraphStep(EagerStep):
         super().__init__(run)
         make_capturable(run.optimizer, run.fabric.device, moves_first_beta(run.settings))
         self._graphs: CudaGraphs | None = CudaGraphs(capture)
+        # The tensors that hold the charges of each captured shape.
+        self._charges: dict[Shape, Mapping[str, Tensor]] = {}
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         launched = self._launch(items)
@@ -59,9 +61,13 @@ class CudaGraphStep(EagerStep):
         def step(placed_items: Tensor) -> LossAndNorm:
             run.optimizer.zero_grad(set_to_none=True)
             loss = self._backward(run.data.gather(placed_items, widths))
+            self._charges[shape] = run.module.charges
             return loss, self._update()
 
-        return graphs.launch(shape, run.data.place(items), step)
+        launched = graphs.launch(shape, run.data.place(items), step)
+        if launched is not None:
+            run.module.charges = {name: charge.clone() for name, charge in self._charges[shape].items()}
+        return launched
 
     def _shrink(self, count: int) -> str | None:
         change = super()._shrink(count)

@@ -10,7 +10,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from archlang.train.data import Batch
 from archlang.train.generators import random_state
-from archlang.train.loss import add_ponder, training_loss
+from archlang.train.loss import add_costs, training_loss
 from archlang.train.step.memory import compute_within_memory, halve_micro
 from archlang.train.step.protocol import StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
@@ -78,7 +78,7 @@ class EagerStep:
         the loss."""
         run = self.run
         loss = training_loss(run.model, batch, run.workload) * loss_share
-        run.fabric.backward(add_ponder(loss, run.module.ponder, run.settings, sample_share))
+        run.fabric.backward(add_costs(loss, run.module.ponder, run.module.charges, run.settings, sample_share))
         return loss.detach()
 
     def _update(self) -> Tensor | None:

@@ -22,8 +22,9 @@ from torch.optim import Optimizer
 from archlang.backend.runtime.loops import halting_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.diagnostics.machine import is_out_of_memory
+from archlang.graph.operations import CHARGES
 from archlang.train.generators import fixed_randomness, random_state
-from archlang.train.loss import add_ponder, training_loss
+from archlang.train.loss import add_costs, training_loss
 from archlang.train.step.memory import compute_within_memory, halve_micro
 from archlang.train.step.protocol import CannotStack, StepResult, StepState
 from archlang.train.step.update import clip_gradients, set_rate
@@ -197,15 +198,18 @@ class StackedStep:
         losses = results["loss"]
         if sample_share < 1:
             losses = losses * torch.tensor(loss_shares, device=losses.device)
-        fabric.backward(add_ponder(losses, results["ponder"], self._first.settings, sample_share).sum())
+        charges = _charges_of(results)
+        fabric.backward(add_costs(losses, results["ponder"], charges, self._first.settings, sample_share).sum())
         if "depth" in results:
             for module, depth in zip(self._modules[runs], results["depth"], strict=True):
                 module.mean_depth = depth
+        for index, module in enumerate(self._modules[runs]):
+            module.charges = {name: charge[index] for name, charge in charges.items()}
         return losses.detach()
 
     def _compute(self, runs: slice, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
-        """Returns `loss` and `ponder` of some runs, each for its row of items, and `depth` if the model has halting
-        loops. All rows are padded to the widest item."""
+        """Returns `loss`, `ponder` and `charges.NAME` of some runs, each for its row of items, and `depth` if the model
+        has halting loops. All rows are padded to the widest item."""
         module, workload = self._modules[0], self._first.workload
         batch = self._first.data.batch(items.reshape(-1))
 
@@ -226,9 +230,10 @@ class StackedStep:
                 return logits
 
             loss = training_loss(model, replace(batch, **rows), workload)
+            results = {"loss": loss, **{f"{CHARGES}{name}": charge for name, charge in module.charges.items()}}
             if module.mean_depth is None:
-                return {"loss": loss, "ponder": torch.zeros_like(loss)}
-            return {"loss": loss, "ponder": module.ponder, "depth": module.mean_depth}
+                return {**results, "ponder": torch.zeros_like(loss)}
+            return {**results, "ponder": module.ponder, "depth": module.mean_depth}
 
         weights = {**self._weights, **self._buffers}
         if runs != slice(0, len(self._runs)):
@@ -241,6 +246,7 @@ class StackedStep:
         finally:
             # The values that the call left on the module are valid inside vmap only.
             module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
+            module.charges = {}
         return results
 
     # Whether the runs can be computed together
@@ -279,12 +285,12 @@ class StackedStep:
         names = [name for name, weight in self._weights.items() if weight.requires_grad]
         with fixed_randomness(device):
             results = self._compute(slice(0, len(items)), items, "same")
-            objective = add_ponder(results["loss"], results["ponder"], run.settings).sum()
+            objective = add_costs(results["loss"], results["ponder"], _charges_of(results), run.settings).sum()
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
             with fixed_randomness(device):
                 loss = training_loss(module, run.data.batch(run_items), run.workload)
-                objective = add_ponder(loss, module.ponder, run.settings)
+                objective = add_costs(loss, module.ponder, module.charges, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
             differences = [
                 stacked[index] - solo for stacked, solo in zip(stacked_gradients, solo_gradients, strict=True)
@@ -303,6 +309,11 @@ def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
             part[name].data = tensor[index]
         stacked[name] = nn.Parameter(tensor, first.requires_grad) if isinstance(first, nn.Parameter) else tensor
     return stacked
+
+
+def _charges_of(results: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The charges among the results of a step, by their names."""
+    return {name.removeprefix(CHARGES): value for name, value in results.items() if name.startswith(CHARGES)}
 
 
 def _is_per_run(name: str, value: object) -> bool:

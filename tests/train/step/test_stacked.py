@@ -28,7 +28,9 @@ model router(x: tokens[n]) -> logits[classes] {
     h = embed[8](x)
     repeat 3 {
         a = norm(h + geometric_attention[2](h))
-        h <- copy_gate(gate[8](a), norm(feedforward[16](a)), h)
+        g = gate[8](a)
+        charge open = sum_features(mean(g))
+        h <- copy_gate(g, norm(feedforward[16](a)), h)
     }
     return linear[classes](last(h))
 }
@@ -155,6 +157,7 @@ def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  #
 def assert_same_curves(left: Path, right: Path) -> None:
     for left_line, right_line in zip(lines(left), lines(right), strict=True):
         assert left_line.pop("split", None) == right_line.pop("split", None)
+        assert left_line.pop("charges", {}) == pytest.approx(right_line.pop("charges", {}), rel=1e-5)
         assert left_line == pytest.approx(right_line, rel=1e-5, abs=1e-6)
 
 
