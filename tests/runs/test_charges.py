@@ -84,4 +84,4 @@ def test_a_weight_of_no_charge_on_the_command_line_is_refused(tmp_path: Path) ->
 def test_a_weight_that_is_set_twice_or_is_no_number_is_refused() -> None:
     twice = PROGRAM.replace("charges.open = 1", "charges.open = 1, charges.open = 2")
     assert [mistake.code for mistake in check_text(twice)] == ["E0306"]
-    assert [mistake.code for mistake in check_text(PROGRAM.replace("open = 1]", "open = none]"))] == ["E0303"]
+    assert [mistake.code for mistake in check_text(PROGRAM.replace("open = 1]", "open = true]"))] == ["E0303"]
