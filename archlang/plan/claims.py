@@ -5,18 +5,22 @@ from collections.abc import Iterator
 from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.plan import mistakes
+from archlang.plan.measures import Measures
 from archlang.plan.plan import PublishedResult
-from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.syntax.tree import Expression, Number, Unary
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
 
-def check_claims(recipe: ResolvedRecipe) -> None:
-    """Reports claims of no metric, without a number, or at unknown statics."""
+def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
+    """Reports claims of no metric or of one that no run measures, without a number, or at unknown statics."""
     for claim in recipe.parts.claims:
         if len(claim.metric.parts) != 2:
             recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
+        elif measures is not None:
+            measures.check(claim.metric.span, claim.metric.text, recipe.report)
+        report_repeated((setting.path for setting in claim.at), recipe.report)
         for number in filter(None, (claim.value, claim.deviation)):
             if not isinstance(number, Number | Unary):
                 recipe.report(mistakes.claim_without_number(number.span))

@@ -60,6 +60,35 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0605", message, span, "not a metric", remedy="write the split and the metric: `test.accuracy`")
 
 
+def unknown_split(
+    span: Span, task: str, split: str, possible: tuple[str, ...], metric: str, selects: bool
+) -> Diagnostic:
+    """`selects`: the metric is that of `train.select`, which the recipe may have left to its default."""
+    message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
+    example = f"{possible[-1]}.{metric}"
+    remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
+    remedy = suggest(split, possible, remedy)
+    return Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
+
+
+def unknown_metric(
+    span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool
+) -> Diagnostic:
+    """`is_late`: the metric is measured only at the end of a run, so it cannot select."""
+    message = f"`{metric}` is measured only at the end of a run" if is_late else f"`{task}` has no metric `{metric}`"
+    remedy = suggest(metric, possible, f"write one of its metrics, such as `{split}.{possible[-1]}`")
+    return Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
+
+
+def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
+    return Diagnostic("E0618", message, span, "refused by the task", remedy=remedy)
+
+
+def group_in_row(span: Span, path: str) -> Diagnostic:
+    message = f"`{path}` is a group of items, which a row cannot choose"
+    return Diagnostic("E0312", message, span, "no such static", remedy="move it to the columns")
+
+
 def loss_of_group(span: Span, name: str) -> Diagnostic:
     message = f"`{name}` is measured on the whole split only"
     return Diagnostic("E0605", message, span, "has no groups", remedy="delete the group, or name another metric")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
+from archlang.plan.measures import Measures
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Source
 from archlang.types.statics import StaticValue
@@ -37,7 +38,7 @@ class Plan:
     with the statics of `test …`; without any it is the same object as `graph`. `settings` has every static by its
     dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path. `plugins`
     are the Python files that the user trusts. `used` are the files that the program uses, directly or not; empty in a
-    plan that comes from a run folder."""
+    plan that comes from a run folder. `measures` are None where they are unknown before the run."""
 
     recipe: str
     source: Source
@@ -53,3 +54,4 @@ class Plan:
     claims: tuple[PublishedResult, ...]
     plugins: Plugins = NO_PLUGINS
     used: tuple[Source, ...] = ()
+    measures: Measures | None = None

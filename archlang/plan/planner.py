@@ -11,18 +11,22 @@ from math import prod
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import TooMuchWork, spend
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.charges import check_weights
 from archlang.plan.claims import check_claims, published_results
 from archlang.plan.grid import spread
+from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import SEED, ResolvedRecipe, resolve_recipe
+from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
+from archlang.plan.task_instance import task_measures
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -60,13 +64,14 @@ class Planner:
     def check(self) -> None:
         """Checks every line of the recipe, and its first point."""
         self.check_paths()
-        check_claims(self.recipe)
-        self.plan(self.first_point())
+        plan = self.plan(self.first_point())
+        check_claims(self.recipe, plan.measures if plan else None)
 
     def check_paths(self) -> None:
         """Checks the paths of the overrides, of `test` and of `vary`."""
         for setting in (*self.overrides.values(), *self.recipe.parts.at_test):
             self.recipe.has_static(setting.path)
+        report_repeated((setting.path for setting in self.recipe.parts.at_test), self.recipe.report)
         check_variations(self.recipe)
 
     def check_points(self) -> None:
@@ -112,6 +117,7 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
+        measures = None if task is None or train is None else self._measures(task, train)
         seed = self._seed(settings)
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
@@ -124,7 +130,7 @@ class Planner:
         by_path["seed"] = seed
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources()[1:],
+            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources()[1:], measures,
         )  # fmt: skip
 
     def extern(self, word: str) -> BoundExtern | None:
@@ -137,6 +143,16 @@ class Planner:
     def sizes(self) -> dict[str, int]:
         """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
         return sizes_of_task(bind(self.recipe, "task", self.overrides))
+
+    def _measures(self, task: Binding, train: Binding) -> Measures | None:
+        """What a run of a point measures; reports a `train.select` that names none of it."""
+        choices = self.recipe.parts.choices
+        measures = task_measures(task, bound_extern(task), bound_extern(train), choices["task"].value.span)
+        select = train.statics.get("select")
+        if measures is not None and select is not None and select.value is not None:
+            span = select.span or choices["train"].value.span
+            measures.check(span, str(plain(select.value)), self.recipe.report, selects=True)
+        return measures
 
     def _seed(self, settings: Mapping[str, Setting]) -> int:
         setting = settings.get("seed")

@@ -76,6 +76,14 @@ class ResolvedRecipe:
         return False
 
 
+def report_repeated(paths: Iterable[Name], report: Report) -> None:
+    """Reports the paths that occur a second time."""
+    first: dict[str, Name] = {}
+    for path in paths:
+        if first.setdefault(path.text, path) is not path:
+            report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
+
+
 def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:
     """Finds the task, the model and the optimizer that a recipe names, and reports unknown ones."""
     declarations = {

@@ -8,11 +8,11 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
-from archlang.names.mistakes import static_set_twice
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
+from archlang.plan.recipe import report_repeated
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
@@ -106,11 +106,8 @@ class SearchPlan:
 
 def check_search(planner: Planner) -> None:
     """Checks each search space of a recipe on its own."""
-    first: dict[str, tree.Name] = {}
+    report_repeated((sought.path for sought in planner.recipe.parts.search), planner.recipe.report)
     for sought in planner.recipe.parts.search:
-        path = sought.path
-        if first.setdefault(path.text, path) is not path:
-            planner.recipe.report(static_set_twice(path.span, path.text, first[path.text].span))
         _space(planner, sought)
 
 

@@ -6,7 +6,7 @@ from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
-from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.source import Span
 from archlang.syntax.tree import Expression, ListOf, Name, Number, Range, Setting
 from archlang.types.statics import Interval, StaticValue
@@ -45,11 +45,9 @@ def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
 
 def check_variations(recipe: ResolvedRecipe) -> None:
     """Reports unknown and repeated paths after `vary`, and paths without values."""
-    first: dict[str, Name] = {}
+    report_repeated((variation.path for variation in recipe.parts.vary), recipe.report)
     for variation in recipe.parts.vary:
         path, values = variation.path, variation.values
-        if first.setdefault(path.text, path) is not path:
-            recipe.report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
         if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
             isinstance(values, ListOf) and not values.items
         ):

@@ -10,6 +10,8 @@ from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, is_group, settings_text
 from archlang.plan.grid import spread
+from archlang.plan.plan import Plan
+from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableColumn, TablePlan, TableRow
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
@@ -29,6 +31,11 @@ def check_table(cells: CellPlanner, table: Table) -> None:
     for row in rows:
         if row.recipe is not None:
             cells.has_statics(row.recipe, row.at)
+    for settings in (*(row.at for row in rows), *(column.at for column in columns)):
+        report_repeated((setting.path for setting in settings), cells.report)
+    for row in rows:
+        for setting in filter(is_group, row.at):
+            cells.report(mistakes.group_in_row(setting.path.span, setting.path.text))
 
 
 def check_cells(cells: CellPlanner, table: Table) -> None:
@@ -38,14 +45,18 @@ def check_cells(cells: CellPlanner, table: Table) -> None:
         return
     rows, columns = _rows_and_columns(table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
-    by_column = {settings_text(column.at): column.at for column in columns}
+    by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
+    for column in columns:
+        by_column.setdefault(settings_text(column.at), []).append(column)
     row_settings, column_settings = list(by_row.values()), list(by_column.values())
     total = len(row_settings) * len(column_settings)
     checked = 0
     with suppress(TooMuchWork):
         for row_index, column_index in spread([len(row_settings), len(column_settings)]):
             recipe, at = row_settings[row_index]
-            cells.plan(recipe, (*at, *column_settings[column_index]))
+            plan = cells.plan(recipe, (*at, *column_settings[column_index][0].at))
+            for column in column_settings[column_index]:
+                _check_metric(cells, plan, column)
             checked += 1
     if checked < total:
         cells.report(mistakes.points_left_out(table.name_span, table.name, "different cells", checked, total))
@@ -63,10 +74,18 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
         for row, resolved_row in zip(rows, resolved_rows, strict=True)
         for column, resolved_column in zip(columns, resolved_columns, strict=True)
     ]
+    for cell, column in zip(planned, columns * len(rows), strict=True):
+        _check_metric(cells, cell.plans[0] if cell and cell.plans else None, column)
     sound = tuple(cell for cell in planned if cell is not None)
     if len(sound) < len(planned):
         return None
     return TablePlan(table.name, table.documentation, resolved_rows, resolved_columns, sound)
+
+
+def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:
+    """Reports a column whose metric the run of a cell does not measure."""
+    if plan is not None and plan.measures is not None:
+        plan.measures.check(column.metric.span, column.metric.text, cells.report)
 
 
 def _is_sound(cells: CellPlanner, table: Table) -> bool:

@@ -11,9 +11,9 @@ from archlang.runs import mistakes
 from archlang.runs.model_memory import require_memory
 from archlang.runs.splits import load_splits
 from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.metrics import WRITTEN_METRICS
 from archlang.tasks.kit.task import Task
 from archlang.train import mistakes as train_mistakes
-from archlang.train.decoding import WRITTEN_METRICS
 from archlang.train.optimizers import is_shipped, make_optimizer
 from archlang.train.run_functions import RunFunctions
 from archlang.train.settings import Settings

@@ -17,9 +17,6 @@ from archlang.train.data import Batch, Data
 from archlang.train.generators import fixed_randomness
 from archlang.train.score import Interrupted, Score
 
-WRITTEN_METRICS = ("exact_match", "oracle_match")
-"""The metrics that `add_written` adds."""
-
 DEFAULT_ANSWERS = 1_000
 """The answers of a split that are written by default; more would hardly change the metrics."""
 

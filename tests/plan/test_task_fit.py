@@ -9,7 +9,6 @@ from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.types import Dim, Type
 
-TRAIN = "train adamw[steps = 10]"
 SORTER = """
 model sorter[d = 8](source: tokens[n], id: seq[n, {k}], target: tokens[m]) -> logits[m, vocab] {{
     read = mean(embed[d](source) + linear[d](id))
@@ -19,7 +18,8 @@ model sorter[d = 8](source: tokens[n], id: seq[n, {k}], target: tokens[m]) -> lo
 
 
 def recipe(task: str, model: str) -> str:
-    return f"recipe r {{ task {task} model {model} {TRAIN} }}"
+    select = ", select = test.accuracy" if task.startswith("scan") else ""  # which has no validation split
+    return f"recipe r {{ task {task} model {model} train adamw[steps = 10{select}] }}"
 
 
 def only(text: str) -> Diagnostic:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from archlang.diagnostics import ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.plugins import PluginError
@@ -22,7 +23,6 @@ from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.train import score, training_run
 from archlang.train.selection import ranking
 from archlang.train.step.eager import EagerStep
@@ -292,7 +292,7 @@ def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(train: Train, tmp_
     ("select", "complaint"), [("nowhere.accuracy", "no split `nowhere`"), ("valid.beauty", "no metric `beauty`")]
 )
 def test_a_selecting_metric_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=complaint):
+    with pytest.raises(ProgramError, match=complaint):
         train(tmp_path / "run", train__select=select)
     assert not (tmp_path / "run").exists()
 
@@ -426,7 +426,7 @@ def test_a_seed_that_is_too_large_is_an_error(train: Train, tmp_path: Path) -> N
 
 
 def test_a_task_that_cannot_be_made_leaves_no_files(train: Train, tmp_path: Path) -> None:
-    with pytest.raises((RunError, TaskError)):
+    with pytest.raises(ProgramError, match="more than the 34 distinct items"):
         train(tmp_path / "run", task__train_size="1000000")
     assert not (tmp_path / "run").exists()
 

@@ -21,6 +21,9 @@ MEANINGS = {
     "f1": "overlap of answers with targets: the harmonic mean of precision and recall, averaged over items",
     "perplexity": "exponential of the mean cross entropy of scored positions; lower is better",
 }
+WRITTEN_METRICS = ("exact_match", "oracle_match")
+"""The metrics of answers that a model writes token by token; they are measured only at the end of a run."""
+
 # Also no fractions: they are not shown in per cent.
 LOWER_IS_BETTER = frozenset({"perplexity", "loss"})
 

@@ -1,0 +1,53 @@
+"""The task of a recipe as an instance of its class, which knows its splits and metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archlang.elaborate.binding import Binding
+from archlang.plan import mistakes
+from archlang.plan.measures import Measures
+from archlang.plan.plan import BoundExtern
+from archlang.source import Span
+from archlang.types.statics import StaticValue, Symbol
+
+if TYPE_CHECKING:
+    from archlang.tasks.kit.task import Task
+
+
+def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span: Span) -> Measures | None:
+    """The measures of a recipe. None if the class of its task is outside of archlang; None, and a report, if the class
+    refuses the statics of the task."""
+    # Imported for files with recipes only: tasks need numpy.
+    from archlang.tasks.kit.make_task import is_own, make_task
+    from archlang.tasks.kit.metrics import WRITTEN_METRICS
+    from archlang.tasks.kit.mistakes import TaskError
+    from archlang.tasks.kit.task import DecodableTask
+
+    if not is_own(task.python) or not _is_sound(binding, task):
+        return None
+    try:
+        instance = make_task(task.name, task.python, task.statics)
+    except TaskError as error:
+        binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
+        return None
+    metrics = ("loss", *instance.metrics, *_own_metrics(train.statics.get("metrics", ())))
+    written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
+    return Measures(task.name, _split_names(instance), (*metrics, *written), metrics)
+
+
+def _is_sound(binding: Binding, task: BoundExtern) -> bool:
+    """Whether every static has a value and every condition of the signature holds; the others were reported."""
+    conditions = binding.declaration.item.signature.where
+    return len(task.statics) == len(binding.parameters) and all(map(binding.evaluator.truth, conditions))
+
+
+def _split_names(instance: Task) -> tuple[str, ...]:
+    reads_files = any(getattr(instance, "files", tuple)())
+    return () if reads_files else instance.split_names()
+
+
+def _own_metrics(names: StaticValue) -> tuple[str, ...]:
+    """The names of the functions that `train.metrics` lists."""
+    listed = names if isinstance(names, tuple) else ()
+    return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol))

@@ -1,0 +1,81 @@
+"""Recipes and tables name splits and metrics that their task has."""
+
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.plan.check import check_text
+
+MODEL = "model small(x: tokens[n]) -> logits[classes] { return embed[4](x) |> last |> linear[classes] }\n"
+PAIR = """model pair(source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
+    return embed[4](target) |> lstm[4] |> linear[vocab]
+}
+"""
+TABLE = 'table t { row "Small" r column "Test" %s column "Valid" valid.accuracy }'
+
+
+def recipe(train: str = "", rest: str = "", task: str = "ctl") -> str:
+    return f"recipe r {{ task {task} model small train adamw[steps = 1{train}] {rest} }}\n"
+
+
+def only(text: str) -> Diagnostic:
+    (diagnostic,) = check_text(MODEL + text)
+    return diagnostic
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (recipe(", select = vlid.accuracy"), "vlid.accuracy", "no split `vlid`, by which"),
+        (recipe(", select = valid.beauty"), "valid.beauty", "no metric `beauty`"),
+        (recipe(rest='claim iid.acuracy = 1.0 from "p"'), "iid.acuracy", "no metric `acuracy`"),
+        (recipe(rest='claim dev.accuracy = 1.0 from "p"'), "dev.accuracy", "no split `dev`"),
+        (recipe() + TABLE % "tests.accuracy", "tests.accuracy", "no split `tests`"),
+        (recipe() + TABLE % "test.f1", "test.f1", "no metric `f1`"),
+    ],
+)
+def test_a_metric_that_no_run_measures_is_reported(text: str, place: str, message: str) -> None:
+    diagnostic = only(text)
+    assert (diagnostic.code, diagnostic.span.text) == ("E0605", place)
+    assert message in diagnostic.message
+
+
+def test_a_task_without_the_default_selecting_split_needs_another_one() -> None:
+    (diagnostic,) = check_text(PAIR + "recipe r { task scan model pair train adamw[steps = 1] }")
+    assert (diagnostic.code, diagnostic.span.text) == ("E0605", "adamw[steps = 1]")
+    assert diagnostic.remedy == "set `select = test.accuracy` in `train`"
+    assert not check_text(PAIR + "recipe r { task scan model pair train adamw[steps = 1, select = test.accuracy] }")
+
+
+def test_a_metric_of_the_end_of_a_run_is_claimed_but_does_not_select() -> None:
+    claim = 'claim test.exact_match = 1.0 from "p"'
+    assert not check_text(f"{PAIR} recipe r {{ task copy model pair train adamw[steps = 1] {claim} }}")
+    train = "adamw[steps = 1, select = valid.exact_match]"
+    (diagnostic,) = check_text(f"{PAIR} recipe r {{ task copy model pair train {train} {claim} }}")
+    assert "only at the end of a run" in diagnostic.message
+
+
+def test_a_metric_of_the_users_own_selects() -> None:
+    assert not check_text(MODEL + recipe(", metrics = [mine.margin], select = valid.margin"))
+
+
+def test_the_splits_of_a_users_file_are_not_read() -> None:
+    assert not check_text(MODEL + recipe(task='file[path = "absent.tsv"]'))
+
+
+def test_a_group_in_a_row_is_reported() -> None:
+    diagnostic = only(recipe() + 'table t { row "Small" r at test.length = 5 column "Test" test.accuracy }')
+    assert (diagnostic.code, diagnostic.span.text) == ("E0312", "test.length")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        recipe(rest='claim test.accuracy = 1.0 at seed = 1, seed = 2 from "p"'),
+        recipe() + 'table t { row "Small" r at seed = 1, seed = 2 column "Test" test.accuracy }',
+        recipe() + 'table t { row "Small" r column "Test" test.accuracy at seed = 1, seed = 2 }',
+    ],
+    ids=["claim", "row", "column"],
+)
+def test_a_static_that_is_set_twice_is_reported(text: str) -> None:
+    diagnostic = only(text)
+    assert (diagnostic.code, diagnostic.message) == ("E0306", "`seed` is set twice")
