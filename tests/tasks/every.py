@@ -24,6 +24,17 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.arch"))
 # Statics that make a task small; those that are not here are small already, or read files.
 SMALL: dict[str, dict[str, object]] = {
     "argsort": {"train_size": 50, "valid_size": 5, "test_size": 5},
+    "sudoku": {
+        "side": 4,
+        "train": Interval(3, 6),
+        "test": Interval(7, 9),
+        "puzzles": 20,
+        "train_size": 50,
+        "valid_size": 5,
+        "test_size": 5,
+    },
+    "maze": {"train_size": 50, "valid_size": 5, "test_size": 5},
+    "graph_distance": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "listops": {"train_size": 50, "test_size": 2, "valid_size": 10},
     "flipflop": {"train_size": 5, "iid_size": 5, "valid_size": 5, "test_size": 5},
     "logical_inference": {"draws": 500},

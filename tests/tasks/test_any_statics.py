@@ -15,22 +15,26 @@ from archlang.tasks.bucket_sort import BucketSort
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
+from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import Task
+from archlang.tasks.maze import Maze
 from archlang.tasks.mix import Mix
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar
 from archlang.tasks.parity import Parity
 from archlang.tasks.priority_sort import PrioritySort
 from archlang.tasks.stack_manipulation import StackManipulation
+from archlang.tasks.sudoku import Sudoku
 from archlang.types.statics import Interval
 
 Statics = dict[str, object]
 SIZES = {name: st.integers(0, 12) for name in ("train_size", "valid_size", "test_size")}
 # Mostly ranges that are one, and that do not overlap.
 RANGE = st.tuples(st.integers(-1, 12), st.integers(-1, 3)).map(lambda pair: Interval(pair[0], sum(pair)))
+BLANKS = st.tuples(st.integers(-1, 7), st.integers(-1, 2)).map(lambda pair: Interval(pair[0], sum(pair)))
 NUMBERS = st.lists(st.integers(0, 14), max_size=3).map(tuple)
 TRUTH = st.booleans()
 
@@ -80,6 +84,9 @@ TASKS: dict[Callable[..., Task], st.SearchStrategy[Statics]] = {
     ModularArithmetic: statics(**BY_LENGTH, modulus=st.integers(0, 12), begin_end=TRUTH),
     BucketSort: statics(**BY_LENGTH, symbols=st.integers(0, 9)),
     StackManipulation: statics(**BY_LENGTH),
+    Sudoku: statics(train=BLANKS, test=BLANKS, side=st.sampled_from([4, 4, 4, 5]), puzzles=st.integers(0, 3)),
+    Maze: statics(**BY_LENGTH, side=st.integers(2, 9)),
+    GraphDistance: statics(**BY_LENGTH, names=st.integers(0, 14), degree=st.floats(-1, 20), farthest=st.integers(0, 4)),
 }
 
 

@@ -15,11 +15,13 @@ from archlang.tasks.ctl import Ctl
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.split import digest
 from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
 from archlang.tasks.logical_inference import LogicalInference
+from archlang.tasks.maze import Maze
 from archlang.tasks.mix import Mix
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar
@@ -28,6 +30,7 @@ from archlang.tasks.priority_sort import PrioritySort
 from archlang.tasks.reverse import Reverse
 from archlang.tasks.scan import Scan
 from archlang.tasks.stack_manipulation import StackManipulation
+from archlang.tasks.sudoku import Sudoku
 from archlang.types.statics import Interval
 
 # A change here means that runs of before cannot be repeated: raise the task's `version` with it.
@@ -44,6 +47,7 @@ FLIPFLOP = FlipFlop(
 ORIGINAL = ListOps(
     source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_arguments=(10, 15), test_size=5
 )
+SUDOKU = Sudoku(side=4, train=Interval(3, 6), test=Interval(7, 9), puzzles=20, train_size=50)
 DIGESTS: list[tuple[Task, str, str]] = [
     (Ctl(), "train", "c75461809fcb3464"),
     (Ctl(), "iid", "10fb057e015acc44"),
@@ -94,6 +98,10 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (BucketSort(valid_size=50), "valid", "2611a77ad2be84b4"),
     (Argsort(train_size=50), "train", "eaa75038032ad27d"),
     (Argsort(test_size=5), "test", "23b9a889a30730b2"),
+    (SUDOKU, "train", "40605c947f7cb42e"),
+    (Sudoku(puzzles=5, test_size=5), "test", "a29624740f182936"),
+    (Maze(train_size=50), "train", "40eba1ab67be9ae5"),
+    (GraphDistance(train_size=50), "train", "751a8dcbe085a4ca"),
     (StackManipulation(train_size=50), "train", "0ea6b4e29c8d28f3"),
 ]
 

@@ -11,14 +11,17 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
+from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
+from archlang.tasks.maze import Maze
 from archlang.tasks.modular_arithmetic import ModularArithmetic
 from archlang.tasks.mqar import Mqar
 from archlang.tasks.parity import Parity
 from archlang.tasks.priority_sort import PrioritySort
 from archlang.tasks.stack_manipulation import StackManipulation
+from archlang.tasks.sudoku import Sudoku
 
 LIMITS: list[tuple[Task, int]] = [
     (ListOps(), 180),
@@ -36,6 +39,9 @@ LIMITS: list[tuple[Task, int]] = [
     (BucketSort(), 20),
     (StackManipulation(), 30),
     (Argsort(), 20),
+    (Sudoku(), 20),
+    (Maze(), 20),
+    (GraphDistance(), 20),
 ]
 
 

@@ -149,8 +149,8 @@ def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
 # A user's own files
 
 
-def no_path(task: str) -> TaskError:
-    return TaskError(f"the path of `{task}` is missing", f'write `{task}[path = "words.tsv"]`')
+def no_path(task: str, example: str = "words.tsv") -> TaskError:
+    return TaskError(f"the path of `{task}` is missing", f'write `{task}[path = "{example}"]`')
 
 
 def no_file(task: str, path: str) -> TaskError:
@@ -169,6 +169,16 @@ def not_text(path: str) -> TaskError:
 def unknown_form(path: str) -> TaskError:
     message = f"{path} is neither TSV nor JSONL"
     return TaskError(message, "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz")
+
+
+def not_csv(path: str) -> TaskError:
+    return TaskError(f"{path} is not CSV", "rename it to end in .csv, optionally followed by .gz or .xz")
+
+
+def no_rows(path: str, split: str) -> TaskError:
+    return TaskError(
+        f"{path} has no row for the split `{split}`", f"choose a smaller train_size, or 0 for {split}_size"
+    )
 
 
 def bad_line(path: str, number: int, reason: str) -> TaskError:

@@ -132,7 +132,7 @@ def _cells(task: str, path: str, columns: Sequence[str]) -> Iterator[tuple[int, 
     suffix = Path(path.removesuffix(ending)).suffix
     if suffix not in (".tsv", ".jsonl"):
         raise mistakes.unknown_form(path)
-    lines = _lines(task, path, ending)
+    lines = lines_of(task, path, ending)
     yield from (_jsonl if suffix == ".jsonl" else _tsv)(path, lines, columns)
 
 
@@ -190,7 +190,7 @@ def _split(path: str, number: int, word: object) -> str:
     return str(word)
 
 
-def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
+def lines_of(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not blank with their numbers."""
     # `newline="\n"`: str.splitlines would also break at U+2028 and others.
     with (

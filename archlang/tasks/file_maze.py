@@ -1,0 +1,97 @@
+"""Draw the path from the start to the goal of the mazes in a user's own file.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> folder = TemporaryDirectory()
+>>> path = Path(folder.name) / "train.csv"
+>>> _ = path.write_text("source,question,answer,rating\\nmine,S ##  ##G,So##oo##G,4\\n")
+>>> task = FileMaze(path=str(path), train_size=1, shuffles=True)
+>>> train = task.generate("train", seed=0)
+>>> show(task, train.inputs["x"][0], train.targets[0])
+S.# So#
+#.. #oo
+##G ##G
+>>> show(task, train.inputs["x"][1], train.targets[1])
+#.G #oG
+..# oo#
+S## S##
+>>> folder.cleanup()
+"""
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_sizes, check_split
+from archlang.tasks.kit.puzzle_files import read_puzzles
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split, show
+
+__all__ = ["FileMaze", "show"]
+
+_NUMBERS = {"#": WALL, " ": FREE, "S": START, "G": GOAL, "o": PATH}
+_STEP = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileMaze:
+    """The task. `train_size`, `valid_size` and `test_size` count rows of the files."""
+
+    path: str = ""
+    test: str = ""
+    shuffles: bool = False
+    train_size: int = 1_000
+    valid_size: int = 0
+    test_size: int = 1_000
+
+    name = "file_maze"
+    kind = Kind.TAGGING
+    breakdown = "length"
+    in_distribution = ("train", "valid", "test")
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    vocabulary = VOCABULARY
+    class_names = CLASS_NAMES
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_sizes(self.name, self)
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for path in (self.path, self.test) if path)
+
+    def split_names(self) -> tuple[str, ...]:
+        sizes = {"train": True, "valid": self.valid_size, "test": self.test}
+        return tuple(split for split, exists in sizes.items() if exists or not self.path)
+
+    def generate(self, split: str, seed: int) -> Split:
+        check_split(self.name, split, self.split_names())
+        if not self.path:
+            raise mistakes.no_path(self.name, "train.csv")
+        sizes = {"test": self.test_size} if split == "test" else {"train": self.train_size, "valid": self.valid_size}
+        path = self.test if split == "test" else self.path
+        mazes, solved, _ = read_puzzles(self.name, path, _NUMBERS, split, sizes, seed, _problem)
+        if split == "train" and self.shuffles:
+            mazes, solved = _symmetries(mazes), _symmetries(solved)
+        return maze_split(mazes, solved, step=_STEP)
+
+
+def _symmetries(grids: np.ndarray) -> np.ndarray:
+    """Returns grids [N, cells], followed by their rotations and reflections: [8 N, cells]."""
+    side = isqrt(grids.shape[1])
+    squares = grids.reshape(-1, side, side)
+    turned = [np.rot90(each, turns, (1, 2)) for each in (squares, squares.transpose(0, 2, 1)) for turns in range(4)]
+    return np.concatenate(turned).reshape(-1, side**2)
+
+
+def _problem(maze: str, solution: str) -> str:
+    if len(maze) != len(solution) or isqrt(len(maze)) ** 2 != len(maze) or not maze:
+        return f"the maze has {len(maze)} cells and its solution {len(solution)}, not the same square number"
+    if "o" in maze:
+        return "the path is drawn in the maze"
+    if solution.replace("o", " ") != maze:
+        return "the solution changes a cell of the maze other than a free one"
+    return ""

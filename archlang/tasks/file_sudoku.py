@@ -1,0 +1,92 @@
+"""Fill the blank cells of the Sudoku puzzles in a user's own file.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> folder = TemporaryDirectory()
+>>> path = Path(folder.name) / "train.csv"
+>>> solution = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
+>>> _ = path.write_text(f"source,q,a,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
+>>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
+('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
+>>> spell(task, train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
+('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
+>>> folder.cleanup()
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.checks import check_bounds, check_sizes, check_split
+from archlang.tasks.kit.puzzle_files import read_puzzles
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.sudoku_grids import shuffle
+from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.sudoku import puzzle_split, spell_solution
+
+__all__ = ["FileSudoku", "spell", "spell_solution"]
+
+_SIDE = 9
+_RATINGS = 10
+_NUMBERS = {".": 0, **{str(digit): digit for digit in range(10)}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSudoku:
+    """The task. `train_size`, `valid_size` and `test_size` count rows of the files, before they are shuffled."""
+
+    path: str = ""
+    test: str = ""
+    shuffles: int = 1_000
+    train_size: int = 1_000
+    valid_size: int = 100
+    test_size: int = 1_000
+
+    name = "file_sudoku"
+    kind = Kind.TAGGING
+    breakdown = "rating"
+    in_distribution = ("train", "valid", "test")
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    vocabulary = (".", *"123456789")
+    class_names = tuple("123456789")
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_bounds(self.name, "shuffles", self.shuffles, 0)
+        check_sizes(self.name, self)
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for path in (self.path, self.test) if path)
+
+    def split_names(self) -> tuple[str, ...]:
+        sizes = {"train": True, "valid": self.valid_size, "test": self.test}
+        return tuple(split for split, exists in sizes.items() if exists or not self.path)
+
+    def generate(self, split: str, seed: int) -> Split:
+        check_split(self.name, split, self.split_names())
+        if not self.path:
+            raise mistakes.no_path(self.name, "train.csv")
+        sizes = {"test": self.test_size} if split == "test" else {"train": self.train_size, "valid": self.valid_size}
+        path = self.test if split == "test" else self.path
+        puzzles, solutions, ratings = read_puzzles(self.name, path, _NUMBERS, split, sizes, seed, _problem)
+        if split == "train":
+            repeated = np.repeat(np.arange(len(puzzles)), self.shuffles)
+            shuffled = shuffle(RandomStream(self.name, seed), _SIDE, puzzles[repeated], solutions[repeated])
+            puzzles, solutions = (np.concatenate(pair) for pair in zip((puzzles, solutions), shuffled, strict=True))
+            ratings = np.concatenate([ratings, ratings[repeated]])
+        return puzzle_split(puzzles, solutions, rating=ratings // _RATINGS * _RATINGS)
+
+
+def _problem(puzzle: str, solution: str) -> str:
+    if len(puzzle) != _SIDE**2 or len(solution) != _SIDE**2:
+        return f"the puzzle has {len(puzzle)} cells and its solution {len(solution)}, not {_SIDE**2}"
+    if not set(solution) <= set("123456789"):
+        return "the solution has a blank cell"
+    if any(cell not in (".", "0", digit) for cell, digit in zip(puzzle, solution, strict=True)):
+        return "the solution changes a cell of the puzzle"
+    return ""

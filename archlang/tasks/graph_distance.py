@@ -1,0 +1,135 @@
+"""Graph distance: the number of edges between the first node of a graph and each other node.
+
+A graph is random: each pair of nodes is joined with the same probability, so that a node has `degree` edges on average
+(Gilbert, 1959, Random Graphs). Nodes are numbered, listed and joined in random order.
+
+>>> task = GraphDistance(train=Interval(4, 5), test=Interval(6, 6), names=10, farthest=3, train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell_graph(task, train, 0), spell_distances(task, train.targets[0])
+('3 2 6 1 | 6-2 6-1 3-1 3-2 6-3', '0 1 1 1')
+>>> spell_graph(task, train, 1), spell_distances(task, train.targets[1])
+('7 4 5 6 3 | 5-3 5-4 6-3', '0 none none none none')
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
+from archlang.tasks.kit.distinct import draw_distinct
+from archlang.tasks.kit.fingerprints import Fingerprints, combine, fingerprints
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
+from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Kind, Task, Unit, class_names
+from archlang.types.statics import Interval
+
+__all__ = ["GraphDistance", "Interval", "spell_distances", "spell_graph"]
+
+DEFAULT_TRAIN, DEFAULT_TEST = Interval(4, 10), Interval(11, 20)
+_MOST_NAMES, _FARTHEST = 1_024, 64
+_BATCH = 1 << 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphDistance:
+    """The task."""
+
+    train: Interval = DEFAULT_TRAIN
+    test: Interval = DEFAULT_TEST
+    names: int = 32
+    degree: float = 2.0
+    farthest: int = 6
+    train_size: int = 20_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+
+    name = "graph_distance"
+    kind = Kind.TAGGING
+    breakdown = "nodes"
+    in_distribution = ("train", "valid")
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_bounds(self.name, "names", self.names, 2, _MOST_NAMES)
+        check_bounds(self.name, "degree", self.degree, 0.0, float(_MOST_NAMES))
+        check_bounds(self.name, "farthest", self.farthest, 1, _FARTHEST)
+        check_sizes(self.name, self)
+        check_ranges(self.name, {"train": self.train, "test": self.test}, 2, self.names)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in range(self.names))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return (*(str(distance) for distance in range(self.farthest + 1)), "none")
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        check_split(self.name, split, self.split_names())
+        nodes = self.test if split == "test" else self.train
+        rng = RandomStream(self.name, split, nodes.low, nodes.high, seed)
+
+        def draw(count: int) -> tuple[Split, Fingerprints]:
+            return self._items(rng, nodes.low + rng.below(nodes.high - nodes.low + 1, count))
+
+        remedy = "more `names`, or larger graphs"
+        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, remedy)
+
+    def _items(self, rng: RandomStream, counts: Integers) -> tuple[Split, Fingerprints]:
+        """Returns random graphs with these numbers of nodes [N]."""
+        items, most = len(counts), int(counts.max())
+        names = np.argsort(rng.words((items, self.names)), axis=1, kind="stable")
+        first, second = np.triu_indices(most, 1)
+        inside = second < counts[:, None]
+        joined = (rng.real((items, len(first))) * (counts[:, None] - 1) < self.degree) & inside
+        joined[:, 0] |= ~joined.any(axis=1)  # the pair of the first two nodes
+        order = np.argsort(
+            np.where(joined, rng.words(joined.shape) >> np.uint64(1), np.uint64(2**64 - 1)), axis=1, kind="stable"
+        )
+        edges = np.arange(joined.shape[1]) < joined.sum(axis=1)[:, None]
+        swapped = rng.below(2, joined.shape).astype(np.bool_)
+        ends = np.stack([np.where(swapped, first, second), np.where(swapped, second, first)])
+        left, right = (np.take_along_axis(names, np.take_along_axis(end, order, axis=1), axis=1) for end in ends)
+        distances = self._distances(joined, first, second, most)
+        real = np.arange(most) < counts[:, None]
+        offsets, edge_offsets = offsets_of(counts), offsets_of(joined.sum(axis=1))
+        fields = {
+            "left": Ragged(left[edges].astype(np.uint16), edge_offsets),
+            "right": Ragged(right[edges].astype(np.uint16), edge_offsets),
+            "node": Ragged(names[:, :most][real].astype(np.uint16), offsets),
+        }
+        split = Split(fields, Ragged(distances[real].astype(np.uint8), offsets), groups={"nodes": counts})
+        prints = [fingerprints(field) for field in fields.values()]
+        return split, combine(combine(prints[0], prints[1]), prints[2])
+
+    def _distances(self, joined: Truths, first: Integers, second: Integers, most: int) -> Integers:
+        """Returns the class of each node, by breadth-first search: [N, most]."""
+        adjacent = np.zeros((len(joined), most, most), dtype=np.bool_)
+        adjacent[:, first, second] = adjacent[:, second, first] = joined
+        distances = np.full((len(joined), most), self.farthest + 1, dtype=np.int64)
+        distances[:, 0] = 0
+        reached = distances == 0
+        for step in range(1, most):
+            fresh = (adjacent & reached[:, None, :]).any(axis=2) & ~reached
+            if not fresh.any():
+                break
+            distances[fresh] = min(step, self.farthest)
+            reached |= fresh
+        return distances
+
+
+def spell_graph(task: Task, split: Split, index: int) -> str:
+    """Returns the nodes of a graph, and its edges as text."""
+    left, right, nodes = ([task.vocabulary[name] for name in field[index]] for field in split.inputs.values())
+    return " ".join([*nodes, "|", *(f"{one}-{two}" for one, two in zip(left, right, strict=True))])
+
+
+def spell_distances(task: Task, classes: np.ndarray) -> str:
+    """Returns distances as text."""
+    return " ".join(class_names(task)[distance] for distance in classes)

@@ -1,0 +1,116 @@
+"""Sudoku: fill the blank cells, so that each row, each column and each box has every digit once.
+
+The answer has every cell, as in the data of Wang et al. (2025), Hierarchical Reasoning Model, and Jolicoeur-Martineau
+(2025), Less is More. Each puzzle has one solution: cells are made blank in random order, unless that would allow a
+second one.
+
+>>> task = Sudoku(side=4, train=Interval(5, 7), test=Interval(8, 9), train_size=10)
+>>> train = task.generate("train", seed=0)
+>>> spell(task, train.inputs["x"][0]), spell_solution(task, train.targets[0])
+('. 4 2 1 1 . . 3 2 3 1 . 4 1 . .', '3 4 2 1 1 2 4 3 2 3 1 4 4 1 3 2')
+>>> spell(task, train.inputs["x"][1]), spell_solution(task, train.targets[1])
+('1 3 2 4 2 . 1 3 . . . . . 2 4 1', '1 3 2 4 2 4 1 3 4 1 3 2 3 2 4 1')
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
+from archlang.tasks.kit.distinct import draw_distinct
+from archlang.tasks.kit.fingerprints import Fingerprints, table_fingerprints
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.sudoku_grids import SIDES, draw_puzzle, shuffle
+from archlang.tasks.kit.task import Kind, Task, Unit, class_names, spell
+from archlang.types.statics import Interval
+
+__all__ = ["Interval", "Sudoku", "spell", "spell_solution"]
+
+DEFAULT_TRAIN, DEFAULT_TEST = Interval(20, 40), Interval(41, 50)
+_BATCH = 1 << 12
+# A grid of which fewer cells can be blank is drawn again, this often.
+_TRIES = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sudoku:
+    """The task. `puzzles` puzzles of a split are shuffled into its items."""
+
+    side: int = 9
+    train: Interval = DEFAULT_TRAIN
+    test: Interval = DEFAULT_TEST
+    puzzles: int = 200
+    train_size: int = 100_000
+    valid_size: int = 1_000
+    test_size: int = 1_000
+
+    name = "sudoku"
+    kind = Kind.TAGGING
+    breakdown = "blanks"
+    in_distribution = ("train", "valid")
+    unit = Unit.SEQUENCE
+    metrics = ("accuracy", "token_accuracy")
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_choice(self.name, "side", str(self.side), tuple(map(str, SIDES)))
+        check_bounds(self.name, "puzzles", self.puzzles, 1)
+        check_sizes(self.name, self)
+        check_ranges(self.name, {"train": self.train, "test": self.test}, 1, 64 if self.side == 9 else 12)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return (".", *self.class_names)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(str(digit) for digit in range(1, self.side + 1))
+
+    def split_names(self) -> tuple[str, ...]:
+        return ("train", "valid", "test")
+
+    def generate(self, split: str, seed: int) -> Split:
+        check_split(self.name, split, self.split_names())
+        blanks, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
+        rng = RandomStream(self.name, self.side, split, blanks.low, blanks.high, seed)
+        puzzles, solutions = self._draw(rng, blanks, min(self.puzzles, max(size, 1)))
+
+        def draw(count: int) -> tuple[Split, Fingerprints]:
+            chosen = rng.below(len(puzzles), count)
+            x, y = shuffle(rng, self.side, puzzles[chosen], solutions[chosen])
+            return puzzle_split(x, y), table_fingerprints(x)
+
+        return draw_distinct(self.name, split, size, draw, _BATCH, "more `puzzles`")
+
+    def _draw(self, rng: RandomStream, blanks: Interval, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns puzzles and their solutions: [count, side²] each.
+
+        Raises:
+            TaskError: too few cells of a grid can be blank."""
+        scalars, rows = ScalarStream(rng), []
+        for _ in range(count):
+            holes = blanks.low + scalars.below(blanks.high - blanks.low + 1)
+            for _ in range(_TRIES):
+                row = draw_puzzle(scalars, self.side, holes)
+                if row[0].count(0) == holes:
+                    break
+            else:
+                message = f"no puzzle of sudoku with {holes} blank cells was found in {_TRIES} tries"
+                raise TaskError(message, "choose ranges with fewer blank cells")
+            rows.append(row)
+        puzzles, solutions = np.asarray(rows, dtype=np.uint8).transpose(1, 0, 2)
+        return puzzles, solutions
+
+
+def puzzle_split(puzzles: np.ndarray, solutions: np.ndarray, **groups: np.ndarray) -> Split:
+    """Returns grids [N, cells] and their solutions as items."""
+    groups = {"blanks": (puzzles == 0).sum(axis=1).astype(np.int64), **groups}
+    return Split({"x": Ragged.table(puzzles)}, Ragged.table(solutions - np.uint8(1)), groups=groups)
+
+
+def spell_solution(task: Task, classes: np.ndarray) -> str:
+    """Returns the digits of classes as text."""
+    return " ".join(class_names(task)[digit] for digit in classes)
