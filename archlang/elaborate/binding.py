@@ -222,9 +222,10 @@ class Binding:
         dimensions = self.written_sizes(written)
         if dimensions is None:
             return None
-        constructor = _constructor(written.name, len(dimensions))
         if written.name == "logits" and self._is_length(dimensions[-1]):
-            constructor = "map"  # scores of the positions of an input
+            # Scores of the positions of an input.
+            return self.type(tree.TypeName(name="map", dimensions=dimensions, span=written.span), features, free)
+        constructor = _constructor(written.name, len(dimensions))
         axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[constructor]
         sizes: list[Dim] = []
         for dimension, axis in zip(dimensions, axes, strict=False):

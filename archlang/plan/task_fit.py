@@ -104,11 +104,13 @@ def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str
         return ""
     sizes = list(_scored_sizes(task, scored, lengths))
     last = scored.dimensions[-1]
-    points = isinstance(last, Name) and last.text in lengths
-    name = "vec" if len(sizes) == 1 else "map" if points else "seq"
-    if result.name == name and all(
-        size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)
-    ):
+    if isinstance(last, Name) and last.text in lengths:
+        fits = result.name == "map" and result.lengths == tuple(sizes) and result.feature in (None, Dim.of(1))
+    else:
+        fits = result.name == ("vec" if len(sizes) == 1 else "seq") and all(
+            size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)
+        )
+    if fits:
         return ""
     shown = ", ".join(
         unparse(written) if size is None else str(size) for written, size in zip(scored.dimensions, sizes, strict=True)
