@@ -8,9 +8,10 @@ from archlang.backend import mistakes
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.joined_linear import JoinedLinear
-from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, resolve
+from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
@@ -35,7 +36,7 @@ def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime
-        for runner in map(_unwrapped, runtime.steps()) if isinstance(runtime, Stack) else [owner]:
+        for runner in map(_unwrapped, runtime.steps()) if isinstance(runtime, StepModules) else [owner]:
             _attach(runner, loop.body, graph)
 
 
@@ -44,7 +45,7 @@ def _unwrapped(step: nn.Module) -> Step:
     return next(part for part in step.modules() if isinstance(part, Step))
 
 
-def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan:
+def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan | Experts:
     node = loop.node
     split = None
     if loop.split is not None:
@@ -60,6 +61,8 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
             return Repeat(**common, states=len(node.types), count=count)
         case operations.Stack(path=path):
             return Stack(**common, states=len(node.types), path=relative_path(path, loop.scope))
+        case operations.Experts(path=path):
+            return Experts(**common, path=relative_path(path, loop.scope))
         case operations.Scan(carried=carried, emits=emits):
             scan = PositionScan if takes_positions(node) else ChunkScan
             return scan(**common, carried=carried, emits=emits)

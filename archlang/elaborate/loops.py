@@ -14,7 +14,7 @@ from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Expression, Halting, Repeat, Scan, Stack, Statement
+from archlang.syntax.tree import Call, Definition, Experts, Expression, Halting, Repeat, Scan, Stack, Statement
 from archlang.types import Dim, Type
 
 MOST_STEPS_OF_A_LOOP = 10_000
@@ -224,7 +224,49 @@ class Loops:
                 inner.names[name] = inner.builder.add_input(value.type, name, span)
         return initial
 
-    def _emission(self, statement: Scan, inner: Frame, part: Type | None) -> Flow | None:
+    # experts
+
+    def experts(self, statement: Experts, frame: Frame) -> None:
+        """Elaborates `experts`."""
+        values, weights = self._expressions.value(statement.over, frame), self._expressions.value(statement.by, frame)
+        if values is not None and values.type.name not in ("seq", "vec"):
+            self._report(mistakes.no_values_of_experts(statement.over.span, values.type))
+            values = None
+        if values is not None and weights is not None and not _weighs(weights.type, values.type):
+            self._report(mistakes.no_weights_of_experts(statement.by.span, weights.type, values.type))
+            weights = None
+        path = frame.paths.unused("experts")
+        width = None if weights is None else weights.type.feature
+        count = None if width is None else width.constant
+        self._context.size.add_stack(path, _head(statement), count)
+        inner = self._loop_frame(frame, "experts", statement.span, InstancePaths(f"{path}.*."))
+        part = None if values is None else Type("vec", values.type.dims[-1:])
+        if self._context.declare(inner, statement.variable, statement.variable_span):
+            inner.names[statement.variable] = (
+                None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
+            )
+        updates = updated_names(statement.body)
+        updates.pop(statement.variable, None)
+        for name, span in updates.items():
+            self._report(name_mistakes.not_carried(span, name, _head(statement), "experts"))
+        inner.states = frozenset(updates) | {statement.variable}
+        with self._context.size.inside_loop(count, _head(statement)):
+            self._run(statement.body.statements, inner)
+        result = self._emission(statement, inner, part)
+        flow: Flow | None = None
+        if result is not None and values is not None and weights is not None and not updates:
+            region = inner.builder.finish([inner.builder.local_id(result)])
+            for node in region.walk():
+                if isinstance(node.operation, operations.Charge | operations.Halting):
+                    place = node.span or statement.span
+                    self._report(mistakes.cost_in_experts(place, node.operation.mnemonic, _head(statement)))
+            kind = Type(values.type.name, (*values.type.dims[:-1], *result.type.dims))
+            operation = operations.Experts(1 if count is None else count, path)
+            (flow,) = self._add(operation, [values, weights], [kind], statement.span, inner, region)
+        if self._context.declare(frame, statement.target, statement.target_span):
+            frame.names[statement.target] = named(flow, statement.target)
+
+    def _emission(self, statement: Scan | Experts, inner: Frame, part: Type | None) -> Flow | None:
         if inner.emitted is None:
             if statement.target is not None:
                 self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
@@ -299,6 +341,11 @@ class Loops:
             elif is_bound and isinstance(before, Flow):
                 # The state keeps its type, so that the rest is checked.
                 frame.names[name] = before
+
+
+def _weighs(weights: Type, values: Type) -> bool:
+    """Whether weights are one vector for each position of the values."""
+    return (weights.name, weights.dims[:-1]) == (values.name, values.dims[:-1])
 
 
 def _may_be_state(value: Flow, word: str) -> bool:

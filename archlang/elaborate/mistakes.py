@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, plural, suggest
 from archlang.source import Span
-from archlang.types import Type
+from archlang.types import Dim, Type
 from archlang.types.causality import MANNERS
 
 
@@ -120,6 +120,29 @@ def not_scanned(span: Span, got: Type) -> Diagnostic:
     remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
     message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
     return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
+
+
+def no_values_of_experts(span: Span, got: Type) -> Diagnostic:
+    message = f"`experts` takes a `seq` or a `vec`, but this is `{got}`"
+    remedy = "apply experts to a sequence, or to the chunks of one in a `scan`"
+    return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
+
+
+def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
+    message = f"`experts` needs a weight of each expert for each position of `{values}`, but this is `{got}`"
+    expected = Type(values.name, (*values.dims[:-1], Dim.of("e")))
+    remedy = f"pass `{expected}`, whose e features are the weights of e experts"
+    return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
+
+
+def cost_in_experts(span: Span, mnemonic: str, experts: Span) -> Diagnostic:
+    what = "a charge" if mnemonic == "charge" else "a halting loop"
+    message = f"{what} in `experts` has no meaning: each position uses other experts"
+    labels = (Label(experts, "these experts"),)
+    remedy = (
+        "charge a value outside, such as the routing weights" if mnemonic == "charge" else "halt outside of `experts`"
+    )
+    return Diagnostic("E0432", message, span, what, labels, remedy)
 
 
 def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:

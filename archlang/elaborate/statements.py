@@ -14,7 +14,21 @@ from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import BlockValue, InstanceValue, Unknown
-from archlang.syntax.tree import Assign, Charge, Emit, Halting, If, Let, Repeat, Return, Scan, Stack, Statement, Update
+from archlang.syntax.tree import (
+    Assign,
+    Charge,
+    Emit,
+    Experts,
+    Halting,
+    If,
+    Let,
+    Repeat,
+    Return,
+    Scan,
+    Stack,
+    Statement,
+    Update,
+)
 
 
 class Statements:
@@ -55,7 +69,7 @@ class Statements:
                     frame.returned = (value, statement.span)
             case Emit():
                 value = self._expressions.value(statement.value, frame)
-                if frame.word != "scan":
+                if frame.word not in ("scan", "experts"):
                     self._report(name_mistakes.emit_outside_scan(statement.span))
                 elif frame.emitted is not None:
                     self._report(name_mistakes.emit_twice(statement.span, frame.emitted[1]))
@@ -69,6 +83,8 @@ class Statements:
                 self._loops.halting(statement, frame)
             case Scan():
                 self._loops.scan(statement, frame)
+            case Experts():
+                self._loops.experts(statement, frame)
 
     def _let(self, statement: Let, frame: Frame) -> None:
         evaluator = self._context.evaluator(frame)

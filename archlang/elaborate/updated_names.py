@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Body, Halting, If, Let, Repeat, Scan, Stack, Statement, Update
+from archlang.syntax.tree import Assign, Body, Experts, Halting, If, Let, Repeat, Scan, Stack, Statement, Update
 
 
 def updated_names(body: Body) -> dict[str, Span]:
@@ -24,7 +24,10 @@ def updated_names(body: Body) -> dict[str, Span]:
                         visit(otherwise.statements)
                 case Repeat(body=inner) | Stack(body=inner) | Halting(body=inner):
                     add(updated_names(inner))
-                case Scan(target=target, variable=variable, body=inner):
+                case (
+                    Scan(target=target, variable=variable, body=inner)
+                    | Experts(target=target, variable=variable, body=inner)
+                ):
                     if target:
                         bound.add(target)
                     updated_inside = updated_names(inner)

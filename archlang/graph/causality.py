@@ -7,9 +7,9 @@ from enum import Enum
 from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
-from archlang.graph.operations import Apply, Call, Halting, Join, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Call, Experts, Halting, Join, Part, Repeat, Scan, Stack
 from archlang.types import Type
-from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, join_all
+from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, join_all, within
 
 
 class Reason(Enum):
@@ -118,6 +118,8 @@ class _Analysis:
                     results = self._repeat(node, arguments, depth)
                 case Halting():
                     results = self._halting(node, node.operation, arguments, depth)
+                case Experts():
+                    results = [self._experts(node, arguments, depth)]
                 case Scan():
                     results = self._scan(node, node.operation, arguments, depth)
                 case _:
@@ -178,6 +180,20 @@ class _Analysis:
             ]
 
         return _fixed(list(arguments[:count]), depth, step)
+
+    def _experts(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
+        values, weights, *captured = arguments
+        (body,) = node.regions
+        if not node.type.lengths:
+            return self._region(body, [values, *captured], depth)[0].join(weights, depth)
+        # A position is a chunk of one position, and the body carries nothing from one to the next.
+        self._single.add(depth + 1)
+        position = values.cut(depth).read(Manner.FULL, depth + 1)
+        (result,) = self._region(body, [position, *(value.enter(depth) for value in captured)], depth + 1)
+        self._single.discard(depth + 1)
+        # A value of the position alone depends on what the position depends on.
+        own = values if result == within(depth + 1) else result.joined(depth, single_positions=True)
+        return own.join(weights, depth)
 
     def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,), carried = node.regions, scan.carried

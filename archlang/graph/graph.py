@@ -71,8 +71,10 @@ class Region:
         repeat, stack   inputs: states…, captured values…;  results: states…
         halting         inputs: states…, the mixture if it is named, captured…;  results: states…
         scan            inputs: the part, carried states…, captured…;  results: carried states…, the emitted part
+        experts         inputs: a position, captured…;  results: the emitted vector
     The part of a scan over chunks is a chunk; that of a scan over a sequence is the vector of one position.
-    The inputs of the loop node are: initial states…, captured…; for scan: what it scans, carried states…, captured….
+    The inputs of the loop node are: initial states…, captured…; for scan: what it scans, carried states…, captured…;
+    for experts: the values, their routing weights, captured….
     Its results are the last values of the states (halting: the mixture of the halted state); for scan the last values
     of the carried states, then the emitted sequence. Those of apply are the block's."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from archlang.graph.graph import Node
-from archlang.graph.operations import Halting, Scan, step_limit
+from archlang.graph.operations import Experts, Halting, Scan, step_limit
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,15 @@ def loop_layout(node: Node) -> LoopLayout:
     match node.operation:
         case Scan(carried=carried):
             return LoopLayout(carried, 1, 1, 1 + carried, 1 + carried)
+        case Experts():
+            return LoopLayout(0, 2, 1, 2, 1)
         case Halting(mixture=True):
             return LoopLayout(states, 0, 0, states, states + 1)
     return LoopLayout(states, 0, 0, states, states)
 
 
 def takes_positions(loop: Node) -> bool:
-    """Whether a scan takes one position at a time, as a vector; the others take chunks."""
+    """Whether a scan or experts take one position at a time, as a vector; other scans take chunks."""
     return loop.regions[0].inputs[0].type.name == "vec"
 
 

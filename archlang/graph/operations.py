@@ -130,7 +130,19 @@ class Scan:
     emits: bool
 
 
-Loop = Repeat | Stack | Halting | Scan
+@dataclass(frozen=True)
+class Experts:
+    """Applies `count` sets of weights, at `path`, to each position, and adds up their results by the routing weights.
+    Regions: (body,)."""
+
+    mnemonic: ClassVar = "experts"
+    count: int
+    path: str
+
+
+Loop = Repeat | Stack | Halting | Scan | Experts
+OwnWeights = Stack | Experts
+"""The loops whose steps have weights of their own, at a path."""
 SharedLoop = Repeat | Halting | Scan
 """The loops whose steps share their weights."""
 Operation = Call | Join | Apply | Arithmetic | Literal | Charge | Part | Loop

@@ -9,7 +9,7 @@ from math import prod
 from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.loop_layout import takes_positions
-from archlang.graph.operations import Arithmetic, Call, Halting, Repeat, Scan, Stack, step_limit
+from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
 
@@ -125,6 +125,8 @@ class _Counter:
         if not node.regions:
             return cost
         (body,) = node.regions
+        if isinstance(node.operation, Experts):
+            return cost + self.experts(node, node.operation.count, inputs[0], lengths)
         if not isinstance(node.operation, Scan):
             before = self.stacked, self.executions
             self.stacked *= times if isinstance(node.operation, Stack) else 1
@@ -144,6 +146,16 @@ class _Counter:
         cost += self.region(body, {**lengths, name: size}).times(full)
         self.executions = executions
         return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
+
+    def experts(self, node: Node, count: int, values: Type, lengths: Mapping[str, int]) -> Cost:
+        """The costs of experts that all positions use: which of them have a weight of 0 is known at run time only."""
+        (body,) = node.regions
+        rows = prod(_size(dim, lengths) for dim in values.lengths)
+        before = self.stacked, self.executions
+        self.stacked, self.executions = self.stacked * count, self.executions * rows * count
+        inner = self.region(body, lengths)
+        self.stacked, self.executions = before
+        return inner.times(rows * count)
 
     def chunk(self, cut: Node | None, part: Dim | None, positions: int) -> int:
         """The number of positions of a chunk, where `cut` splits a sequence of `positions`, and `part` is the largest

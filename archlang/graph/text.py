@@ -19,6 +19,7 @@ from archlang.graph.operations import (
     Arithmetic,
     Call,
     Charge,
+    Experts,
     Halting,
     Join,
     Literal,
@@ -41,7 +42,7 @@ _ORIGIN = re.compile(r"  # (\S.{0,300}:\d+:\d+)$")
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
-    for operation in (*Arithmetic, Call, Join, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan)
+    for operation in (*Arithmetic, Call, Join, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan, Experts)
 }
 
 

@@ -187,6 +187,11 @@ class _Verification:
                 scope = self._stack(where, path, count, scope)
             case operations.Halting():
                 self._halting(node, node.operation, types, inside, scope)
+            case operations.Experts(path=path, count=count):
+                carried = 0
+                self._experts(node, types, inside)
+                results = tuple(inside[:1])
+                scope = self._stack(where, path, count, scope)
             case operations.Scan(carried=carried, emits=emits):
                 self._scan(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
@@ -199,6 +204,9 @@ class _Verification:
         )
         if isinstance(node.operation, operations.Scan) and node.operation.emits:
             self._emission(node, actual[-1], inside[0], types[0])
+        if isinstance(node.operation, operations.Experts):
+            expected = Type(types[0].name, (*types[0].dims[:-1], *actual[0].dims))
+            _require(node.type == expected and actual[0].name == "vec", f"{where} emits {actual[0]} and is {node.type}")
 
     def _states(self, where: str, states: Sequence[Type], inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         first = list(inputs[: len(states)])
@@ -229,6 +237,18 @@ class _Verification:
         fits = bool(inside) and inside[0].name == part and inside[0].feature == inputs[0].feature
         _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")
         self._states(where, node.types[:carried], inputs[1:], inside[1:])
+
+    def _experts(self, node: Node, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
+        where = _where(node)
+        _require(len(inputs) >= 2 and len(node.types) == 1, f"{where} has no values, no weights or no result")
+        values, weights = inputs[:2]
+        fits = values.name in ("seq", "vec") and (weights.name, weights.dims[:-1]) == (values.name, values.dims[:-1])
+        _require(fits, f"{where} weighs {values} by {weights}")
+        part = Type("vec", values.dims[-1:])
+        _require(list(inside) == [part, *inputs[2:]], f"{where} of {_show(inputs)} has a body of {_show(inside)}")
+        inner = (inner.operation for inner in node.regions[0].walk())
+        _require(not any(isinstance(operation, operations.Charge | operations.Halting) for operation in inner),
+                 f"{where} has a charge or a halting loop in it")  # fmt: skip
 
     def _emission(self, node: Node, emitted: Type, part: Type, parts: Type) -> None:
         fits = emitted.name == part.name and emitted.lengths == part.lengths and emitted.feature is not None

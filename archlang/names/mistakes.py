@@ -163,9 +163,13 @@ def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
     return Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
 
 
-def not_carried(span: Span, name: str, scan: Span) -> Diagnostic:
+def not_carried(span: Span, name: str, loop: Span, word: str = "scan") -> Diagnostic:
+    if word == "experts":
+        message = f"`{name}` is updated in `experts`, which have no states"
+        remedy = "bind another name with `=`, and `emit` the result"
+        return Diagnostic("E0224", message, span, "updated here", (Label(loop, "these experts"),), remedy)
     message = f"`{name}` is updated in a scan that does not carry it"
-    labels = (Label(scan, "this scan"),)
+    labels = (Label(loop, "this scan"),)
     return Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes
-from archlang.syntax.tree import Assign, Definition, Halting, Let, Name, Scan, Update
+from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Name, Scan, Update
 from archlang.syntax.walk import walk
 
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     """Yields a warning for each value or instance that a definition binds and does not mention elsewhere."""
     mentioned: set[str] = set()
-    binders: list[Assign | Let | Scan] = []
+    binders: list[Assign | Let | Scan | Experts] = []
     for node in walk(definition):
         match node:
             case Name(parts=parts):
@@ -20,7 +20,7 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 mentioned.add(state)
             case Update(name=name):
                 mentioned.add(name)
-            case Assign() | Let() | Scan():
+            case Assign() | Let() | Scan() | Experts():
                 binders.append(node)
     for binder in binders:
         if isinstance(binder, Assign | Let):

@@ -21,5 +21,5 @@ def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
 
 def _copies(graph: Graph) -> dict[str, int]:
     """How many copies of its weights each `stack` has, by its path."""
-    stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.Stack))
+    stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
     return {stack.path: stack.count for stack in stacks}

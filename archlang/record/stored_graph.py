@@ -6,7 +6,7 @@ from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.graph.graph import Graph, Region
-from archlang.graph.operations import Stack, step_limit
+from archlang.graph.operations import OwnWeights, step_limit
 from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
@@ -59,7 +59,7 @@ def _check_modules(graph: Graph) -> None:
     """Raises:
     ValueError: the model has more operations or modules than a program may."""
     nodes = list(graph.region.walk())
-    counts = {node.operation.path: node.operation.count for node in nodes if isinstance(node.operation, Stack)}
+    counts = {node.operation.path: node.operation.count for node in nodes if isinstance(node.operation, OwnWeights)}
     modules = sum(_copies(path, counts) for path in (*graph.instances, *counts))
     if max(len(nodes), modules) > MOST_OPERATIONS:
         raise ValueError(f"the model has more than {MOST_OPERATIONS:,} operations or modules")

@@ -11,7 +11,9 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a value",
         frozenset(("NUMBER", "STRING", "NAME")),
-        frozenset(("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR", "SCAN")),
+        frozenset(
+            ("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR", "SCAN", "EXPERTS")
+        ),
     ),
     (
         "a statement",

@@ -68,6 +68,7 @@ def unparse(node: tree.Node) -> str:
             | tree.Stack()
             | tree.Halting()
             | tree.Scan()
+            | tree.Experts()
         ):
             return _statement(node, 0)
         case tree.Use() | tree.Definition() | tree.Extern() | tree.Recipe() | tree.Table():
@@ -247,6 +248,8 @@ def _statement(statement: tree.Statement, indent: int) -> str:
             return _headed(_simple_head(statement), statement.value, indent)
         case tree.Scan():
             return f"{_scan_head(statement, indent)} {_body(statement.body, indent)}"
+        case tree.Experts():
+            return f"{_experts_head(statement, indent)} {_body(statement.body, indent)}"
         case tree.If() | tree.Repeat() | tree.Stack() | tree.Halting():
             line = _on_one_line(statement)
             if line is not None and indent + len(line) <= WIDTH:
@@ -262,6 +265,11 @@ def _scan_head(scan: tree.Scan, indent: int) -> str:
     target = f"{scan.target} = " if scan.target else ""
     carry = f" carry {', '.join(name.text for name in scan.carry)}" if scan.carry else ""
     return _headed(f"{target}scan {scan.variable} in ", scan.over, indent, len(carry) + 2) + carry
+
+
+def _experts_head(experts: tree.Experts, indent: int) -> str:
+    by = f" by {expression_text(experts.by)}"
+    return _headed(f"{experts.target} = experts {experts.variable} in ", experts.over, indent, len(by) + 2) + by
 
 
 def _loop_head(loop: tree.Repeat | tree.Stack | tree.Halting, indent: int) -> str:

@@ -343,7 +343,20 @@ class Scan(Commented):
     body: Body
 
 
-Statement = Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan
+@dataclass(frozen=True, kw_only=True)
+class Experts(Commented):
+    """`y = experts v in h by w { … emit e }`; `target` is the `y`, and `variable` the `v`."""
+
+    target: str
+    target_span: Span = field(compare=False, repr=False)
+    variable: str
+    variable_span: Span = field(compare=False, repr=False)
+    over: Expression
+    by: Expression
+    body: Body
+
+
+Statement = Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts
 
 
 # Items.

@@ -142,6 +142,7 @@ class Writer:
         self.budget = budget
         self.level = level
         self.lines: list[str] = []
+        self.routes = False  # whether experts are around: charges and halting loops have no meaning there
 
     # Expressions
 
@@ -247,7 +248,7 @@ class Writer:
             gate = "copy_gate[0.0]" if self.chance.happens(0.3) else "copy_gate"
             free = value.free and update.free and state.free
             return Value(f"{gate}(sigmoid({value.text}), {update.text}, {state.text})", kind, free)
-        if self.style.block_static and kind.name == "seq" and self.chance.happens(0.3):
+        if self.style.block_static and not self.routes and kind.name == "seq" and self.chance.happens(0.3):
             return Value(f"{self.style.block_static}({value.text})", kind)
         return Value(f"{self.chance.choice(POINTWISE)}({value.text})", kind, value.free)
 
@@ -407,7 +408,7 @@ class Writer:
         fitting = [
             block
             for block in self.style.blocks
-            if block.pooled == (kind.name == "vec") and (block.causal or not self.style.causal)
+            if not self.routes and block.pooled == (kind.name == "vec") and (block.causal or not self.style.causal)
         ]
         if not fitting or kind.width == "3":
             return self.pointwise(kind, depth)
@@ -458,7 +459,7 @@ class Writer:
             self.budget -= 1
             options: list[tuple[float, Callable[[], None]]] = [
                 (3, self.assign), (0.7, self.assign_number), (1, self.let), (0.7, self.branch), (0.4, self.framed),
-                (0.4, self.addressed), (0.4, self.halved), (0.3, self.charge),
+                (0.4, self.addressed), (0.4, self.halved), (0.3, self.charge), (0.6, self.experts),
             ]  # fmt: skip
             if self.level < 4:
                 options += [(2, self.repeat), (1.2, self.stack), (2, self.halting), (2.5, self.scan)]
@@ -489,7 +490,7 @@ class Writer:
                 block = chance.choice(tuple(ATTENTIONS))
                 self.write(f"let {name} = {block}[1{', causal = true' if causal else ''}]")
                 self.instances.append(Instance(name, ("seq", width), width, free=causal))
-            case 2 if any(not (block.memory or block.pooled) for block in self.style.blocks):
+            case 2 if not self.routes and any(not (block.memory or block.pooled) for block in self.style.blocks):
                 composed = chance.choice([block for block in self.style.blocks if not (block.memory or block.pooled)])
                 self.write(f"let {name} = {composed.name}")
                 self.instances.append(Instance(name, ("seq", width), width, free=composed.causal))
@@ -528,14 +529,43 @@ class Writer:
         self.bind(name, Value(name, replace(kind, length=f"{kind.length} + 2"), value.free))
         return None
 
+    def experts(self) -> None:
+        """Experts that are routed by a soft or a sparse choice. Their body has no charges and no halting loops."""
+        chance, kind = self.chance, self.kind()
+        over = self.data(kind, 1)
+        if chance.happens(0.6):
+            weights = self.data(Kind(kind.name, kind.length, "3"), 1)
+            chosen = chance.choice(("softmax({w}) * top_k[1]({w})", "tanh({w}) * top_k[2]({w})", "sigmoid({w})"))
+            by = Value(chosen.format(w=weights.text), weights.kind, weights.free)
+        else:
+            by = self.data(Kind(kind.name, kind.length, chance.choice(("3", "d"))), 1)
+        variable, target = self.names.fresh("e"), self.names.fresh("y")
+        values = {
+            name: value
+            for name, value in self.values.items()
+            if value.free or value.kind == NUMBER or not self.style.causal or self.dares()
+        }
+        values[variable] = Value(variable, Kind("vec", width=over.kind.width))
+        inner = self.inner(tuple(values.values()), [variable])
+        inner.own.add(variable)
+        inner.routes, inner.instances = True, []
+        inner.statements(chance.choice((0, 0, 1, 2)))
+        emission = inner.data(Kind("vec", width=chance.choice(("d", over.kind.width))), 2)
+        inner.write(f"emit {_bare(emission.text)}")
+        self.close(f"{target} = experts {variable} in {_bare(over.text)} by {_bare(by.text)}", inner)
+        self.bind(target, Value(target, replace(kind, width=emission.kind.width), over.free and by.free))
+
     def charge(self) -> None:
         """A charge, which may read the future in a causal program too."""
+        if self.routes:
+            return self.assign()
         lengths = self.lengths()
         if self.level and self.chance.happens(0.3):
             text = f"linear[1]({self.start('d', 1).text})"
         else:
             text = f"mean(linear[1]({self.data(Kind('seq', self.chance.choice(lengths), 'd'), 1).text}))"
         self.write(f"charge {self.chance.choice(('balance', 'entropy', 'depth'))} = tanh({text})")
+        return None
 
     def addressed(self) -> None:
         kind = Kind("seq", self.chance.choice(self.lengths()), "d")
@@ -558,7 +588,9 @@ class Writer:
     def inner(self, values: Sequence[Value], states: Sequence[str]) -> Writer:
         budget = self.budget // 2
         self.budget -= budget
-        return Writer(self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1)
+        inner = Writer(self.chance, self.names, self.style, values, self.instances, states, budget, self.level + 1)
+        inner.routes = self.routes
+        return inner
 
     def states(self, numbers: bool) -> list[str]:
         """Some of the names that a loop may update."""
@@ -623,6 +655,8 @@ class Writer:
     def halting(self) -> None:
         """A halting loop; some of its states have other lengths, or no positions."""
         chance = self.chance
+        if self.routes:
+            return self.assign()
         states = self.states(numbers=False)
         halted = [name for name in states if self.values[name].kind.name == "seq"]
         if not halted:

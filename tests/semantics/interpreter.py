@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Arithmetic, Call, Charge, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Arithmetic, Call, Charge, Experts, Halting, Literal, Part, Repeat, Scan, Stack
 from tests.semantics.needs import Needs, is_idle, needs_of
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
@@ -126,6 +126,8 @@ class _Interpreter:
                 results, cost = self._repeat(node, loop, inputs, steps)
             case Halting() as halting:
                 results, cost = self._halting(node, halting, inputs, steps)
+            case Experts(count=count):
+                return [self._experts(node, count, inputs, steps)], []
             case Scan() as scan:
                 results, cost = self._scan(node, scan, inputs, steps)
             case _:  # an applied block
@@ -200,6 +202,26 @@ class _Interpreter:
         assert width.constant is not None
         joined = torch.cat if takes_chunks else torch.stack
         return [*states, joined(emitted) if emitted else self._zero().new_zeros(0, width.constant)], cost
+
+    def _experts(self, node: Node, count: int, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
+        """yᵢ = Σₑ wᵢₑ bodyₑ(xᵢ) over the experts with wᵢₑ ≠ 0."""
+        values, weights, *captured = inputs
+        assert isinstance(values, Tensor)
+        assert isinstance(weights, Tensor)
+        width = node.type.feature
+        assert width is not None
+        assert width.constant is not None
+        rows = []
+        for value, own in zip(values.reshape(-1, values.shape[-1]), weights.reshape(-1, count), strict=True):
+            total = value.new_zeros(width.constant)
+            for expert, weight in enumerate(own):
+                if weight != 0:
+                    (result,), _ = self.region(node.regions[0], [value, *captured], (*steps, expert))
+                    assert isinstance(result, Tensor)
+                    total = total + weight * result
+            rows.append(total)
+        joined = torch.stack(rows) if rows else values.new_zeros(0, width.constant)
+        return joined.reshape(*values.shape[:-1], width.constant)
 
     # Ponder, depth and charges
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Apply, Charge, Halting, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Charge, Experts, Halting, Part, Repeat, Scan, Stack
 
 
 @dataclass
@@ -64,7 +64,7 @@ class _Search:
         match node.operation:
             case Part(index=index):
                 self._result(self._nodes[node.inputs[0]], index)
-            case Repeat() | Stack() | Halting() | Scan() | Apply():
+            case Repeat() | Stack() | Halting() | Scan() | Experts() | Apply():
                 self._result(node, 0)
             case _:
                 for source in node.inputs:
@@ -83,8 +83,10 @@ class _Search:
         self.value(node.regions[0].results[index])
         if isinstance(node.operation, Apply):
             return
-        if isinstance(node.operation, Scan):
+        if isinstance(node.operation, Scan | Experts):
             self.value(node.inputs[0])
+        if isinstance(node.operation, Experts):
+            self.value(node.inputs[1])
         if index < state_count(node):
             self.value(node.inputs[first + index])
         if isinstance(node.operation, Halting):
@@ -114,6 +116,9 @@ class _Search:
         if isinstance(node.operation, Apply):
             self.value(node.inputs[index])
             return
+        if isinstance(node.operation, Experts):
+            self.value(node.inputs[index + 1 if index else 0])
+            return
         first = 1 if isinstance(node.operation, Scan) else 0
         states = state_count(node)
         mixture = isinstance(node.operation, Halting) and node.operation.mixture
@@ -127,6 +132,8 @@ class _Search:
 
 def state_count(loop: Node) -> int:
     """Returns the number of states of a loop."""
+    if isinstance(loop.operation, Experts):
+        return 0
     return loop.operation.carried if isinstance(loop.operation, Scan) else len(loop.types)
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, fx, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
@@ -292,6 +293,8 @@ class _Walk:
                     results = self._steps(name, loop, list(runtime.steps()), arguments, region_cache)
                 case Halting():
                     results = self._halting(name, loop, runtime, arguments, region_cache)
+                case Experts() if all(value.growth is Growth.FIXED for value in arguments[2:]):
+                    results = self._experts(loop, runtime, arguments)
                 case PositionScan() if not _uses_results(node, runtime.carried):
                     results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
@@ -403,6 +406,13 @@ class _Walk:
                 before.append(moved[:carried])
                 region_cache.inner.pop((name, index), None)
         return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
+
+    def _experts(self, loop: LoweredLoop, runtime: Experts, arguments: Sequence[Value]) -> list[Value] | None:
+        """Runs experts on the new positions. Returns None if their sequence has another length than the field."""
+        is_new = all(value.growth is Growth.NEW for value in arguments[:2])
+        if loop.node.type.lengths != (self._length,) or not is_new:
+            return None
+        return [Value(Growth.NEW, runtime(*(value.data for value in arguments)))]
 
     def _position_scan(
         self, name: str, loop: LoweredLoop, runtime: PositionScan, arguments: Sequence[Value], region_cache: RegionCache

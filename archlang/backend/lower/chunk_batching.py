@@ -20,7 +20,7 @@ from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_gr
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import is_idle, loop_layout, takes_positions
-from archlang.graph.operations import Call, Halting, Join, Scan
+from archlang.graph.operations import Call, Experts, Halting, Join, Scan
 
 # The argument of a loop that holds the results of its first step's head.
 _HEAD_RESULTS = "head_results"
@@ -92,7 +92,7 @@ def _split_first_step(
     node: fx.Node, loop: LoweredLoop, free_nodes: Collection[fx.Node], instances: Mapping[str, Instance]
 ) -> bool:
     """Sets the split of an inner loop if its first step has a head. Returns whether it has."""
-    if isinstance(loop.node.operation, Scan) or is_idle(loop.node):
+    if isinstance(loop.node.operation, Scan | Experts) or is_idle(loop.node):
         return False
     free = [_body_index(loop, index) for index, argument in enumerate(node.args) if argument in free_nodes]
     loop.split = _split(loop.name, loop.body, free, instances)

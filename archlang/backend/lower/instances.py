@@ -12,7 +12,7 @@ from archlang.backend.runtime.loops import Group, Step
 from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
-from archlang.graph.operations import Stack
+from archlang.graph.operations import OwnWeights
 from archlang.graph.scope import scope_of
 from archlang.plugins import Plugins, is_signal
 from archlang.types.statics import InstanceOf, Symbol, instances_in
@@ -50,7 +50,7 @@ class _Stacks:
     so that weights have the order of the model."""
 
     def __init__(self, root: nn.Module, graph: Graph) -> None:
-        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, Stack))
+        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, OwnWeights))
         self.counts = {stack.path: stack.count for stack in stacks}
         self._modules: dict[str, list[tuple[tuple[int, ...], nn.Module]]] = {"": [((), root)]}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region
 from archlang.graph.loop_layout import takes_positions
-from archlang.graph.operations import Call, Halting, Loop, Scan
+from archlang.graph.operations import Call, Experts, Halting, Loop, Scan
 from archlang.types import Dim, Type
 
 
@@ -62,5 +62,5 @@ def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) 
         yield from (length for length in needed_lengths(node.regions[0], instances) if length not in own)
     if isinstance(node.operation, Halting):
         yield from halted_lengths(node)
-    if isinstance(node.operation, Scan) and takes_positions(node):
-        yield types[0].lengths[0]
+    if isinstance(node.operation, Scan | Experts) and takes_positions(node):
+        yield from types[0].lengths

@@ -91,7 +91,9 @@ class _Attributes:
         self.graph = graph
         self._names: dict[str, Names] = {}
         self._joins: dict[str, LoweredJoin] = {}
-        stacks = [node.operation.path for node in graph.region.walk() if isinstance(node.operation, operations.Stack)]
+        stacks = [
+            node.operation.path for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights)
+        ]
         for path in (*graph.instances, *stacks):
             home = scope_of(path)
             first = path[len(home) :].removeprefix(".").partition(".")[0]
@@ -318,8 +320,10 @@ class _Writer:
         body, chunk = node.regions[0], chunk_lengths(node)
         lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
         # The attribute of a stack's own name holds its steps.
-        stack = node.operation if isinstance(node.operation, operations.Stack) else None
-        name = self._attributes.loop("run_stack" if stack else node.operation.mnemonic, self._scope)
+        stack = node.operation if isinstance(node.operation, operations.OwnWeights) else None
+        name = self._attributes.loop(
+            f"run_{node.operation.mnemonic}" if stack else node.operation.mnemonic, self._scope
+        )
         scope = f"{stack.path}.*" if stack else self._scope
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
@@ -337,8 +341,8 @@ class _Writer:
         keywords = {}
         if halts:
             keywords["mask"] = self._mask(*halted_lengths(node) or [None])
-        elif isinstance(node.operation, operations.Scan) and takes_positions(node):
-            keywords["mask"] = self._mask(self._types[node.inputs[0]].lengths[0])
+        elif isinstance(node.operation, operations.Scan | operations.Experts) and takes_positions(node):
+            keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras
         if len(node.types) == 1 and not extras:
             return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
@@ -369,7 +373,7 @@ def _joins(region: Region) -> Iterator[Node]:
     for node in region.nodes:
         if isinstance(node.operation, operations.Join):
             yield node
-        elif not isinstance(node.operation, operations.Stack):
+        elif not isinstance(node.operation, operations.OwnWeights):
             for inner in node.regions:
                 yield from _joins(inner)
 

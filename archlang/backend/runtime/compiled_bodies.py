@@ -7,7 +7,7 @@ from torch import nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
-from archlang.backend.runtime.loops import Stack
+from archlang.backend.runtime.loops import StepModules
 
 
 def compile_bodies(module: Architecture, backend: str = "inductor") -> int:
@@ -22,7 +22,7 @@ def _compile(owner: nn.Module, code: Code, backend: str) -> int:
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
         if loop.body.loops:
-            runners = runtime.steps() if isinstance(runtime, Stack) else [owner]
+            runners = runtime.steps() if isinstance(runtime, StepModules) else [owner]
             count += sum(_compile(runner, loop.body, backend) for runner in runners)
         else:
             runtime.body = torch.compile(loop.body.function, backend=backend)

@@ -121,9 +121,10 @@ class Repeat(_CountedLoop):
 
 
 @dataclass(eq=False, kw_only=True)
-class Stack(_CountedLoop):
-    """Updates the states once for each of its steps, each with its own weights. `path` is that of the steps."""
+class StepModules:
+    """A loop whose steps have modules of their own, at `path` in `owner`."""
 
+    owner: nn.Module = field(repr=False)
     path: str
 
     def __post_init__(self) -> None:
@@ -133,6 +134,11 @@ class Stack(_CountedLoop):
         """Returns the modules of the steps. They are looked up at each call, because a wrapper may replace a step."""
         steps: nn.ModuleList = resolve(self.owner, self._words)
         return steps
+
+
+@dataclass(eq=False, kw_only=True)
+class Stack(StepModules, _CountedLoop):
+    """Updates the states once for each of its steps, each with its own weights."""
 
     def first_head(self, *values: Any) -> tuple[Any, ...]:
         assert self.split is not None

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import module_path
+from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
@@ -161,6 +162,8 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, undo: ExitStack
     """Replaces each loop, also in loops, by a wrapper that counts its turns."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
+        if isinstance(runtime, Experts):
+            continue  # its body runs on the chosen positions of all samples
         undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.split)
         runtime.split = None  # heads run outside of turns
         owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body)

@@ -42,7 +42,7 @@ class Constructor:
     def __init__(self, graph: Graph, blocks: Blocks) -> None:
         self._graph = graph
         self._blocks = blocks
-        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.Stack))
+        stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
         self._counts = {f"{stack.path}.*": stack.count for stack in stacks}
         self._groups: set[tuple[str, str]] = set()
 

@@ -21,7 +21,7 @@ from archlang.export.plain.expressions import (
     parsed_statement,
     updates,
 )
-from archlang.export.plain.sources import Name
+from archlang.export.plain.sources import Name, NotPlainError
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
@@ -52,6 +52,25 @@ def positions(x, mask):
     """Yields the vector of each position, and its mask."""
     for index, vector in enumerate(x.unbind(1)):
         yield vector, None if mask is None else mask[:, index : index + 1]
+'''
+
+ROUTED = '''
+def routed(x, weights, mask):
+    """Returns the real positions as rows, and for each expert the weights of the rows."""
+    if mask is not None:
+        weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
+    return x.reshape(-1, x.shape[-1]), weights.reshape(-1, weights.shape[-1]).unbind(-1)
+
+
+def weighed(result, weight):
+    """Returns results times their weights; 0 for a weight of 0, which has no gradient."""
+    weight = weight.unsqueeze(-1)
+    return result.masked_fill(weight == 0, 0) * weight
+
+
+def for_rows(value, rows):
+    """Returns a value of each sample for each of its rows."""
+    return None if value is None else value.repeat_interleave(len(rows) // max(1, len(value)), 0)
 '''
 
 _OPERATORS: Mapping[Arithmetic, ast.operator] = {
@@ -90,7 +109,7 @@ class Forward:
         self.helpers: list[Name] = []
         self.texts: list[str] = []
         steps = {step_name(node.operation.path) for node in graph.region.walk()
-                 if isinstance(node.operation, operations.Stack)}  # fmt: skip
+                 if isinstance(node.operation, operations.OwnWeights)}  # fmt: skip
         self._taken = {*RESERVED, *steps, *blocks.names.values()}
         self._batch: ast.expr = ast.Constant(0)
         self._lasting: set[str] = set()
@@ -320,6 +339,10 @@ class Forward:
                 self._counted(scope, node, loop, states, values, count)
             case operations.Halting():
                 self._halting(scope, node, states, values)
+            case operations.Experts():
+                sources = [initial.get(source, scope.values.get(source)) for source in node.inputs[:2]]
+                self._experts(scope, node, values, [source for source in sources if source is not None])
+                return
             case operations.Scan():
                 scanned = node.inputs[0]
                 parts = initial[scanned] if scanned in initial else scope.values[scanned]
@@ -432,6 +455,43 @@ class Forward:
             self.helpers.append(MEAN_STEPS)
             scope.depths.append(parsed_expression(f"{MEAN_STEPS.name}({tally}, {mask_text})"))
         self._lasting = lasting
+
+    def _experts(self, scope: _Scope, node: Node, values: dict[str, ast.expr], sources: list[ast.expr]) -> None:
+        operation, region = node.operation, node.regions[0]
+        assert isinstance(operation, operations.Experts)
+        self.texts.append(ROUTED)
+        mask = self._mask(scope, *node.type.lengths or (None,)) or ast.Constant(None)
+        result = self._name(node.name or "mixture")
+        taken = set(self._taken)
+        whole, rows, weights, weight = (self._name(name) for name in ("x", "rows", "weights", "weight"))
+        scope.body.append(_described(assignment(whole, sources[0]), node))
+        routed = call_of(parsed_expression("routed"), [ast.Name(whole, ast.Load()), sources[1], mask], {})
+        targets = ast.Tuple([ast.Name(rows, ast.Store()), ast.Name(weights, ast.Store())], ast.Store())
+        scope.body.append(ast.Assign([targets], routed, lineno=0))
+        values[region.inputs[0].id] = ast.Name(rows, ast.Load())
+        for value in region.inputs[1:]:
+            if value.type.name == "chunks":
+                raise NotPlainError("experts read chunks from outside")
+            if value.id in values and value.type != NUMBER:
+                values[value.id] = parsed_expression(f"for_rows({ast.unparse(values[value.id])}, {rows})")
+        masks: dict[Dim, ast.expr] = {
+            length: parsed_expression(f"for_rows({ast.unparse(own)}, {rows})") for length, own in scope.masks.items()
+        }
+        batch, self._batch = self._batch, parsed_expression(f"len({rows})")
+        body = self._region(region, values, masks, False, set())
+        self._batch = batch
+        emitted = self._take_pending(body, region.results[0])
+        self._flush(body)
+        weighed = call_of(parsed_expression("weighed"), [emitted, ast.Name(weight, ast.Load())], {})
+        body.body.append(assignment(result, ast.BinOp(ast.Name(result, ast.Load()), ast.Add(), weighed)))
+        scope.body.append(assignment(result, ast.Constant(0)))
+        loop = for_loop(f"{step_name(operation.path)}, {weight}", f"zip({attribute_of(operation.path)}, {weights})")
+        loop.body = body.body
+        scope.body.append(loop)
+        scope.body.append(parsed_statement(f"{result} = {result}.unflatten(0, {whole}.shape[:-1])"))
+        self._taken = taken
+        scope.values[node.id] = ast.Name(result, ast.Load())
+        scope.names[node.id] = result
 
     def _scan(self, scope: _Scope, node: Node, states: list[str], values: dict[str, ast.expr], parts: ast.expr) -> None:
         operation = node.operation

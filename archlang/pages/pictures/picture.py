@@ -5,7 +5,19 @@ from collections.abc import Mapping
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.graph.operations import (
+    Apply,
+    Arithmetic,
+    Call,
+    Charge,
+    Experts,
+    Halting,
+    Literal,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+)
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.cost_notes import cost_notes
 from archlang.source import Span
@@ -164,7 +176,7 @@ def _with_results(
             title = f"next {state.name}".strip()
             result_edges.append(Edge(id, state.id, back=True))
         else:
-            title = "emit" if isinstance(node.operation, Scan) else "result"
+            title = "emit" if isinstance(node.operation, Scan | Experts) else "result"
         result_boxes.append(Box(id, "result", title))
     return (*boxes, *result_boxes), (*edges, *result_edges)
 
@@ -178,6 +190,8 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             return f"repeat × {count}", ("one set of weights",)
         case Stack(count=count):
             return f"stack × {count}", ("own weights each step",)
+        case Experts(count=count):
+            return f"experts × {count}", ("own weights each", "a weighted sum, position by position")
         case Halting(limit=limit, state=index):
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))

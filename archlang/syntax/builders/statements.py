@@ -99,5 +99,20 @@ class Statements(Section):
         )
         return self._context.nested(node, body)
 
+    def experts(self, parts: Parts) -> tree.Experts:
+        target, _, variable, _, over, _, by, body = [part for part in parts if part != "="]
+        node = self._commented(
+            tree.Experts,
+            parts,
+            target=str(target),
+            target_span=self._context.token_span(target),
+            variable=str(variable),
+            variable_span=self._context.token_span(variable),
+            over=over,
+            by=by,
+            body=body,
+        )
+        return self._context.nested(node, body)
+
     def carry(self, parts: Parts) -> tuple[tree.Node, ...]:
         return nodes_of(parts)

@@ -1,0 +1,93 @@
+"""Experts at run time: several sets of weights, of which each position uses those whose routing weight is not 0."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from archlang.backend.runtime.loops import Loop, StepModules
+from archlang.backend.runtime.transforms import is_transformed
+
+
+@dataclass(eq=False, kw_only=True)
+class Experts(StepModules, Loop):
+    """Applies the body with the weights of each step to positions as vectors, and adds up the results times the
+    routing weights. A position whose weight is 0 is not computed, unless torch traces or transforms the call; either
+    way it adds nothing, and its weight has no gradient."""
+
+    def __call__(
+        self,
+        values: Float[Tensor, "b *n d"],
+        weights: Float[Tensor, "b *n e"],
+        *captured: Any,  # Any: as in `Body`
+        mask: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b *n k"]:
+        if mask is not None:
+            weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
+        # `Size.numel` would fix a length that is traced.
+        positions = values.shape[1] if values.dim() > 2 else 1
+        rows, row_weights = values.reshape(-1, values.shape[-1]), weights.reshape(-1, weights.shape[-1])
+        run = self._run_all if torch.compiler.is_compiling() or is_transformed() else self._run_chosen
+        results = run(rows, row_weights, captured, positions)
+        return results.view(*values.shape[:-1], results.shape[-1])
+
+    def _run_all(
+        self, rows: Float[Tensor, "r d"], weights: Float[Tensor, "r e"], captured: Sequence[Any], positions: int
+    ) -> Float[Tensor, "r k"]:
+        """Computes every expert for every row. A sample has `positions` rows."""
+        own = [_for_rows(value, positions) for value in captured]
+        results = [
+            _weighed(step(self.body, rows, *own)[0], weights[:, index]) for index, step in enumerate(self.steps())
+        ]
+        return torch.stack(results).sum(0)
+
+    def _run_chosen(
+        self, rows: Float[Tensor, "r d"], weights: Float[Tensor, "r e"], captured: Sequence[Any], positions: int
+    ) -> Float[Tensor, "r k"]:
+        """Computes every expert for the rows that it weighs."""
+        counts = (weights != 0).sum(0).tolist()
+        chosen = torch.split((weights != 0).t().nonzero()[:, 1], counts)
+        total: Tensor | None = None
+        for index, (step, indices) in enumerate(zip(self.steps(), chosen, strict=True)):
+            if not len(indices):
+                if total is not None and not torch.is_grad_enabled():
+                    continue
+                # A row of weight 0, so that the gradients of the expert are zeros.
+                indices = indices.new_zeros(1)
+            own = [_of_rows(value, indices // max(1, positions)) for value in captured]
+            weight = weights[:, index].index_select(0, indices)
+            result = _weighed(step(self.body, rows.index_select(0, indices), *own)[0], weight)
+            if total is None:
+                total = result.new_zeros(len(rows), result.shape[-1])
+            total = total.index_add(0, indices, result)
+        assert total is not None, "there is an expert"
+        return total
+
+
+def _weighed(result: Float[Tensor, "r k"], weight: Float[Tensor, " r"]) -> Float[Tensor, "r k"]:
+    """Returns the results times their weights; 0 without a gradient for a weight of 0."""
+    column = weight.unsqueeze(-1)
+    return result.masked_fill(column == 0, 0) * column
+
+
+def _for_rows(value: Any, positions: int) -> Any:  # Any: as in `Body`
+    """Returns a value of each sample as one of each row."""
+    match value:
+        case Tensor():
+            return value.unsqueeze(1).expand(-1, positions, *value.shape[1:]).flatten(0, 1)
+        case tuple() | list():
+            return type(value)(_for_rows(item, positions) for item in value)
+    return value
+
+
+def _of_rows(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as above
+    """Returns a value of each sample as one of each row, whose samples these are."""
+    match value:
+        case Tensor():
+            return value.index_select(0, samples)
+        case tuple() | list():
+            return type(value)(_of_rows(item, samples) for item in value)
+    return value

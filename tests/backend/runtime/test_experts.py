@@ -1,0 +1,105 @@
+"""Experts add up the results of the sets of weights that a position chooses; chosen rows equal all rows."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.runtime.experts import Experts
+from archlang.export.plain.file import plain_module, plain_text
+from archlang.export.traced import trace
+from tests.conftest import Compiled
+
+PROGRAM = """
+model m[e = 4](x: tokens[n]) -> logits[n, vocab] {
+    let shared = linear[4]
+    h = embed[4](x)
+    s = softmax(linear[e](h))
+    y = experts v in h by s * top_k[2](s) {
+        emit linear[3](tanh(linear[8](v) + linear[1](shared(v)))) + mean(linear[3](h))
+    }
+    g = softmax(linear[3](last(y)))
+    z = experts v in last(y) by g * top_k[1](g) {
+        emit linear[4](v)
+    }
+    return linear[vocab](shared(h)) + linear[vocab](y) + linear[vocab](z)
+}
+"""
+
+
+def loops(module: nn.Module) -> list[Experts]:
+    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, Experts)]
+
+
+def gradients(module: nn.Module, result: Tensor, lengths: Tensor) -> list[Tensor]:
+    real = torch.arange(result.shape[1]) < lengths[:, None]
+    weight = torch.cos(torch.arange(result.numel(), dtype=result.dtype)).view(result.shape)
+    return list(torch.autograd.grad((result * weight)[real].sum(), list(module.parameters())))
+
+
+def test_chosen_rows_equal_all_rows_in_results_and_gradients(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2).double()
+    x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 3, 1])
+    sparse = module(x, lengths=lengths)
+    sparse_gradients = gradients(module, sparse, lengths)
+    monkeypatch.setattr(Experts, "_run_chosen", Experts._run_all)
+    dense = module(x, lengths=lengths)
+    torch.testing.assert_close(sparse, dense, atol=1e-12, rtol=0)
+    torch.testing.assert_close(sparse_gradients, gradients(module, dense, lengths), atol=1e-12, rtol=0)
+
+
+def test_each_expert_computes_only_the_positions_that_choose_it(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2)
+    rows: list[int] = []
+    for step in loops(module)[0].steps():
+        step.get_submodule("linear_2").register_forward_hook(lambda _, values, result: rows.append(len(result)))
+    with torch.no_grad():
+        module(torch.randint(5, (3, 6)), lengths=torch.tensor([6, 3, 1]))
+    assert sum(rows) == 2 * (6 + 3 + 1)
+
+
+def test_an_expert_that_no_position_chooses_has_gradients_of_zero(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2)
+    with torch.no_grad():
+        module.get_parameter("linear.bias").copy_(torch.tensor([9.0, 9.0, 0.0, 0.0]))
+    module(torch.randint(5, (3, 6))).sum().backward()
+    unchosen = [weight.grad for weight in loops(module)[0].steps()[3].parameters()]
+    assert all(gradient is not None and not gradient.any() for gradient in unchosen)
+
+
+def test_a_weight_of_zero_has_no_gradient(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2)
+    experts = loops(module)[1]
+    values, weights = torch.randn(2, 3), torch.tensor([[0.0, 0.5, 0.0], [1.0, 0.0, 0.0]], requires_grad=True)
+    (gradient,) = torch.autograd.grad(experts(values, weights).sum(), [weights])
+    assert torch.equal(gradient != 0, weights != 0)
+
+
+def test_a_plain_file_has_a_loop_over_experts(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2).double()
+    x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 3, 1])
+    result = plain_module(module, plain_text(module))(x, lengths=lengths)
+    real = torch.arange(6) < lengths[:, None]
+    torch.testing.assert_close(result[real], module(x, lengths=lengths)[real], atol=1e-10, rtol=0)
+
+
+def test_compiled_and_exported_models_compute_every_expert(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2).double().eval()
+    x, lengths = torch.randint(5, (2, 5)), torch.tensor([5, 2])
+    expected = module(x, lengths=lengths)
+    real = torch.arange(5) < lengths[:, None]
+    traced = trace(module).module()(x, lengths)
+    torch.testing.assert_close(traced[real], expected[real], atol=1e-10, rtol=0)
+    graphed = torch.compile(module, backend="eager", fullgraph=True)
+    torch.testing.assert_close(graphed(x, lengths=lengths)[real], expected[real], atol=1e-10, rtol=0)
+
+
+def test_decoding_computes_experts_for_new_positions_only(compiled: Compiled) -> None:
+    text = "model m(x: tokens[n]) -> logits[n, vocab] {\n h = embed[4](x)\n y = experts v in h by linear[2](h) {\n"
+    module = compiled(f"{text} emit linear[4](v)\n }}\n return linear[vocab](y)\n}}\n", vocab=5)
+    rows: list[int] = []
+    loops(module)[0].steps()[0].register_forward_hook(lambda _, values, result: rows.append(len(result[0])))
+    written = module.decode(begin=torch.randint(5, (2, 3)), limit=3)
+    assert rows == [2 * 3, 2, 2]
+    assert written.tokens.shape == (2, 3)
