@@ -35,17 +35,26 @@ class Experts(StepModules, Loop):
         return results.view(*values.shape[:-1], results.shape[-1])
 
     def _run_all(
-        self, rows: Float[Tensor, "r d"], weights: Float[Tensor, "r e"], captured: Sequence[Any], positions: int
+        self,
+        rows: Float[Tensor, "r d"],
+        weights: Float[Tensor, "r e"],
+        captured: Sequence[Any],
+        positions: int | torch.SymInt,
     ) -> Float[Tensor, "r k"]:
         """Computes every expert for every row. A sample has `positions` rows."""
-        own = [_for_rows(value, positions) for value in captured]
+        samples = torch.arange(rows.shape[0], device=rows.device) // positions
+        own = [_of_rows(value, samples) for value in captured]
         results = [
             _weighed(step(self.body, rows, *own)[0], weights[:, index]) for index, step in enumerate(self.steps())
         ]
         return torch.stack(results).sum(0)
 
     def _run_chosen(
-        self, rows: Float[Tensor, "r d"], weights: Float[Tensor, "r e"], captured: Sequence[Any], positions: int
+        self,
+        rows: Float[Tensor, "r d"],
+        weights: Float[Tensor, "r e"],
+        captured: Sequence[Any],
+        positions: int | torch.SymInt,
     ) -> Float[Tensor, "r k"]:
         """Computes every expert for the rows that it weighs."""
         counts = (weights != 0).sum(0).tolist()
@@ -73,17 +82,7 @@ def _weighed(result: Float[Tensor, "r k"], weight: Float[Tensor, " r"]) -> Float
     return result.masked_fill(column == 0, 0) * column
 
 
-def _for_rows(value: Any, positions: int) -> Any:  # Any: as in `Body`
-    """Returns a value of each sample as one of each row."""
-    match value:
-        case Tensor():
-            return value.unsqueeze(1).expand(-1, positions, *value.shape[1:]).flatten(0, 1)
-        case tuple() | list():
-            return type(value)(_for_rows(item, positions) for item in value)
-    return value
-
-
-def _of_rows(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as above
+def _of_rows(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as in `Body`
     """Returns a value of each sample as one of each row, whose samples these are."""
     match value:
         case Tensor():
