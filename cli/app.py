@@ -20,6 +20,7 @@ from archlang.cli import (
     new,
     optimizers,
     predict,
+    recipes,
     report,
     runs,
     show,
@@ -49,6 +50,7 @@ app.command("diff")(diff.diff)
 app.command("summary")(summary.summary)
 app.command("explain")(explain.explain)
 app.command("blocks")(blocks.blocks)
+app.command("recipes")(recipes.recipes)
 app.command("tasks")(tasks.tasks)
 app.command("optimizers")(optimizers.optimizers)
 app.command("test")(contracts.hold_blocks)

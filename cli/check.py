@@ -14,6 +14,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.files import arch_files
 from archlang.cli.settings import Allow, Plugin
+from archlang.cli.shipped import programs
 from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Files or folders to check.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files or folders to check.", show_default=False, callback=programs)
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
     plugin: Plugin = None,
     allow: Allow = None,

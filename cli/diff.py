@@ -7,11 +7,14 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, parse_sets
+from archlang.cli.shipped import program
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(help="A program.", show_default=False)],
-    after: Annotated[Path, typer.Argument(help="The program to compare it with.", show_default=False)],
+    before: Annotated[Path, typer.Argument(help="A program.", show_default=False, callback=program)],
+    after: Annotated[
+        Path, typer.Argument(help="The program to compare it with.", show_default=False, callback=program)
+    ],
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the second program.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the second program, such as `model.d=128`.")

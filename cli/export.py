@@ -10,6 +10,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 from archlang.cli.train import plain_warnings
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 def export(
     source: Annotated[
-        Path, typer.Argument(metavar="RUN|FILE", help="A run folder, a saved model, or a program.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RUN|FILE", help="A run folder, a saved model, or a program.", show_default=False, callback=program
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model of the program.")] = None,

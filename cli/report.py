@@ -9,6 +9,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 from archlang.cli.table import Seeds, chosen_seeds
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 def report(
     path: Annotated[
-        Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a program with a table.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RUN|FILE", help="A run folder, or a program with a table.", show_default=False, callback=program
+        ),
     ],
     name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,
     out: Annotated[

@@ -7,10 +7,11 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The program.", show_default=False, callback=program)],
     tree: Annotated[bool, typer.Option("--tree", help="The syntax tree.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
     torch: Annotated[bool, typer.Option("--torch", help="Plain torch code, as `export` writes it.")] = False,

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from rich.text import Text
 
 from archlang.cli import console
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.names import suggest
+from archlang.names import library
 from archlang.syntax.printer import clauses_of, unparse
 from archlang.syntax.tree import Definition, Extern
 
@@ -24,8 +25,7 @@ def list_or_show(
         ends = [key for key in items if key.rpartition(".")[2] == name]
         name = ends[0] if len(ends) == 1 else name
     if name is not None and name not in items:
-        near = did_you_mean(name, items)
-        remedy = f"did you mean `{near}`?" if near else f"`archlang {kind}s` lists all {kind}s"
+        remedy = _elsewhere(name) or suggest(name, items, f"`archlang {kind}s` lists all {kind}s")
         console.fail(f"there is no {kind} `{name}`", remedy, code=2)
     if as_json:
         selected = {name: items[name]} if name is not None else items
@@ -35,6 +35,17 @@ def list_or_show(
         _show(name, items[name], more_facts(items[name]))
     else:
         _list(items)
+
+
+def _elsewhere(name: str) -> str:
+    """Returns the remedy for the name of an item of another kind; empty if there is none."""
+    if name in library.task_names():
+        return f"`{name}` is a task: `archlang tasks {name}`"
+    if name in library.optimizer_names():
+        return f"`{name}` is an optimizer: `archlang optimizers {name}`"
+    if name in library.block_names():
+        return f"`{name}` is a block: `archlang blocks {name}`"
+    return ""
 
 
 def _list(items: Mapping[str, Item]) -> None:

@@ -14,6 +14,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
@@ -59,7 +60,9 @@ def budget_seconds(text: str) -> float:
 
 
 def table(
-    file: Annotated[Path, typer.Argument(help="A program with a table, or with recipes.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A program with a table, or with recipes.", show_default=False, callback=program)
+    ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of every row, as in `train.steps=100`; may be repeated.")

@@ -16,6 +16,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
@@ -44,7 +45,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of
 
 
 def train(
-    file: Annotated[Path | None, typer.Argument(help="A program with a recipe.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="A program with a recipe.", show_default=False, callback=program)
+    ] = None,
     recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `model.d=128`; may be repeated.")

@@ -11,6 +11,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 from archlang.cli.table import Budget, budget_seconds
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
@@ -22,7 +23,9 @@ _PRINTED_TRIALS = 10
 
 
 def tune(
-    file: Annotated[Path, typer.Argument(help="A program whose recipe has a `search`.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A program whose recipe has a `search`.", show_default=False, callback=program)
+    ],
     recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
     trials: Annotated[int, typer.Option("--trials", min=0, help="The number of further trials.")] = 20,
     sets: Annotated[

@@ -7,10 +7,11 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program
 
 
 def viz(
-    file: Annotated[Path, typer.Argument(help="The program.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The program.", show_default=False, callback=program)],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
     ] = None,

@@ -112,6 +112,14 @@ def library_file(dotted: str) -> Path | None:
     return file if os.path.isfile(file) else None
 
 
+def module_of(name: str) -> str | None:
+    """Returns the module of a block outside of the prelude, such as `archlang.models.panm`; None if there is none."""
+    for folder in BLOCKS.iterdir():
+        if folder.is_dir() and (file := _index(folder).get(name)) is not None:
+            return f"archlang.{folder.name}.{file.stem}"
+    return None
+
+
 def library_files() -> tuple[str, ...]:
     """Returns the dotted name of each library file."""
     files = sorted(BLOCKS.glob("**/*.arch"))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, plural, suggest
+from archlang.names.library import module_of
 from archlang.source import Span
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
@@ -19,7 +20,12 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
 
 
 def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(name, possible, "`archlang blocks` lists the library; `use` brings in the blocks of another file")
+    module = module_of(name)
+    remedy = (
+        f"add `use {module}` at the beginning of the file"
+        if module
+        else suggest(name, possible, "`archlang blocks` lists the library; `use` brings in the blocks of another file")
+    )
     return Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
 
 

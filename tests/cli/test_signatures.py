@@ -27,6 +27,15 @@ def test_a_block_of_a_library_module_is_found_by_its_own_name(archlang: Command)
     assert archlang("blocks", "panm").out == archlang("blocks", "models.panm.panm").out
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "owner"), [("blocks", "adamw", "optimizers"), ("tasks", "linear", "blocks")]
+)
+def test_a_name_of_another_kind_names_the_command_that_shows_it(
+    command: str, name: str, owner: str, archlang: Command
+) -> None:
+    assert f"`archlang {owner} {name}`" in archlang(command, name).err
+
+
 def test_tasks_lists_every_task(archlang: Command) -> None:
     result = archlang("tasks")
     assert result.code == 0

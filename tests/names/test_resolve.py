@@ -49,6 +49,13 @@ def test_a_mistake_in_a_used_file_is_shown_there(tmp_path: Path) -> None:
     assert diagnostic.span.source.path.endswith("mine.arch")
 
 
+def test_an_unknown_block_of_a_library_module_names_the_use_line(tmp_path: Path) -> None:
+    file = tmp_path / "user.arch"
+    file.write_text("block b(h: seq[n, d]) -> seq[n, d] { return transformer_layers[1, 8, 2](h) }")
+    (diagnostic,) = check(file)
+    assert diagnostic.remedy == "add `use archlang.models.dynamic_halt` at the beginning of the file"
+
+
 def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
     file = tmp_path / "circle.arch"
     file.write_text(
