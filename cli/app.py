@@ -36,7 +36,6 @@ app = typer.Typer(
     name="archlang",
     help="A language in which a neural architecture is a page of text.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

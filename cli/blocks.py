@@ -4,9 +4,14 @@ from typing import Annotated
 
 import typer
 
+from archlang.cli import completion
+
 
 def blocks(
-    name: Annotated[str | None, typer.Argument(help="The name of a block. Without a name, list all.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The name of a block. Without a name, list all.", autocompletion=completion.blocks),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the blocks of the library, or print one with signature, equations, defaults and source.

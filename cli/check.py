@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.files import arch_files
 from archlang.cli.settings import Allow, Plugin
 from archlang.cli.shipped import programs
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def check(
     files: Annotated[
-        list[Path], typer.Argument(help="Files or folders to check.", show_default=False, callback=programs)
+        list[Path],
+        typer.Argument(
+            help="Files or folders to check.", show_default=False, callback=programs, autocompletion=completion.programs
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
     plugin: Plugin = None,

@@ -5,15 +5,24 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, parse_sets
 from archlang.cli.shipped import program
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(help="A program.", show_default=False, callback=program)],
+    before: Annotated[
+        Path,
+        typer.Argument(help="A program.", show_default=False, callback=program, autocompletion=completion.programs),
+    ],
     after: Annotated[
-        Path, typer.Argument(help="The program to compare it with.", show_default=False, callback=program)
+        Path,
+        typer.Argument(
+            help="The program to compare it with.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
+        ),
     ],
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the second program.")] = None,
     sets: Annotated[

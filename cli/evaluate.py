@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Plugin
 from archlang.cli.train import Device, plain_warnings
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)],
     split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
     device: Device = "auto",
     decode: Annotated[

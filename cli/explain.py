@@ -4,11 +4,14 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 
 
 def explain(
-    code: Annotated[str | None, typer.Argument(help="A code such as E0401. Without a code, list all.")] = None,
+    code: Annotated[
+        str | None,
+        typer.Argument(help="A code such as E0401. Without a code, list all.", autocompletion=completion.codes),
+    ] = None,
 ) -> None:
     """Explain an error or warning by its code, with a failing and a corrected program.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 from archlang.cli.train import plain_warnings
@@ -21,7 +21,11 @@ def export(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN|FILE", help="A run folder, a saved model, or a program.", show_default=False, callback=program
+            metavar="RUN|FILE",
+            help="A run folder, a saved model, or a program.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.files import arch_files
 
 if TYPE_CHECKING:
@@ -19,7 +19,12 @@ _PIPE = Path("-")
 
 
 def fmt(
-    files: Annotated[list[Path], typer.Argument(help="Files or folders; `-` for standard input.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files or folders; `-` for standard input.", show_default=False, autocompletion=completion.programs
+        ),
+    ],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Plugin
 from archlang.cli.train import Device, plain_warnings
 
@@ -13,7 +13,7 @@ _MOST_ANSWERS = 12  # printed
 
 
 def inspect(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)],
     inputs: Annotated[
         list[str] | None, typer.Option("--input", "-i", help="Input tokens separated by spaces; repeat for each field.")
     ] = None,

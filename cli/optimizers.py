@@ -4,9 +4,16 @@ from typing import Annotated
 
 import typer
 
+from archlang.cli import completion
+
 
 def optimizers(
-    name: Annotated[str | None, typer.Argument(help="The name of an optimizer. Without a name, list all.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="The name of an optimizer. Without a name, list all.", autocompletion=completion.optimizers
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the optimizers, or print one: its statics, the training settings, their defaults and bounds.

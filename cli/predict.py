@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Plugin
 from archlang.cli.train import Device, plain_warnings
 from archlang.diagnostics.terminal import text_column
@@ -34,7 +34,9 @@ _PlacedInput = tuple[str, Any]  # Any: JSON
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder or a saved model.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="A run folder or a saved model.", show_default=False, autocompletion=completion.runs)
+    ],
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", help="An input, as tokens separated by spaces; may be repeated."),

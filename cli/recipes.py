@@ -7,14 +7,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.shipped import recipe_files
 from archlang.diagnostics.names import suggest
 
 
 def recipes(
     name: Annotated[
-        str | None, typer.Argument(help="A file, as `gutlb` or `papers/ndr/table1`. Without a name, list all.")
+        str | None,
+        typer.Argument(
+            help="A file, as `gutlb` or `papers/ndr/table1`. Without a name, list all.",
+            autocompletion=completion.shipped,
+        ),
     ] = None,
     copy: Annotated[
         Path | None, typer.Option("--copy", metavar="FOLDER", help="Copy the file to a folder, to change it.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 from archlang.cli.table import Seeds, chosen_seeds
@@ -21,7 +21,11 @@ def report(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN|FILE", help="A run folder, or a program with a table.", show_default=False, callback=program
+            metavar="RUN|FILE",
+            help="A run folder, or a program with a table.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
         ),
     ],
     name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 
 if TYPE_CHECKING:
     from archlang.record.summaries import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
-Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
-Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)]
+Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False, autocompletion=completion.runs)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 

@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="The program.", show_default=False, callback=program)],
+    file: Annotated[
+        Path,
+        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
+    ],
     tree: Annotated[bool, typer.Option("--tree", help="The syntax tree.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
     torch: Annotated[bool, typer.Option("--torch", help="Plain torch code, as `export` writes it.")] = False,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 
@@ -14,7 +14,10 @@ _DEFAULT_LENGTH = 64  # positions
 
 
 def summary(
-    file: Annotated[Path, typer.Argument(help="The program.", show_default=False, callback=program)],
+    file: Annotated[
+        Path,
+        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
+    ],
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
     depth: Annotated[

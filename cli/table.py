@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
@@ -61,7 +61,13 @@ def budget_seconds(text: str) -> float:
 
 def table(
     file: Annotated[
-        Path, typer.Argument(help="A program with a table, or with recipes.", show_default=False, callback=program)
+        Path,
+        typer.Argument(
+            help="A program with a table, or with recipes.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
+        ),
     ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
     sets: Annotated[

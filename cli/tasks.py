@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archlang.cli import completion
 from archlang.syntax.tree import Definition, Extern
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ Item = Definition | Extern
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="The name of a task. Without a name, list all.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The name of a task. Without a name, list all.", autocompletion=completion.tasks),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the tasks, or print one: its statics, fields, splits and source.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
@@ -46,9 +46,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of
 
 def train(
     file: Annotated[
-        Path | None, typer.Argument(help="A program with a recipe.", show_default=False, callback=program)
+        Path | None,
+        typer.Argument(
+            help="A program with a recipe.", show_default=False, callback=program, autocompletion=completion.programs
+        ),
     ] = None,
-    recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="The recipe; without it, the first of the file.", autocompletion=completion.recipes),
+    ] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `model.d=128`; may be repeated.")
     ] = None,

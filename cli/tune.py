@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
@@ -24,9 +24,18 @@ _PRINTED_TRIALS = 10
 
 def tune(
     file: Annotated[
-        Path, typer.Argument(help="A program whose recipe has a `search`.", show_default=False, callback=program)
+        Path,
+        typer.Argument(
+            help="A program whose recipe has a `search`.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
+        ),
     ],
-    recipe: Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="The recipe; without it, the first of the file.", autocompletion=completion.recipes),
+    ] = None,
     trials: Annotated[int, typer.Option("--trials", min=0, help="The number of further trials.")] = 20,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `train.steps=100`.")

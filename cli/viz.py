@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 
 
 def viz(
-    file: Annotated[Path, typer.Argument(help="The program.", show_default=False, callback=program)],
+    file: Annotated[
+        Path,
+        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
     ] = None,

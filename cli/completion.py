@@ -1,0 +1,92 @@
+"""What the shell completes: programs, recipes, run folders, and names of the library.
+
+Completion runs at each press of the tab key, so it reads no more than it needs: recipes are found in the text of a
+program, and runs by the name of their record."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import typer
+
+from archlang.cli.shipped import program, recipe_files
+
+Complete = Callable[[str], list[str]]
+
+_RECIPE = re.compile(r"^recipe[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_MOST_BYTES = 1_000_000
+
+
+def programs(incomplete: str) -> list[str]:
+    """The `.arch` files and folders that begin with a text, and the names of shipped files."""
+    return [*_paths(incomplete, lambda entry: entry.name.endswith(".arch")), *_beginning(incomplete, recipe_files())]
+
+
+def runs(incomplete: str) -> list[str]:
+    """The run folders and other folders that begin with a text; at first those below `runs`."""
+    found = _paths(incomplete, lambda entry: False)
+    if not incomplete:
+        records = sorted(Path("runs").glob("*/run.json")) + sorted(Path("runs").glob("*/*/run.json"))
+        found = [str(record.parent) for record in records] or found
+    return found
+
+
+def recipes(context: typer.Context, incomplete: str) -> list[str]:
+    """The recipes of the program that the command line names."""
+    path = program(Path(str(context.params.get("file") or "")))
+    if path is None or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        return []
+    return _beginning(incomplete, _RECIPE.findall(path.read_text(encoding="utf-8", errors="replace")))
+
+
+def shipped(incomplete: str) -> list[str]:
+    """The names of shipped recipe files."""
+    return _beginning(incomplete, recipe_files())
+
+
+def blocks(incomplete: str) -> list[str]:
+    from archlang.names import library
+
+    return _beginning(incomplete, (name.rpartition(".")[2] for name in library.blocks()))
+
+
+def tasks(incomplete: str) -> list[str]:
+    from archlang.names import library
+
+    return _beginning(incomplete, library.task_names())
+
+
+def optimizers(incomplete: str) -> list[str]:
+    from archlang.names import library
+
+    return _beginning(incomplete, library.optimizer_names())
+
+
+def codes(incomplete: str) -> list[str]:
+    from archlang.diagnostics import codes
+
+    return _beginning(incomplete, codes.titles())
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})
+
+
+def _paths(incomplete: str, is_wanted: Callable[["os.DirEntry[str]"], bool]) -> list[str]:
+    """The folders, with a slash at the end, and the wanted files that begin with a path."""
+    head, name = os.path.split(incomplete)
+
+    def entries() -> Iterator[str]:
+        try:
+            with os.scandir(head or ".") as listing:
+                for entry in listing:
+                    if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
+                        if entry.is_dir():
+                            yield os.path.join(head, entry.name) + "/"
+                        elif is_wanted(entry):
+                            yield os.path.join(head, entry.name)
+        except OSError:
+            return
+
+    return sorted(entries())
