@@ -77,6 +77,12 @@ BODIES = {
     "min": ["min(h)"],
     "softmax_positions": ["softmax_positions(h)"],
     "cumulative_sum": ["cumulative_sum(h)"],
+    "columns": ["h * sum(sum_features(columns[2](v)))"],
+    "linear_attention": [f"linear_attention[2](h, h, h, {g})" for g in ("-exp(h)", "-exp(linear[2](h))")],
+    "delta_rule": ["delta_rule[2](h, h, h, linear[2](h))"],
+    "gated_delta_rule": ["gated_delta_rule[2](h, h, h, linear[2](h), -exp(linear[2](h)))"],
+    "linear_recurrence": ["linear_recurrence[2](h, h, h, -exp(h), h, h, constant[4, 8]())"],
+    "linear_recurrence_state": ["linear_recurrence_state[2](h, h, -exp(h), h, h, constant[4, 8]())"],
     "shift": ["shift(h) + shift[-1](h)"],
     "slice": ["slice[0, 2](h) + slice[-2, 2](h)"],
     "append": ["append(h, q)"],
@@ -90,12 +96,12 @@ BODIES = {
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
-    "top_k", "detach", "noise",
+    "top_k", "detach", "noise", "slice_features", "repeat_features", "group_norm", "rms_norm", "unit",
 }  # fmt: skip
-OTHERS = {"act", "token_halt", "global_halt", "learned", "addresses", "pointer_unit"}
+OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
 RESULT_LENGTHS = {
-    "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m"
+    "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m", "linear_recurrence_state": "4"
 }  # fmt: skip
 LENGTHS = [[0, 3], [0, 0]]
 """beside a longer sample, and where the padding is longer than every sample"""

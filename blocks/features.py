@@ -1,0 +1,53 @@
+"""Selects, repeats and arranges features."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class SliceFeatures(nn.Module):
+    """y_c = x_{start + c}, c < width"""
+
+    def __init__(self, *, start: int, width: int, d: int) -> None:
+        super().__init__()
+        self.start = start
+        self.width = width
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b width"]:
+        return x[..., self.start : self.start + self.width]
+
+
+class RepeatFeatures(nn.Module):
+    """y_{c · times + j} = x_c, j < times"""
+
+    def __init__(self, *, times: int, d: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _repeated"]:
+        return x[..., None].expand(*x.shape, self.times).flatten(-2)
+
+
+class Columns(nn.Module):
+    """y_{i, h} = x_{h · d / heads + i}"""
+
+    def __init__(self, *, heads: int, d: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b _k heads"]:
+        return x.unflatten(1, (self.heads, -1)).transpose(1, 2)
+
+
+class Constant(nn.Module):
+    """y_i = value"""
+
+    filled: Tensor
+
+    def __init__(self, *, slots: int, d: int, value: float) -> None:
+        super().__init__()
+        # A buffer, so that it has the device and dtype of the model.
+        self.register_buffer("filled", torch.full((slots, d), value), persistent=False)
+
+    def forward(self, batch: int) -> Float[Tensor, "b slots d"]:
+        return self.filled.expand(batch, -1, -1)

@@ -1,0 +1,57 @@
+"""Norms of groups of features, such as those of the heads."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class GroupNorm(nn.Module):
+    """Normalises each group of adjacent features of a position to mean 0 and variance 1.
+
+        y = gain * (x - mean(x)) / sqrt(var(x) + epsilon) + bias,   var the biased variance
+
+    Wu, He, "Group normalization", ECCV 2018. The gain is `weight`."""
+
+    def __init__(self, *, groups: int, epsilon: float, d: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d))
+        self.bias = nn.Parameter(torch.zeros(d))
+        self.groups = groups
+        self.epsilon = epsilon
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        grouped = x.unflatten(-1, (self.groups, -1))
+        normed = F.layer_norm(grouped, grouped.shape[-1:], eps=self.epsilon)
+        return self.weight * normed.flatten(-2) + self.bias
+
+
+class RmsNorm(nn.Module):
+    """Divides each group of adjacent features by its root mean square.
+
+        y = gain * x / sqrt(mean(x²) + epsilon)
+
+    Zhang, Sennrich, "Root mean square layer normalization", NeurIPS 2019. The gain is `weight`."""
+
+    def __init__(self, *, groups: int, epsilon: float, gain: bool, d: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d // groups)) if gain else None
+        self.groups = groups
+        self.epsilon = epsilon
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        grouped = x.unflatten(-1, (self.groups, -1))
+        normed = F.rms_norm(grouped, grouped.shape[-1:], self.weight, self.epsilon)
+        return normed.flatten(-2)
+
+
+class Unit(nn.Module):
+    """y = x / max(|x|, epsilon), for each group of adjacent features"""
+
+    def __init__(self, *, groups: int, epsilon: float, d: int) -> None:
+        super().__init__()
+        self.groups = groups
+        self.epsilon = epsilon
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return F.normalize(x.unflatten(-1, (self.groups, -1)), dim=-1, eps=self.epsilon).flatten(-2)

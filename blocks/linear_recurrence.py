@@ -1,0 +1,175 @@
+"""Recurrences with a matrix for each head as state, computed in chunks."""
+
+from math import sqrt
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.blocks.attention import join_heads, split_heads
+from archlang.kernels.linear_recurrence import linear_recurrence
+
+Terms = list[Float[Tensor, "b h n _c"] | None]
+
+
+class _FromZero(nn.Module):
+    """A recurrence from a zero state. `_terms` returns the arguments of the kernel: q, k, v, g, a, b."""
+
+    def __init__(self, *, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+        raise NotImplementedError
+
+    def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n e"]:
+        y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
+        return join_heads(y)
+
+    def extend(
+        self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n e"]:
+        state = cache.tensors.get("state")
+        y, cache.tensors["state"] = linear_recurrence(*self._terms(*inputs), state=state, mask=mask_n)
+        return join_heads(y)
+
+
+class LinearAttention(_FromZero):
+    """Linear attention with a decaying memory.
+
+        S_i = diag(exp g_i) S_{i-1} + k_i v_iᵀ,    S_0 = 0,    y_i = scale · S_iᵀ q_i
+
+    Yang et al., "Gated linear attention transformers with hardware-efficient training", ICML 2024, Eq. 3; with g for
+    each head, Sun et al., "Retentive network", 2023, and Dao, Gu, "Transformers are SSMs", ICML 2024 (Mamba-2)."""
+
+    def __init__(self, *, heads: int, scale: float, d: int, e: int, g: int) -> None:
+        super().__init__(heads=heads)
+        self.scale = scale or sqrt(heads / d)
+
+    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+        q, k, v, log_decay = (split_heads(x, self.heads) for x in inputs)
+        return [self.scale * q, k, v, log_decay]
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        log_decay: Float[Tensor, "b n g"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        return self._run(q, k, v, log_decay, mask_n=mask_n)
+
+
+class DeltaRule(_FromZero):
+    """The delta rule.
+
+        S_i = S_{i-1} + β_i k_i (v_i - S_{i-1}ᵀ k_i)ᵀ,    S_0 = 0,    y_i = scale · S_iᵀ q_i
+
+    Yang et al., "Parallelizing linear transformers with the delta rule over sequence length", NeurIPS 2024."""
+
+    def __init__(self, *, heads: int, scale: float, d: int, e: int) -> None:
+        super().__init__(heads=heads)
+        self.scale = scale or sqrt(heads / d)
+
+    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+        q, k, v, beta = (split_heads(x, self.heads) for x in inputs)
+        return [self.scale * q, k, beta * v, None, k, -beta]
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        beta: Float[Tensor, "b n heads"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        return self._run(q, k, v, beta, mask_n=mask_n)
+
+
+class GatedDeltaRule(DeltaRule):
+    """The delta rule with a memory that decays first.
+
+        S'_i = exp(g_i) S_{i-1},    S_i = S'_i + β_i k_i (v_i - S'_iᵀ k_i)ᵀ,    y_i = scale · S_iᵀ q_i
+
+    Yang, Kautz, Hatamizadeh, "Gated delta networks", ICLR 2025, Eq. 10."""
+
+    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+        q, k, v, beta, log_decay = (split_heads(x, self.heads) for x in inputs)
+        return [self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp()]
+
+    def forward(  # type: ignore[override]  # another rule, with an input more
+        self,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        beta: Float[Tensor, "b n heads"],
+        log_decay: Float[Tensor, "b n heads"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        return self._run(q, k, v, beta, log_decay, mask_n=mask_n)
+
+
+class LinearRecurrence(nn.Module):
+    """A recurrence whose transition is a diagonal plus a product of two vectors, from a given state.
+
+        S_i = diag(exp g_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + k_i v_iᵀ,    y_i = S_iᵀ q_i
+
+    Peng et al., "RWKV-7 Goose with expressive dynamic state evolution", 2025, with the transposed state."""
+
+    def __init__(self, *, heads: int, d: int, e: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        log_decay: Float[Tensor, "b n d"],
+        a: Float[Tensor, "b n d"],
+        b: Float[Tensor, "b n d"],
+        state: Float[Tensor, "b _k e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        terms = (split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b))
+        y, _ = linear_recurrence(*terms, state=split_heads(state, self.heads), mask=mask_n)
+        return join_heads(y)
+
+    def extend(
+        self,
+        cache: BlockCache,
+        *inputs: Float[Tensor, "b _n _d"],
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        *terms, state = (split_heads(x, self.heads) for x in inputs)
+        state = cache.tensors.get("state", state)
+        y, cache.tensors["state"] = linear_recurrence(*terms, state=state, mask=mask_n)
+        return join_heads(y)
+
+
+class LinearRecurrenceState(nn.Module):
+    """The state of `LinearRecurrence` after the last position."""
+
+    def __init__(self, *, heads: int, d: int, e: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(
+        self,
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        log_decay: Float[Tensor, "b n d"],
+        a: Float[Tensor, "b n d"],
+        b: Float[Tensor, "b n d"],
+        state: Float[Tensor, "b _k e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b _k e"]:
+        k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (k, v, log_decay, a, b, state))
+        _, last = linear_recurrence(k, k, v, log_decay, a, b, state, mask_n)
+        return join_heads(last)
