@@ -28,7 +28,7 @@ class RepeatFeatures(nn.Module):
         return x[..., None].expand(*x.shape, self.times).flatten(-2)
 
 
-class Columns(nn.Module):
+class HeadColumns(nn.Module):
     """y_{i, h} = x_{h · d / heads + i}"""
 
     def __init__(self, *, heads: int, d: int) -> None:
@@ -36,7 +36,7 @@ class Columns(nn.Module):
         self.heads = heads
 
     def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b _k heads"]:
-        return x.unflatten(1, (self.heads, -1)).transpose(1, 2)
+        return x.reshape(x.shape[0], self.heads, x.shape[1] // self.heads).transpose(1, 2)
 
 
 class Constant(nn.Module):

@@ -6,6 +6,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 
+def grouped(x: Float[Tensor, "*b d"], groups: int) -> Float[Tensor, "*b _g _c"]:
+    """Splits the features into groups of adjacent ones."""
+    return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+
+
 class GroupNorm(nn.Module):
     """Normalises each group of adjacent features of a position to mean 0 and variance 1.
 
@@ -21,8 +26,8 @@ class GroupNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        grouped = x.unflatten(-1, (self.groups, -1))
-        normed = F.layer_norm(grouped, grouped.shape[-1:], eps=self.epsilon)
+        parts = grouped(x, self.groups)
+        normed = F.layer_norm(parts, parts.shape[-1:], eps=self.epsilon)
         return self.weight * normed.flatten(-2) + self.bias
 
 
@@ -40,8 +45,8 @@ class RmsNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        grouped = x.unflatten(-1, (self.groups, -1))
-        normed = F.rms_norm(grouped, grouped.shape[-1:], self.weight, self.epsilon)
+        parts = grouped(x, self.groups)
+        normed = F.rms_norm(parts, parts.shape[-1:], self.weight, self.epsilon)
         return normed.flatten(-2)
 
 
@@ -54,4 +59,4 @@ class Unit(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return F.normalize(x.unflatten(-1, (self.groups, -1)), dim=-1, eps=self.epsilon).flatten(-2)
+        return F.normalize(grouped(x, self.groups), dim=-1, eps=self.epsilon).flatten(-2)

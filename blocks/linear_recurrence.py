@@ -7,13 +7,11 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.attention import join_heads, split_heads
-from archlang.kernels.linear_recurrence import linear_recurrence
-
-Terms = list[Float[Tensor, "b h n _c"] | None]
+from archlang.kernels.linear_recurrence import Terms, linear_recurrence
 
 
 class _FromZero(nn.Module):
-    """A recurrence from a zero state. `_terms` returns the arguments of the kernel: q, k, v, g, a, b."""
+    """A recurrence from a zero state; `_terms` returns what the kernel reads."""
 
     def __init__(self, *, heads: int) -> None:
         super().__init__()
@@ -23,14 +21,13 @@ class _FromZero(nn.Module):
         raise NotImplementedError
 
     def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n e"]:
-        y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
+        y, _ = linear_recurrence(self._terms(*inputs), mask=mask_n)
         return join_heads(y)
 
     def extend(
         self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n e"]:
-        state = cache.tensors.get("state")
-        y, cache.tensors["state"] = linear_recurrence(*self._terms(*inputs), state=state, mask=mask_n)
+        y, cache.tensors["state"] = linear_recurrence(self._terms(*inputs), cache.tensors.get("state"), mask_n)
         return join_heads(y)
 
 
@@ -48,7 +45,7 @@ class LinearAttention(_FromZero):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return [self.scale * q, k, v, log_decay]
+        return Terms(self.scale * q, k, v, log_decay)
 
     def forward(
         self,
@@ -75,7 +72,7 @@ class DeltaRule(_FromZero):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta = (split_heads(x, self.heads) for x in inputs)
-        return [self.scale * q, k, beta * v, None, k, -beta]
+        return Terms(self.scale * q, k, beta * v, None, k, -beta)
 
     def forward(
         self,
@@ -98,7 +95,7 @@ class GatedDeltaRule(DeltaRule):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return [self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp()]
+        return Terms(self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp())
 
     def forward(  # type: ignore[override]  # another rule, with an input more
         self,
@@ -136,19 +133,15 @@ class LinearRecurrence(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:
-        terms = (split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b))
-        y, _ = linear_recurrence(*terms, state=split_heads(state, self.heads), mask=mask_n)
+        terms = Terms(*(split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b)))
+        y, _ = linear_recurrence(terms, split_heads(state, self.heads), mask_n)
         return join_heads(y)
 
     def extend(
-        self,
-        cache: BlockCache,
-        *inputs: Float[Tensor, "b _n _d"],
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        self, cache: BlockCache, *inputs: Float[Tensor, "b _n _d"], mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n e"]:
         *terms, state = (split_heads(x, self.heads) for x in inputs)
-        state = cache.tensors.get("state", state)
-        y, cache.tensors["state"] = linear_recurrence(*terms, state=state, mask=mask_n)
+        y, cache.tensors["state"] = linear_recurrence(Terms(*terms), cache.tensors.get("state", state), mask_n)
         return join_heads(y)
 
 
@@ -171,5 +164,5 @@ class LinearRecurrenceState(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b _k e"]:
         k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (k, v, log_decay, a, b, state))
-        _, last = linear_recurrence(k, k, v, log_decay, a, b, state, mask_n)
+        _, last = linear_recurrence(Terms(k, k, v, log_decay, a, b), state, mask_n)
         return join_heads(last)

@@ -1,4 +1,4 @@
-"""Linear recurrences with a matrix as state: one position at a time, and in chunks whose positions are computed at once.
+"""Linear recurrences with a matrix as state, in chunks whose positions are computed at once.
 
     S_i = diag(exp g_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + k_i v_iᵀ,    o_i = S_iᵀ q_i
 
@@ -16,7 +16,9 @@ the delta rule over sequence length", 2024; Yang et al., "Gated linear attention
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -36,61 +38,59 @@ LARGEST_EXPONENT = 20.0
 """exp of it and of its negative are far from the limits of float32, and rounding changes them by less than 1e-6"""
 
 
+class Terms(NamedTuple):
+    """What a recurrence reads at each position. `log_decay` is g ≤ 0, for each feature of the keys or one for all of
+    them, by default 0; a `b` with one feature is a multiple of k."""
+
+    q: Float[Tensor, "b h n k"]
+    k: Float[Tensor, "b h n k"]
+    v: Float[Tensor, "b h n v"]
+    log_decay: Float[Tensor, "b h n _g"] | None = None
+    a: Float[Tensor, "b h n k"] | None = None
+    b: Float[Tensor, "b h n _k"] | None = None
+
+
 def linear_recurrence(
-    q: Float[Tensor, "b h n k"],
-    k: Float[Tensor, "b h n k"],
-    v: Float[Tensor, "b h n v"],
-    log_decay: Float[Tensor, "b h n _g"] | None = None,
-    a: Float[Tensor, "b h n k"] | None = None,
-    b: Float[Tensor, "b h n _k"] | None = None,
-    state: Float[Tensor, "b h k v"] | None = None,
-    mask: Bool[Tensor, "b n"] | None = None,
+    terms: Terms, state: Float[Tensor, "b h k v"] | None = None, mask: Bool[Tensor, "b n"] | None = None
 ) -> tuple[Float[Tensor, "b h n v"], Float[Tensor, "b h k v"]]:
     """Returns o and the state after the last position.
 
     Args:
-        log_decay: g ≤ 0, for each feature of the keys or one for all of them; None means 0
-        a, b: both or none; a `b` with one feature is a multiple of k
+        terms: a and b are both given, or none
         state: the state before the first position, by default 0
         mask: true at real positions; padding leaves the state as it is, and its results are 0
 
     Results have the dtype of v; half precision is computed in float32."""
-    dtype = v.dtype
-    optional = {"g": log_decay, "a": a, "b": b, "state": state, "mask": mask}
-    names = [name for name, value in optional.items() if value is not None]
+    v = terms.v
+    if state is None:
+        state = v.new_zeros(*v.shape[:2], terms.k.shape[-1], v.shape[-1])
+    names = [name for name, value in terms._asdict().items() if value is not None]
 
-    def of_batch(q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
-        given = dict(zip(names, others, strict=True))
-        mask = given.pop("mask", None)
+    def of_batch(state: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
         wide = torch.float64 if v.dtype == torch.float64 else torch.float32
-        q, k, v = (value.to(wide) for value in (q, k, v))
-        given = {name: value.to(wide) for name, value in given.items()}
-        state = given.pop("state", None)
-        if state is None:
-            state = v.new_zeros(*v.shape[:2], k.shape[-1], v.shape[-1])
-        if mask is not None:
-            padding = ~mask[:, None, :, None]
-            q, k, v = (value.masked_fill(padding, 0.0) for value in (q, k, v))
-            given = {name: value.masked_fill(padding, 0.0) for name, value in given.items()}
+        values, masks = values[: len(names)], values[len(names) :]
+        values = tuple(value.to(wide) for value in values)
+        for real in masks:
+            values = tuple(value.masked_fill(~real[:, None, :, None], 0.0) for value in values)
+        filled = Terms(**dict(zip(names, values, strict=True)))
         if is_exporting():
-            return _position_by_position(q, k, v, state, **given)
+            return _position_by_position(filled, state.to(wide))
         with torch.autocast(v.device.type, enabled=False):
-            return _in_chunks(q, k, v, state, **given)
+            return _in_chunks(filled, state.to(wide))
 
-    o, last = in_one_batch(of_batch, q, k, v, *(value for value in optional.values() if value is not None))
-    return o.to(dtype), last.to(dtype)
+    values = [value for value in terms if value is not None]
+    o, last = in_one_batch(of_batch, state, *values, *(() if mask is None else (mask,)))
+    return o.to(v.dtype), last.to(v.dtype)
 
 
-def _position_by_position(
-    q: Tensor, k: Tensor, v: Tensor, state: Tensor, g: Tensor | None = None, a: Tensor | None = None,
-    b: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     """Follows the equations, for an exported model, whose lengths are unknown."""
-    if g is None:
-        g = torch.zeros_like(k[..., :1])
-    inputs = [q, k, v, g] if a is None or b is None else [q, k, v, g, a, b if b.shape[-1] > 1 else b * k]
+    q, k, v, g, a, b = terms
+    inputs = [q, k, v, torch.zeros_like(k[..., :1]) if g is None else g]
+    if a is not None and b is not None:
+        inputs += [a, b if b.shape[-1] > 1 else b * k]
 
-    def step(states: list[Tensor], inputs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         (before,), (q, k, v, g, *erased) = states, inputs
         after = before * g.exp()[..., None] + k[..., None] * v[..., None, :]
         if erased:
@@ -102,10 +102,8 @@ def _position_by_position(
     return o.movedim(0, 2), last
 
 
-def _in_chunks(
-    q: Tensor, k: Tensor, v: Tensor, state: Tensor, g: Tensor | None = None, a: Tensor | None = None,
-    b: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def _in_chunks(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
+    q, k, v, g, a, b = terms
     n = q.shape[2]
     if n == 0:
         return torch.zeros_like(v), state
@@ -152,7 +150,8 @@ def _states(transition: Tensor, update: Tensor, state: Tensor) -> tuple[Tensor, 
 
 def _cut(x: Tensor, size: int) -> Tensor:
     """Cuts the positions into chunks, [b h c size _]; zeros fill the last one."""
-    return F.pad(x, (0, 0, 0, -x.shape[2] % size)).unflatten(2, (-1, size))
+    padded = F.pad(x, (0, 0, 0, -x.shape[2] % size))
+    return padded.reshape(*x.shape[:2], padded.shape[2] // size, size, x.shape[-1])
 
 
 class _NoDecay:
@@ -229,7 +228,7 @@ class _EqualDecay(_Decay):
 
 
 class _WeakDecay(_Decay):
-    """As `_Decay`, where no γ_last is below -2 `LARGEST_EXPONENT`: exp(γ_i - γ_j) is a product of two finite factors."""
+    """As `_Decay`, where |g| sums to at most 2 `LARGEST_EXPONENT`: exp(γ_i - γ_j) is a product of finite factors."""
 
     def products(self, x: Tensor, y: Tensor) -> Tensor:
         above_middle = self.inclusive - self.inclusive[..., -1:, :] / 2
@@ -243,6 +242,6 @@ def _form(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDec
     # While torch.compile traces, and under transforms, Python cannot read the values.
     if not torch.compiler.is_compiling() and not needs_plain_form():
         for size in (min(CHUNK, n), min(CHUNK // 2, n)):
-            if bool((_cut(g.detach(), size).sum(-2) >= -2 * LARGEST_EXPONENT).all()):
+            if bool((_cut(g.detach(), size).abs().sum(-2) <= 2 * LARGEST_EXPONENT).all()):
                 return size, _WeakDecay
     return min(SMALL_CHUNK, n), _Decay

@@ -77,7 +77,7 @@ BODIES = {
     "min": ["min(h)"],
     "softmax_positions": ["softmax_positions(h)"],
     "cumulative_sum": ["cumulative_sum(h)"],
-    "columns": ["h * sum(sum_features(columns[2](v)))"],
+    "head_columns": ["h * sum(sum_features(head_columns[2](v)))"],
     "linear_attention": [f"linear_attention[2](h, h, h, {g})" for g in ("-exp(h)", "-exp(linear[2](h))")],
     "delta_rule": ["delta_rule[2](h, h, h, linear[2](h))"],
     "gated_delta_rule": ["gated_delta_rule[2](h, h, h, linear[2](h), -exp(linear[2](h)))"],
@@ -101,7 +101,8 @@ POINTWISE = {
 OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
 RESULT_LENGTHS = {
-    "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m", "linear_recurrence_state": "4"
+    "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m",
+    "linear_recurrence_state": "4",
 }  # fmt: skip
 LENGTHS = [[0, 3], [0, 0]]
 """beside a longer sample, and where the padding is longer than every sample"""

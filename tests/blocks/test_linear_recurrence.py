@@ -1,0 +1,165 @@
+"""Recurrences with a matrix as state against their equations, head by head and position by position."""
+
+from collections.abc import Callable
+from functools import partial
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.blocks import linear_recurrence as blocks
+from archlang.kernels import linear_recurrence as kernel
+
+HEADS, D, E = 2, 6, 4
+K, V = D // HEADS, E // HEADS
+RAGGED = torch.arange(7) < torch.tensor([7, 4, 1])[:, None]
+Step = Callable[[Tensor, list[Tensor]], Tensor]
+
+
+def attention_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
+    _, k, v, g = inputs
+    return torch.diag(g.exp().expand(K)) @ s + torch.outer(k, v)
+
+
+def delta_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
+    _, k, v, beta = inputs
+    return s + beta * torch.outer(k, v - s.T @ k)
+
+
+def gated_delta_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
+    q, k, v, beta, g = inputs
+    return delta_step(g.exp() * s, [q, k, v, beta])
+
+
+def recurrence_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
+    _, k, v, g, a, b = inputs
+    return torch.diag(g.exp()) @ s + torch.outer(b, s.T @ a) + torch.outer(k, v)
+
+
+def slow(
+    step: Step, scale: float, *inputs: Tensor, state: Tensor | None = None, mask_n: Tensor | None = None,
+    readout: str = "outputs",
+) -> Tensor:  # fmt: skip
+    """Follows the equations of a recurrence; `mask_n` is true at real positions."""
+    samples, lasts = [], []
+    for row in range(len(inputs[0])):
+        heads, ends = [], []
+        for head in range(HEADS):
+            s = torch.zeros(K, V, dtype=inputs[0].dtype)
+            if state is not None:
+                s = state[row][:, head * V : (head + 1) * V]
+            ys = []
+            for i in range(inputs[0].shape[1]):
+                if mask_n is not None and not mask_n[row, i]:
+                    ys.append(torch.zeros(V, dtype=s.dtype))
+                    continue
+                own = [x[row, i].chunk(HEADS)[head] for x in inputs]
+                s = step(s, own)
+                ys.append(scale * s.T @ own[0])
+            heads.append(torch.stack(ys))
+            ends.append(s)
+        samples.append(torch.cat(heads, -1))
+        lasts.append(torch.cat(ends, -1))
+    return torch.stack(samples if readout == "outputs" else lasts)
+
+
+def drawn(*widths: int, n: int = 7) -> list[Tensor]:
+    return [torch.randn(3, n, width, dtype=torch.float64) / 2 for width in widths]
+
+
+def decays(width: int, strength: float = 0.3, n: int = 7) -> Tensor:
+    return -strength * torch.rand(3, n, width, dtype=torch.float64)
+
+
+def from_zero() -> list[tuple[str, nn.Module, Step, float, Callable[[int], list[Tensor]]]]:
+    """Returns a name, a block, its step and scale, and how to draw inputs of a length."""
+    usual = 1 / sqrt(K)
+    return [
+        (
+            "a decay for each head", blocks.LinearAttention(heads=HEADS, scale=0.0, d=D, e=E, g=HEADS),
+            attention_step, usual, lambda n: [*drawn(D, D, E, n=n), decays(HEADS, n=n)],
+        ),
+        (
+            "a decay for each feature", blocks.LinearAttention(heads=HEADS, scale=0.7, d=D, e=E, g=D),
+            attention_step, 0.7, lambda n: [*drawn(D, D, E, n=n), decays(D, n=n)],
+        ),
+        (
+            "strong decays", blocks.LinearAttention(heads=HEADS, scale=0.7, d=D, e=E, g=D),
+            attention_step, 0.7, lambda n: [*drawn(D, D, E, n=n), decays(D, 200.0, n)],
+        ),
+        (
+            "the delta rule", blocks.DeltaRule(heads=HEADS, scale=0.0, d=D, e=E),
+            delta_step, usual, lambda n: drawn(D, D, E, HEADS, n=n),
+        ),
+        (
+            "the gated delta rule", blocks.GatedDeltaRule(heads=HEADS, scale=0.0, d=D, e=E),
+            gated_delta_step, usual, lambda n: [*drawn(D, D, E, HEADS, n=n), decays(HEADS, n=n)],
+        ),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "CHUNK", 4)
+    monkeypatch.setattr(kernel, "SMALL_CHUNK", 3)
+    monkeypatch.setattr(kernel, "LARGEST_EXPONENT", 1.0)
+
+
+each_rule = pytest.mark.parametrize("case", from_zero(), ids=lambda case: case[0])
+Case = tuple[str, nn.Module, Step, float, Callable[[int], list[Tensor]]]
+
+
+@each_rule
+@pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
+def test_a_rule_in_chunks_follows_its_equations(
+    case: Case, mask: Tensor | None, small_chunks: None, agree: Callable[..., None]
+) -> None:
+    _, block, step, scale, draw = case
+    agree(block, partial(slow, step, scale), *draw(7), mask_n=mask)
+
+
+@pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
+@pytest.mark.parametrize("strength", [0.5, 200.0])
+def test_a_recurrence_begins_with_its_state(
+    strength: float, mask: Tensor | None, small_chunks: None, agree: Callable[..., None]
+) -> None:
+    inputs = [*drawn(D, D, E), decays(D, strength), *drawn(D, D)]
+    state = torch.randn(3, K, E, dtype=torch.float64)
+
+    def by_position(*inputs: Tensor, mask_n: Tensor | None) -> Tensor:
+        return slow(recurrence_step, 1.0, *inputs[:-1], state=inputs[-1], mask_n=mask_n)
+
+    agree(blocks.LinearRecurrence(heads=HEADS, d=D, e=E), by_position, *inputs, state, mask_n=mask)
+
+    def last(*inputs: Tensor, mask_n: Tensor | None) -> Tensor:
+        *terms, state = (inputs[0], *inputs)
+        return slow(recurrence_step, 1.0, *terms, state=state, mask_n=mask_n, readout="state")
+
+    inputs = [x.detach() for x in inputs[1:]]
+    agree(blocks.LinearRecurrenceState(heads=HEADS, d=D, e=E), last, *inputs, state.detach(), mask_n=mask)
+
+
+@each_rule
+def test_decoding_carries_the_state(case: Case) -> None:
+    _, block, _, _, draw = case
+    inputs = draw(7)
+    cache = BlockCache(grows=(True,) * len(inputs))
+    parts = []
+    for start, end in ((0, 3), (3, 4), (4, 7)):
+        cache.start = start
+        parts.append(block.extend(cache, *(x[:, start:end] for x in inputs)))  # type: ignore[operator]
+    torch.testing.assert_close(torch.cat(parts, 1), block(*inputs), atol=1e-12, rtol=1e-12)
+
+
+@each_rule
+def test_padding_is_zero_and_later_positions_have_no_influence(case: Case) -> None:
+    _, block, _, _, draw = case
+    inputs = draw(7)
+    changed = [torch.cat((x[:, :4], 30 * torch.randn_like(x[:, 4:]).abs().neg()), 1) for x in inputs]
+    mask = (torch.arange(7) < 4).expand(3, -1)
+    y = block(*inputs, mask_n=mask)
+    assert y[:, 4:].eq(0).all()
+    torch.testing.assert_close(y[:, :4], block(*changed)[:, :4], atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(y[:, :4], block(*(x[:, :4] for x in inputs)), atol=1e-12, rtol=1e-12)
