@@ -35,7 +35,7 @@ class HeadColumns(nn.Module):
         super().__init__()
         self.heads = heads
 
-    def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b _k heads"]:
+    def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b _k _h"]:
         return x.reshape(x.shape[0], self.heads, x.shape[1] // self.heads).transpose(1, 2)
 
 

@@ -50,7 +50,7 @@ class RmsNorm(nn.Module):
         return normed.flatten(-2)
 
 
-class Unit(nn.Module):
+class UnitNorm(nn.Module):
     """y = x / max(|x|, epsilon), for each group of adjacent features"""
 
     def __init__(self, *, groups: int, epsilon: float, d: int) -> None:

@@ -52,7 +52,7 @@ class LinearAttention(_FromZero):
         q: Float[Tensor, "b n d"],
         k: Float[Tensor, "b n d"],
         v: Float[Tensor, "b n e"],
-        log_decay: Float[Tensor, "b n g"],
+        log_decay: Float[Tensor, "b n _g"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:
@@ -79,7 +79,7 @@ class DeltaRule(_FromZero):
         q: Float[Tensor, "b n d"],
         k: Float[Tensor, "b n d"],
         v: Float[Tensor, "b n e"],
-        beta: Float[Tensor, "b n heads"],
+        beta: Float[Tensor, "b n _h"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:
@@ -102,8 +102,8 @@ class GatedDeltaRule(DeltaRule):
         q: Float[Tensor, "b n d"],
         k: Float[Tensor, "b n d"],
         v: Float[Tensor, "b n e"],
-        beta: Float[Tensor, "b n heads"],
-        log_decay: Float[Tensor, "b n heads"],
+        beta: Float[Tensor, "b n _h"],
+        log_decay: Float[Tensor, "b n _h"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:

@@ -96,7 +96,7 @@ BODIES = {
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
-    "top_k", "detach", "noise", "slice_features", "repeat_features", "group_norm", "rms_norm", "unit",
+    "top_k", "detach", "noise", "slice_features", "repeat_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip
 OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from archlang.blocks.features import HeadColumns, Constant, RepeatFeatures, SliceFeatures
+from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, SliceFeatures
 
 
 def test_a_slice_has_the_features_from_its_start(agree: Callable[..., None]) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.group_norms import GroupNorm, RmsNorm, Unit
+from archlang.blocks.group_norms import GroupNorm, RmsNorm, UnitNorm
 
 X = (3, 4, 6)
 
@@ -48,12 +48,12 @@ def test_a_group_gets_length_1(agree: Callable[..., None]) -> None:
     def slow(x: Tensor) -> Tensor:
         return by_group(lambda part: part / part.square().sum(-1, keepdim=True).sqrt())(x)
 
-    agree(Unit(groups=2, epsilon=1e-12, d=6), slow, torch.randn(X, dtype=torch.float64))
+    agree(UnitNorm(groups=2, epsilon=1e-12, d=6), slow, torch.randn(X, dtype=torch.float64))
 
 
 def test_a_zero_vector_stays_zero_with_a_finite_gradient() -> None:
     x = torch.zeros(1, 4, requires_grad=True)
-    y = Unit(groups=2, epsilon=1e-12, d=4)(x)
+    y = UnitNorm(groups=2, epsilon=1e-12, d=4)(x)
     y.sum().backward()
     assert y.eq(0).all()
     assert x.grad is not None

@@ -28,8 +28,8 @@ def program(rule: str, folder: Path, by_position: bool) -> Architecture:
     path = folder / f"{by_position}.arch"
     path.write_text(
         "use archlang.models.linear_recurrences\n"
-        "model m(x: tokens[n]) -> logits[n, vocab] {\n    h = embed[8](x)\n    q = unit[2](linear[6](h))\n"
-        "    k = unit[2](linear[6](h))\n    v = linear[4](h)\n"
+        "model m(x: tokens[n]) -> logits[n, vocab] {\n    h = embed[8](x)\n    q = unit_norm[2](linear[6](h))\n"
+        "    k = unit_norm[2](linear[6](h))\n    v = linear[4](h)\n"
         f"    return linear[vocab]({block}({inputs}{state}))\n}}\n"
     )
     torch.manual_seed(3)
