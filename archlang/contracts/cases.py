@@ -16,13 +16,14 @@ from archlang.names.values import Bound, InstanceValue, Value
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
 from archlang.syntax.walk import walk
-from archlang.types import Axis, Dim, Type
+from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 
 # The path of the tested instance.
 BLOCK = "block"
-# The name of the length of `data` as a sequence; it is not an identifier, so no signature can use it.
+# The names of the lengths of `data` as a sequence or a map; they are no identifiers, so no signature can use them.
 DATA_LENGTH = "length of data"
+DATA_COLUMNS = "columns of data"
 # Values of integer statics and sizes of features, the likeliest first; they differ, so that a swap of two sizes shows.
 _COUNTS = (2, 4, 3, 6, 1, 8, 0)
 _WIDTHS = (4, 6, 3, 8, 2, 5, 1)
@@ -117,7 +118,7 @@ def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool 
 
 def _forms(declaration: Declaration) -> list[_Form]:
     inputs = declaration.item.signature.inputs
-    families = ("seq", "vec") if any(parameter.type.name == "data" for parameter in inputs) else ("seq",)
+    families = FEATURED if any(parameter.type.name == "data" for parameter in inputs) else ("seq",)
     defaults = (True, False) if any(parameter.default is not None for parameter in inputs) else (False,)
     return [_Form(family, omits) for family in families for omits in defaults]
 
@@ -183,7 +184,8 @@ class _Search:
         assert isinstance(item, Extern)
         span = item.name_span
         binding = Binding(self.declaration, span, bounds, problems.append, lambda call, target: None)
-        binding.family = (form.data, (Dim.of(DATA_LENGTH),) if form.data == "seq" else ())
+        lengths = (Dim.of(DATA_LENGTH), Dim.of(DATA_COLUMNS))
+        binding.family = (form.data, lengths[: CONSTRUCTORS[form.data].count(Axis.LENGTH)])
         kinds: dict[str, Type] = {}
         arguments: list[str] = []
         for parameter in item.signature.inputs:

@@ -1,6 +1,7 @@
 """`reads`: checks which positions of an input a position of the result depends on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -13,13 +14,39 @@ from archlang.contracts.verdict import Broken, Skipped
 from archlang.source import Span
 from archlang.types import Type
 
-# Whether position i of the result may change with position j of an input of n positions.
-_ALLOWED: Mapping[str, Callable[[int, int, int], bool]] = {
+# A position of a sequence, or an entry of a map: its row and its column.
+_Place = tuple[int, ...]
+
+
+def _columns(result: _Place, input_: _Place) -> tuple[int, int] | None:
+    """Returns the columns of an entry of the result and of the input; None unless both are maps."""
+    return (result[1], input_[1]) if len(result) == len(input_) == 2 else None
+
+
+def _is_pointwise(result: _Place, input_: _Place) -> bool:
+    columns = _columns(result, input_)
+    return result[0] == input_[0] and (columns is None or columns[0] == columns[1])
+
+
+def _is_causal(result: _Place, input_: _Place) -> bool:
+    columns = _columns(result, input_)
+    return input_[0] <= result[0] and (columns is None or columns[1] <= columns[0])
+
+
+def _is_transposed(result: _Place, input_: _Place) -> bool:
+    return len(result) == 1 or result[: -len(input_) - 1 : -1] == input_
+
+
+# Whether a place of the result may change with a place of an input of n positions.
+_ALLOWED: Mapping[str, Callable[[_Place, _Place, int], bool]] = {
     "length": lambda i, j, n: False,
-    "first": lambda i, j, n: j == 0,
-    "pointwise": lambda i, j, n: i == j,
-    "causal": lambda i, j, n: j <= i,
-    "mirrored": lambda i, j, n: j == n - 1 - i,
+    "first": lambda i, j, n: j[0] == 0,
+    "pointwise": lambda i, j, n: _is_pointwise(i, j),
+    "causal": lambda i, j, n: _is_causal(i, j),
+    "transposed": lambda i, j, n: _is_transposed(i, j),
+    "row": lambda i, j, n: i[0] == j[0],
+    "triangular": lambda i, j, n: max(j) <= i[0],
+    "mirrored": lambda i, j, n: j[0] == n - 1 - i[0],
     "full": lambda i, j, n: True,
 }
 # The manners that restrict a result without positions; all others then mean `full`.
@@ -56,13 +83,18 @@ def _test_input(subject: Subject, sample: Sample, index: int, before: Fields) ->
         if set(manners) == {"length"}:
             _compare(subject, sample, index, None, before, random_value(kind, value.shape, subject.generator(50)))
         return
-    for position in range(len(value)):
+    for place in _places(kind, value):
         for change in range(_CHANGES):
             generator = subject.generator(50 + change)
-            _compare(subject, sample, index, position, before, _replaced(kind, value, position, generator))
+            _compare(subject, sample, index, place, before, _replaced(kind, value, place, generator))
 
 
-def _replaced(kind: Type, value: Tensor, position: int, generator: torch.Generator) -> Tensor:
+def _places(kind: Type, value: Tensor) -> Iterator[_Place]:
+    """Yields the positions of a value, or the entries of a map."""
+    yield from product(*(range(size) for size in value.shape[: 2 if kind.name == "map" else 1]))
+
+
+def _replaced(kind: Type, value: Tensor, position: _Place, generator: torch.Generator) -> Tensor:
     """Returns the value with another entry at one position."""
     replaced = value.clone()
     match kind.name:
@@ -77,35 +109,42 @@ def _replaced(kind: Type, value: Tensor, position: int, generator: torch.Generat
     return replaced
 
 
-def _compare(subject: Subject, sample: Sample, index: int, position: int | None, before: Fields, value: Tensor) -> None:
-    """Compares the result for a changed input with `before`, at the rows that the manner forbids to change."""
+def _compare(
+    subject: Subject, sample: Sample, index: int, position: _Place | None, before: Fields, value: Tensor
+) -> None:
+    """Compares the result for a changed input with `before`, at the places that the manner forbids to change."""
     manners = _manners(subject, index)
     count = len(sample.values[index]) if position is not None else 0
     after = subject.evaluate(sample.with_value(index, value))
     for name, field in before.items():
         old, new = field.value, after[name].value
-        rows: list[int | None] = list(range(len(old))) if field.by_position else [None]
-        for row in rows:
-            if _may_change(manners, row, position, count):
+        kind = subject.case.result
+        places: list[_Place | None] = list(_places(kind, old)) if field.by_position else [None]
+        for place in places:
+            if _may_change(manners, place, position, count):
                 continue
-            gap = difference(old, new) if row is None else difference(old[row], new[row])
+            gap = difference(old, new) if place is None else difference(old[place], new[place])
             if gap:
                 argument = subject.case.arguments.index(index)
                 input_name = subject.case.input_name(index)
-                cause = f"`{input_name}`" if position is None else f"position {position} of `{input_name}`"
-                change = f"{mistakes.changed(row, gap, name)} with {cause}"
+                cause = f"`{input_name}`" if position is None else f"{_shown(position)} of `{input_name}`"
+                change = f"{mistakes.changed(None if place is None else place[0], gap, name)} with {cause}"
                 facts = subject.facts([sample], sample.sizes)
                 manner = subject.case.instance.reads[argument]
                 span = _clause(subject, input_name)
                 raise Broken(mistakes.misread(subject.case, input_name, manner, span, change, facts))
 
 
-def _may_change(manners: list[str], row: int | None, position: int | None, count: int) -> bool:
+def _may_change(manners: Sequence[str], place: _Place | None, position: _Place | None, count: int) -> bool:
     if position is None:
         return False
-    if row is None:
-        return any(manner not in _WITHOUT_POSITIONS or _ALLOWED[manner](0, position, count) for manner in manners)
-    return any(_ALLOWED[manner](row, position, count) for manner in manners)
+    if place is None:
+        return any(manner not in _WITHOUT_POSITIONS or _ALLOWED[manner]((0,), position, count) for manner in manners)
+    return any(_ALLOWED[manner](place, position, count) for manner in manners)
+
+
+def _shown(place: _Place) -> str:
+    return f"position {place[0]}" if len(place) == 1 else f"entry ({place[0]}, {place[1]})"
 
 
 def _clause(subject: Subject, name: str) -> Span:

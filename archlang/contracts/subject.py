@@ -13,7 +13,7 @@ from archlang.backend.lower.lengths import named_lengths
 from archlang.backend.mistakes import BuildError, ConstructionError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.contracts import mistakes, samples
-from archlang.contracts.cases import BLOCK, DATA_LENGTH, Case
+from archlang.contracts.cases import BLOCK, DATA_COLUMNS, DATA_LENGTH, Case
 from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.tallies import check_tally
 from archlang.contracts.verdict import Broken
@@ -309,4 +309,4 @@ def _described(value: object) -> str:
 
 
 def _shown(length: str) -> str:
-    return "n" if length == DATA_LENGTH else length
+    return {DATA_LENGTH: "n", DATA_COLUMNS: "m"}.get(length, length)

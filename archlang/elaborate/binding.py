@@ -15,11 +15,11 @@ from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk
-from archlang.types import CONSTRUCTORS, ISOLATED, Axis, Dim, Type
+from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
 
-# How many sizes each written type has. `data` is `seq` or `vec`; `logits` is either by its sizes.
+# How many sizes each written type has. `data` is one of `FEATURED`; `logits` is `vec` or `seq` by its sizes.
 _SIZES = {
-    "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2,), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
+    "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2, 3), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
     "logits": (1, 2), "data": (1,), "pointer": (3,),
 }  # fmt: skip
 
@@ -36,7 +36,7 @@ class Binding:
 
     `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
     the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
-    lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, `seq` or `vec`,
+    lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, one of `FEATURED`,
     with its lengths."""
 
     declaration: Declaration
@@ -152,7 +152,7 @@ class Binding:
             return False
         name = written.name
         if name == "data":
-            if actual.name not in ("seq", "vec"):
+            if actual.name not in FEATURED:
                 self._misfit(span, block, parameter, expected, actual)
                 return False
             family = (actual.name, actual.dims[:-1])
@@ -294,7 +294,7 @@ class Binding:
         return self._of_lengths if axis is Axis.LENGTH else self.evaluator
 
     def written_sizes(self, written: tree.TypeName) -> tuple[tree.Expression, ...] | None:
-        """Returns the written sizes of a type, with `vocab` added to tokens; None after a mistake."""
+        """Returns the written sizes of a type, with `vocab` added to tokens and 1 to maps; None after a mistake."""
         counts = _SIZES.get(written.name)
         if counts is None:
             self.report(mistakes.unknown_type(written.span, written.name, _SIZES))
@@ -305,6 +305,8 @@ class Binding:
             return None
         if written.name == "tokens" and len(written.dimensions) == 1:
             return (*written.dimensions, tree.Name(parts=("vocab",), span=written.span))
+        if written.name == "map" and len(written.dimensions) == 2:
+            return (*written.dimensions, tree.Number(value=1, text="1", span=written.span))
         return written.dimensions
 
     def length_names(self, parameter: tree.InputParameter) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import listed, plural, suggest
 from archlang.source import Span
-from archlang.types import Dim, Type
+from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
 
 
@@ -82,7 +82,10 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
     message = f"`{operator}` works elementwise, but `{left}` and `{right}` do not fit each other"
     labels = (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`"))
-    if {left.name, right.name} <= {"seq", "vec"} and left.dims[-1] != right.dims[-1]:
+    kinds = {left.name, right.name}
+    if kinds == {"seq", "map"}:
+        remedy = "add a sequence to each row or column of a map with `outer_sum`, or use a number"
+    elif kinds <= set(FEATURED) and left.dims[-1] != right.dims[-1]:
         remedy = f"give both the same number of features, for example with `linear[{left.dims[-1]}]`, or one of them 1"
     elif left.name == right.name == "seq":
         remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"
@@ -98,7 +101,7 @@ def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
 def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Diagnostic:
     message = f"`{name}` has {expected}, but {got} {'is' if got == 1 else 'are'} written here"
     remedy = (
-        "the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `prob`, "
+        "the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `map[n, m, h]`, `prob`, "
         "`address[n, bits]`, `pointer[t, n, k]`"
     )
     return Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)

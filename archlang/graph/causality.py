@@ -9,13 +9,25 @@ from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
 from archlang.graph.operations import Apply, Call, Experts, Halting, Join, Part, Repeat, Scan, Stack
 from archlang.types import Type
-from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, join_all, within
+from archlang.types.causality import (
+    CAUSAL,
+    MIRRORED,
+    NOTHING,
+    PAIRED,
+    POINTWISE,
+    Horizon,
+    Manner,
+    Reach,
+    join_all,
+    within,
+)
 
 
 class Reason(Enum):
     """Why a node sees the future while its inputs do not."""
 
     READS_ALL = "reads every position"
+    READS_ROWS = "reads whole rows of a map, which have a column for every position"
     READS_FROM_THE_END = "reads from the last position"
     READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
@@ -77,11 +89,15 @@ class _Analysis:
         return self._region(graph.region, inputs, 0)[0]
 
     def looks_ahead(self, node: Node) -> bool:
-        """Whether a call of causal arguments has a result that sees the future."""
-        return (
-            isinstance(node.operation, Call)
-            and self._call(node, node.operation, [CAUSAL] * len(node.arguments), 0).sees_future
-        )
+        """Whether a call of causal sequences and of paired maps has a result that sees the future."""
+        return self._looks_ahead(node, PAIRED)
+
+    def _looks_ahead(self, node: Node, of_map: Horizon) -> bool:
+        if not isinstance(node.operation, Call):
+            return False
+        arguments = [of_map if self._types[source].name == "map" else CAUSAL for source in node.arguments]
+        result = self._call(node, node.operation, arguments, 0)
+        return result.sees_future and result != PAIRED
 
     def reason(self, node: Node) -> Reason:
         """Returns why a node looks ahead."""
@@ -93,6 +109,8 @@ class _Analysis:
             return Reason.ENDS_WITH_THE_LAST
         if not isinstance(node.operation, Call) or not self.looks_ahead(node):
             return Reason.READS_FROM_OUTSIDE
+        if not self._looks_ahead(node, CAUSAL):
+            return Reason.READS_ROWS
         reads = self._instances[node.operation.instance].reads
         return Reason.READS_ALL if "full" in reads or not reads else Reason.READS_FROM_THE_END
 
@@ -133,7 +151,9 @@ class _Analysis:
     def _learn(self, identity: str, value: Horizon) -> None:
         self.known[identity] = value
         # The end of a chunk of one position is that position.
-        if value.sees_future and not (value.reach is Reach.WITHIN and value.scan in self._single):
+        is_of_single = value.reach is Reach.WITHIN and value.scan in self._single
+        # What reads whole rows of a paired map sees the future, not the map.
+        if value.sees_future and value != PAIRED and not is_of_single:
             self.ahead.setdefault(identity, self._passes)
 
     def _call(self, node: Node, call: Call, arguments: Sequence[Horizon], depth: int) -> Horizon:
@@ -149,8 +169,15 @@ class _Analysis:
             mirrors = manner is Manner.MIRRORED or argument == MIRRORED
             if mirrors and manner is not Manner.LENGTH and self._types[source].lengths[:1] != result.lengths[:1]:
                 manner = Manner.FULL
+            if manner is Manner.TRANSPOSED and result.name != "map":
+                manner = Manner.FULL
             parts.append(argument.read(manner, depth))
         total = join_all(parts, depth)
+        is_map = result.name == "map"
+        if self._with_length and is_map and result.lengths[1].constant is None and total != NOTHING:
+            total = total.join(PAIRED, depth)  # a column exists only if the input is long enough
+        if total == PAIRED and not is_map:
+            total = total.read(Manner.ROW, depth)
         return total if result.lengths else total.read(Manner.FULL, depth)
 
     def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:

@@ -39,6 +39,8 @@ _BARE = re.compile(r"[A-Za-z_][\w.]*")
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\']*\'|#[^\n]*|[()\[\]{}]')
 # A place in a program, behind a value.
 _ORIGIN = re.compile(r"  # (\S.{0,300}:\d+:\d+)$")
+# Last sizes that the text of a type omits.
+_OMITTED = {"map": 1, "chunks": 0}
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
@@ -349,8 +351,8 @@ class _Build(Transformer[Token, Graph]):
 
     def type(self, name: Token, *sizes: Dim | None) -> Type:
         dims = tuple(size for size in sizes if size is not None)
-        if str(name) == "chunks" and len(dims) == 2:
-            dims = (*dims, Dim.of(0))
+        if len(dims) == 2 and str(name) in _OMITTED:
+            dims = (*dims, Dim.of(_OMITTED[str(name)]))
         return Type("probs" if name == "prob" and dims else str(name), dims)
 
     def dim(self, sign: Token | None, first: Dim, *rest: Token | Dim) -> Dim:

@@ -24,6 +24,7 @@ def sees_future(
 
 _PAST_REMEDY = {
     Reason.READS_ALL: "set `causal = true` if it has that static, or read earlier positions only",
+    Reason.READS_ROWS: "set `causal = true`, or read the `lower_triangle` of the map",
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",

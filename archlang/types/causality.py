@@ -16,17 +16,21 @@ class Reach(Enum):
     START = "start"
     POINTWISE = "pointwise"
     CAUSAL = "causal"
+    PAIRED = "paired"
     MIRRORED = "mirrored"
     WITHIN = "within"
 
 
 # Horizons relative to the position of the value itself, in the innermost chunk.
-_OWN = (Reach.POINTWISE, Reach.CAUSAL, Reach.MIRRORED)
+_OWN = (Reach.POINTWISE, Reach.CAUSAL, Reach.PAIRED, Reach.MIRRORED)
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """An upper bound of the positions that position i of a value depends on; `scan` is the number of a scan."""
+    """An upper bound of the positions that position i of a value depends on; `scan` is the number of a scan.
+
+    The positions of a map are its rows. Only a map can be PAIRED: entry (i, j) depends on the positions up to i or j,
+    whichever is later."""
 
     reach: Reach
     scan: int = 0
@@ -34,7 +38,7 @@ class Horizon:
     @property
     def sees_future(self) -> bool:
         """Whether position i of a model's result may depend on a position after i."""
-        return self.reach in (Reach.MIRRORED, Reach.WITHIN)
+        return self.reach in (Reach.PAIRED, Reach.MIRRORED, Reach.WITHIN)
 
     @property
     def is_of_position(self) -> bool:
@@ -52,6 +56,8 @@ class Horizon:
             return within(min(horizon.scan for horizon in (self, other) if horizon.reach is Reach.WITHIN))
         if Reach.MIRRORED in reaches:
             return within(depth)
+        if Reach.PAIRED in reaches:
+            return PAIRED
         if reaches & {Reach.POINTWISE, Reach.CAUSAL}:
             return CAUSAL
         reach = Reach.START if Reach.START in reaches else Reach.BEFORE
@@ -63,8 +69,18 @@ class Horizon:
             return NOTHING
         if not self.is_of_position or manner is Manner.POINTWISE:
             return self
-        mirrored = self.reach is Reach.MIRRORED
+        mirrored, paired = self.reach is Reach.MIRRORED, self.reach is Reach.PAIRED
         match manner:
+            case Manner.ROW if not paired:
+                return self
+            case Manner.TRANSPOSED if not mirrored:
+                return PAIRED
+            case Manner.TRIANGULAR if not mirrored:
+                return CAUSAL
+            case Manner.CAUSAL if paired:
+                return PAIRED
+            case _ if paired:
+                return within(depth)
             case Manner.CAUSAL:
                 return within(depth) if mirrored else CAUSAL
             case Manner.FIRST:
@@ -80,7 +96,7 @@ class Horizon:
         return within(depth) if self.is_of_position else self
 
     def cut(self, depth: int) -> Horizon:
-        """Returns the horizon of a chunk of this value, whose positions are the value's."""
+        """Returns the horizon of a chunk of this value, which is no map, and whose positions are the value's."""
         return within(depth) if self.reach is Reach.MIRRORED else self
 
     def next_chunk(self, depth: int) -> Horizon:
@@ -110,6 +126,7 @@ class Horizon:
 NOTHING = Horizon(Reach.NOTHING)
 POINTWISE = Horizon(Reach.POINTWISE)
 CAUSAL = Horizon(Reach.CAUSAL)
+PAIRED = Horizon(Reach.PAIRED)
 MIRRORED = Horizon(Reach.MIRRORED)
 
 
@@ -128,7 +145,12 @@ def join_all(horizons: Iterable[Horizon], depth: int) -> Horizon:
 
 class Manner(Enum):
     """The positions of an input that position i of a block's result reads: none (only the length), position i, the
-    positions up to i, position 0, position n - 1 - i of n, or all."""
+    positions up to i, position 0, position n - 1 - i of n, or all.
+
+    An entry (i, j) of a map reads, of a map: entry (i, j) if POINTWISE, the entries (i', j') with i' ≤ i and j' ≤ j if
+    CAUSAL, entry (j, i) if TRANSPOSED, row i if ROW, and the entries (i', j') with i' ≤ i and j' ≤ i if TRIANGULAR; of
+    a sequence: position j if TRANSPOSED, else as position i does. Position i of a result that is no map reads the
+    columns of a map that any entry of row i reads."""
 
     LENGTH = "length"
     POINTWISE = "pointwise"
@@ -136,6 +158,9 @@ class Manner(Enum):
     FIRST = "first"
     MIRRORED = "mirrored"
     FULL = "full"
+    TRANSPOSED = "transposed"
+    ROW = "row"
+    TRIANGULAR = "triangular"
 
 
 MANNERS = tuple(manner.value for manner in Manner)

@@ -19,14 +19,14 @@ class Axis(Enum):
     PART = "part"
 
 
-# The axes of each type constructor. A program may omit the last size of `tokens` (the vocabulary, then `vocab`) and of
-# `chunks` (a `seq` cut into parts for `scan`, then 0).
+# The axes of each type constructor. A program may omit the last size of `tokens` (the vocabulary, then `vocab`), of
+# `map` (the features of each pair, then 1) and of `chunks` (a `seq` cut into parts for `scan`, then 0).
 # `pointer[t, n, k]` holds, for each of t steps and k pointers, a weight for each of n slots.
 CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "tokens": (Axis.LENGTH, Axis.FEATURE),
     "seq": (Axis.LENGTH, Axis.FEATURE),
     "vec": (Axis.FEATURE,),
-    "map": (Axis.LENGTH, Axis.LENGTH),
+    "map": (Axis.LENGTH, Axis.LENGTH, Axis.FEATURE),
     "prob": (),
     "probs": (Axis.LENGTH,),
     "address": (Axis.LENGTH, Axis.FEATURE),
@@ -34,6 +34,9 @@ CONSTRUCTORS: Mapping[str, tuple[Axis, ...]] = {
     "chunks": (Axis.LENGTH, Axis.FEATURE, Axis.PART),
     "number": (),
 }
+
+# Types whose values have features that arithmetic and blocks of `data[d]` treat alike.
+FEATURED = ("seq", "vec", "map")
 
 # Types that do not mix with data; only `dereference` turns them into data.
 ISOLATED = frozenset({"address", "pointer"})
@@ -82,21 +85,23 @@ class Type:
     def broadcast(self, other: Type) -> Type | None:
         """Returns the type of elementwise arithmetic with another type; None if the two do not fit.
 
-        A number fits every type. Otherwise a `vec` is the same at every position of a `seq`, and a feature of size 1 is
-        the same for all features."""
+        A number fits every type. Otherwise a `vec` is the same at every position of a `seq` and for every pair of a
+        `map`, and a feature of size 1 is the same for all features."""
         if self == other or other.name == "number":
             return self
         if self.name == "number":
             return other
-        if not {self.name, other.name} <= {"seq", "vec"}:
+        if not {self.name, other.name} <= set(FEATURED):
             return None
-        lengths, features = {*self.dims[:-1], *other.dims[:-1]}, {self.dims[-1], other.dims[-1]}
+        placed = other if self.name == "vec" else self
+        if other.name not in (placed.name, "vec") or (other.lengths and other.lengths != placed.lengths):
+            return None
+        features = {self.dims[-1], other.dims[-1]}
         wide = features - {Dim.of(1)} or features
-        if len(lengths) > 1 or len(wide) > 1:
-            return None
-        return Type("seq" if lengths else "vec", (*lengths, *wide))
+        return Type(placed.name, (*placed.lengths, *wide)) if len(wide) == 1 else None
 
     def __str__(self) -> str:
         name = "prob" if self.name == "probs" else self.name
-        dims = self.dims[:-1] if self.part == Dim.of(0) else self.dims
+        is_omitted = self.part == Dim.of(0) or (self.name == "map" and self.feature == Dim.of(1))
+        dims = self.dims[:-1] if is_omitted else self.dims
         return f"{name}[{', '.join(map(str, dims))}]" if dims else name

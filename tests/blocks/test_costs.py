@@ -1,5 +1,6 @@
 """The activations that signatures state are about as many numbers as autograd keeps."""
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def stated(case: Case, sizes: dict[str, int]) -> int:
     assert activations is not None
     kinds = [case.inputs[index] for index in case.arguments]
     lengths = {name: Dim.of(size) for name, size in sizes.items()}
-    named = {POSITIONS: Dim.of(LENGTHS[0] if kinds and kinds[0].lengths else 1)}
+    named = {POSITIONS: Dim.of(prod(samples.shape(kinds[0], sizes)[: len(kinds[0].lengths)]) if kinds else 1)}
     for names, kind in zip(case.instance.axes, kinds, strict=True):
         named |= {name: dim.substitute(lengths) for name, dim in zip(names, kind.lengths, strict=False) if name}
     count = activations.substitute(named).constant

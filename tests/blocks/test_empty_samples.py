@@ -90,6 +90,27 @@ BODIES = {
     "expand": ["append(expand(v), h)"],
     "indices": ["h * indices(h)"],
     "gather": ["gather(h, indices(q))"],
+    "weigh": ["weigh(scores[2](h, q), q)", "weigh[causal = true](scores(h, h), h)"],
+    "sum_keys": ["h * sum_keys(scores(h, q))", "h * sum_keys[causal = true](scores(h, h))"],
+    "outer_sum": ["weigh(outer_sum(linear[1](h), linear[1](q)), q)"],
+    **{
+        block: [f"weigh({block}{statics}({inner}), q)" for inner in ("scores[2](h, q)", "scores(h, q)")]
+        for block, statics in {
+            "softmax_keys": "",
+            "softmax_queries": "",
+            "lower_triangle": "",
+            "cumulative_sum_keys": "",
+            "convolve_map": "[3]",
+            "top_k_keys": "[2]",
+        }.items()
+    },
+    "scores": ["weigh(softmax_keys[causal = true](scores[4](h, q)), q)"],
+    "masked_softmax_keys": ["weigh(masked_softmax_keys(scores(h, q), scores(h, q)), q)"],
+    "transpose_map": ["weigh(transpose_map(scores(q, h)), q)"],
+    "distances": ["weigh(distances(h, q), q)"],
+    "alibi_bias": ["weigh(alibi_bias[2](h, q), q)"],
+    "relative_bias": ["weigh(relative_bias[2, span = 2](h, q), q)"],
+    "interpolate": ["weigh(interpolate(h, scores[2](h, q)), q)"],
     "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
 }
 # Blocks that read each position alone, or halt loops, which test_halting.py and test_act.py test.

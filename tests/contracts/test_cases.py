@@ -28,8 +28,8 @@ def test_cases_pass_and_omit_an_input_with_a_default() -> None:
     assert {case.arguments for case in cases_of("attention")} == {(0, 0), (0, 1)}
 
 
-def test_data_is_tested_as_seq_and_as_vec() -> None:
-    assert {case.result.name for case in cases_of("norm")} == {"seq", "vec"}
+def test_data_is_tested_as_seq_vec_and_map() -> None:
+    assert {case.result.name for case in cases_of("norm")} == {"seq", "vec", "map"}
 
 
 def test_statics_related_by_where_change_together() -> None:

@@ -18,6 +18,8 @@ def mistakes(inputs: str, expression: str, result: str = "seq[n, d]") -> list[Di
         ("a: seq[n, d], b: vec[d]", "seq[n, d]"),
         ("a: seq[n, 1], b: vec[d]", "seq[n, d]"),
         ("a: vec[d], b: vec[1]", "vec[d]"),
+        ("a: map[n, m, d], b: map[n, m]", "map[n, m, d]"),
+        ("a: map[n, m, d], b: vec[d]", "map[n, m, d]"),
     ],
 )
 def test_a_feature_of_size_1_and_a_vector_broadcast(inputs: str, result: str, operator: str) -> None:
@@ -31,7 +33,9 @@ def test_a_feature_of_size_1_and_a_vector_broadcast(inputs: str, result: str, op
         ("a: seq[n, d], b: seq[n, e]", "`linear[d]`"),
         ("a: seq[n, d], b: vec[e]", "`linear[d]`"),
         ("a: seq[n, d], b: seq[m, d]", "as long as"),
-        ("a: seq[n, d], b: map[n, n]", "a number"),
+        ("a: map[n, n, 2], b: map[n, n, 3]", "features"),
+        ("a: map[n, m], b: map[m, n]", "a number"),
+        ("a: seq[n, d], b: map[n, n]", "`outer_sum`"),
     ],
 )
 def test_operands_that_do_not_fit_have_a_remedy_for_what_differs(inputs: str, remedy: str) -> None:

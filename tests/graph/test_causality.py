@@ -64,6 +64,20 @@ CAUSAL = {
     "a scan over a memory": "m = learned[4, d]()\n"
     "y = scan c in chunks[4](h) carry m {\nz = scan k in chunks[2](m) { emit norm(k) }\na = c + attention[2](c, z)\n"
     "m <- m + attention[2](m, c)\nemit a }\nreturn linear[vocab](y)",
+    "attention written with maps": "a = softmax_keys[causal = true](scores[2](h, h))\n"
+    "return linear[vocab](weigh[causal = true](a, h))",
+    "the lower triangle of a map": "p = sum_keys(sigmoid(lower_triangle(scores(h, h))))\nreturn linear[vocab](h * p)",
+    "sums of keys before each position": "s = lower_triangle[-1](scores(h, h))\n"
+    "a = exp(cumulative_sum_keys[backward = true](s))\nreturn linear[vocab](weigh[causal = true](a, h))",
+    "elementwise arithmetic with maps": "s = tanh(scores(h, h)) + alibi_bias[1](h, h) + outer_sum(linear[1](h), "
+    "linear[1](h))\nr = convolve_map[2](linear[2](s)) * transpose_map(s)\n"
+    "return linear[vocab](weigh[causal = true](softmax_keys[causal = true](r), h))",
+    "a map of a memory": "m = learned[4, d]()\n"
+    "a = softmax_keys(outer_sum(linear[1](h), linear[1](m)))\nreturn linear[vocab](weigh(a, m))",
+    "maps of a chunk": "y = scan c in chunks[4](h) {\n"
+    "emit weigh[causal = true](softmax_keys[causal = true](scores(c, c)), c) }\nreturn linear[vocab](y)",
+    "a map as a state": "s = lower_triangle(scores(h, h))\n"
+    "repeat 3 { s <- lower_triangle(tanh(s + convolve_map[2](s))) }\nreturn linear[vocab](h * sum_keys(s))",
     "a nested scan": "m = learned[4, d]()\n"
     "y = scan c in chunks[8](h) carry m {\n"
     "k = m\n"
@@ -124,6 +138,36 @@ LEAKING = {
     "chunks of one position that read a sequence": (
         "y = scan c in chunks[1](h) { emit attention[2](c, h) }\nreturn linear[vocab](y)",
         "attention",
+    ),
+    "a softmax over all keys": (
+        "a = softmax_keys(scores(h, h))\nreturn linear[vocab](weigh[causal = true](a, h))",
+        "x -> softmax_keys -> weigh -> linear",
+    ),
+    "a map that weighs all keys": (
+        "a = softmax_keys[causal = true](scores(h, h))\nreturn linear[vocab](weigh(a, h))",
+        "weigh",
+    ),
+    "a softmax over all queries": (
+        "return linear[vocab](weigh[causal = true](softmax_queries(scores(h, h)), h))",
+        "softmax_queries",
+    ),
+    "a causal map that is transposed": (
+        "a = transpose_map(softmax_keys[causal = true](scores(h, h)))\nreturn linear[vocab](h * sum_keys(a))",
+        "sum_keys",
+    ),
+    "a map of the distances alone that weighs": (
+        "a = exp(-abs(distances(h, h)))\nreturn linear[vocab](weigh(a, h))",
+        "weigh",
+    ),
+    "an upper triangle": ("return linear[vocab](h * sum_keys(lower_triangle[1](scores(h, h))))", "lower_triangle"),
+    "a map from outside of a scan": (
+        "s = lower_triangle(scores(h, h))\n"
+        "y = scan c in chunks[4](h) { emit attention[1](c, sum_keys(s)) }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "a map as a state that is read in full": (
+        "s = scores(h, h)\nrepeat 3 { s <- tanh(s + softmax_keys(s)) }\nreturn linear[vocab](h * sum_keys(s))",
+        "softmax_keys",
     ),
     "full attention": ("a = h + attention[2](norm(h))\nreturn linear[vocab](a)", "attention"),
     "one loop of many": (

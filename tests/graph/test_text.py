@@ -86,7 +86,7 @@ STATICS: st.SearchStrategy[StaticValue] = st.recursive(
 @given(statics=st.dictionaries(NAMES, STATICS, max_size=3), size=SIZES)
 def test_every_static_and_size_parses_as_itself(statics: dict[str, StaticValue], size: Dim) -> None:
     instance = Instance("f", "f", "m:F", statics, {"d": size}, reads=("full",), axes=(("n", ""),), lengths=("n",))
-    kind = Type("map", (size, size))
+    kind = Type("map", (size, size, size))
     region = Region((Input("%1", kind),), (Node("%2", Call("f"), ("%1",), (kind,)),), ("%2",))
     graph = Graph("g", region, {"f": instance})
     parsed = parse_graph(print_graph(graph))

@@ -184,7 +184,7 @@ class Writer:
         options += [self.pointwise, self.composed, self.shared, self.chosen, self.piped, self.joined, self.broadcast]
         options += [self.routed] if self.chance.happens(0.3) else []
         if kind.name == "seq":
-            options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed]
+            options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed, self.weighed]
         else:
             options += [self.pooled]
         return self.chance.choice(options)(kind, depth - 1)
@@ -312,6 +312,52 @@ class Writer:
         if not keys.kind.length.isdigit() and chance.happens(0.15):
             keys = Value(f"start_end({keys.text})", keys.kind)
         return Value(f"{name}[{', '.join(options)}]({query.text}, {keys.text})", kind)
+
+    def weighed(self, kind: Kind, depth: int) -> Value:
+        """Attention written with maps, to the same positions or to a memory that may be read in full."""
+        if kind.width not in ("d", "2 * d"):
+            return self.linear(kind, depth)
+        chance, heads = self.chance, self.chance.choice(("1", "2"))
+        query = self.data(kind, depth)
+        is_own = chance.happens(0.6)
+        keys = self.data(kind, depth - 1) if is_own else self.memory(depth - 1)
+        keys = replace(keys, text=f"linear[{kind.width}]({keys.text})")
+        hides = "[causal = true]" if is_own and (self.style.causal or chance.happens(0.3)) else ""
+        scores = self.pairs(query.text, keys.text, heads, is_own, 2)
+        if is_own and not hides and chance.happens(0.3):
+            scores = f"transpose_map({scores})"
+        within = f"lower_triangle[{chance.choice(('0', '-1', '-2'))}]({scores})" if hides else scores
+        sums = chance.choice(("", "exclusive = true", "backward = true", "backward = true, exclusive = true"))
+        total = f"cumulative_sum_keys{f'[{sums}]' if sums else ''}({within})"
+        chosen = f"top_k_keys[2{', causal = true' if hides else ''}]({scores})"
+        options = [
+            f"softmax_keys{hides}({scores})", f"softmax_keys{hides}({scores})", f"tanh({total})", f"sigmoid({within})",
+            f"masked_softmax_keys{hides}({scores}, {chosen})", f"tanh({within})",
+            f"interpolate(tanh({query.text}), {total})",
+            *([] if hides else [f"softmax_queries({scores})"]),
+        ]  # fmt: skip
+        weights = chance.choice(options)
+        if chance.happens(0.2):
+            text = f"linear[{kind.width}](sum_keys{hides}({weights}))"
+        else:
+            text = f"weigh{hides}({weights}, {keys.text})"
+        return Value(text, kind, query.free and keys.free and not is_own)
+
+    def pairs(self, query: str, keys: str, heads: str, is_own: bool, depth: int) -> str:
+        """An expression for a map, whose entry (i, j) depends on no position after i and j."""
+        chance = self.chance
+        options = [
+            f"scores[{heads}]({query}, {keys})", f"scores[heads = {heads}]({query}, {keys})",
+            f"outer_sum(linear[{heads}]({query}), linear[{heads}]({keys}))",
+            f"(scores[{heads}]({query}, {keys}) + alibi_bias[{heads}]({query}, {keys}))",
+            f"(scores[{heads}]({query}, {keys}) + relative_bias[{heads}, span = 2]({query}, {keys}))",
+            f"(scores[{heads}]({query}, {keys}) * exp(-abs(distances({query}, {keys}))))",
+        ]  # fmt: skip
+        if depth:
+            inner = self.pairs(query, keys, heads, is_own, depth - 1)
+            options += [f"tanh({inner})", f"linear[{heads}]({inner})", f"(1 - {inner})", f"convolve_map[2]({inner})"]
+            options += [f"transpose_map({inner})", f"lower_triangle({inner})"] if is_own else []
+        return chance.choice(options)
 
     def recurrent(self, kind: Kind, depth: int) -> Value:
         if kind.width == "3":

@@ -57,7 +57,7 @@ class _Writer:
         if depth == 0 or chance.random() < 0.2:
             return chance.choice(names)
         first = self.expression(length, depth - 1)
-        match chance.randrange(18):
+        match chance.randrange(20):
             case 0 | 1:
                 return f"({first} + {self.expression(length, depth - 1)})"
             case 2 | 3:
@@ -79,7 +79,33 @@ class _Writer:
                 return f"attention[1, causal = true]({first}, {keys})"
             case 12:
                 return f"gather({chance.choice(list(self.lengths))}, indices({first}))"
+            case 13 | 14:
+                other = chance.choice(list(self.lengths))
+                return f"weigh{self.hides()}({self.pairs(first, other, length == self.lengths[other])}, {other})"
+            case 15:
+                other = chance.choice(list(self.lengths))
+                pairs = self.pairs(first, other, length == self.lengths[other])
+                return f"linear[d](sum_keys{self.hides()}({pairs}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
+
+    def hides(self) -> str:
+        return self.chance.choice(("", "[causal = true]", "[causal = true]"))
+
+    def pairs(self, queries: str, keys: str, is_square: bool, depth: int = 3) -> str:
+        """Returns an expression for a map."""
+        chance = self.chance
+        if depth == 0 or chance.random() < 0.2:
+            block = chance.choice(("scores", "outer_sum", "alibi_bias[d]", "distances"))
+            return f"{block}({queries}, {keys})"
+        inner = self.pairs(queries, keys, is_square, depth - 1)
+        sums = f"cumulative_sum_keys[backward = {chance.choice(('true', 'false'))}]"
+        options = [
+            f"softmax_keys{self.hides()}({inner})", f"softmax_keys{self.hides()}({inner})", f"tanh({inner})",
+            f"lower_triangle[{chance.choice((-1, 0, 0, 1))}]({inner})", f"convolve_map[2]({inner})", f"{sums}({inner})",
+            f"top_k_keys[1]({inner})", f"interpolate({queries}, sum_features({inner}))",
+        ]  # fmt: skip
+        options += [f"transpose_map({inner})"] * 2 if is_square else []
+        return chance.choice(options)
 
     def seen(self) -> list[str]:
         """Returns some values in scope, as sequences of the model's length, so that the result depends on them."""

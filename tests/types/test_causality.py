@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, POINTWISE, Horizon, Manner, Reach, within
+from archlang.types.causality import CAUSAL, MIRRORED, NOTHING, PAIRED, POINTWISE, Horizon, Manner, Reach, within
 
 # Eight positions in chunks of four, these in chunks of two.
 LENGTH, SIZES = 8, (8, 4, 2)
@@ -17,8 +17,9 @@ def window(scan: int, position: int) -> range:
     return range(first, first + SIZES[scan])
 
 
-def meaning(horizon: Horizon, position: int, depth: int) -> set[int]:
-    """The positions of the input on which a value may depend at a position, inside of `depth` scans."""
+def meaning(horizon: Horizon, position: int, depth: int, column: int = 0) -> set[int]:
+    """The positions of the input on which a value may depend at a position, inside of `depth` scans. That of a map is
+    its row; it has a column too."""
     chunk = window(horizon.scan, position)
     innermost = window(depth, position)
     match horizon.reach:
@@ -32,6 +33,8 @@ def meaning(horizon: Horizon, position: int, depth: int) -> set[int]:
             return {position}
         case Reach.CAUSAL:
             return set(range(position + 1))
+        case Reach.PAIRED:
+            return set(range(max(position, column) + 1))
         case Reach.MIRRORED:
             return set(range(innermost[0] + innermost[-1] - position + 1))
         case Reach.WITHIN:
@@ -81,8 +84,71 @@ def read_positions(manner: Manner, position: int, depth: int) -> set[int]:
     }[manner]
 
 
+def read_entries(manner: Manner, row: int, column: int, depth: int) -> set[tuple[int, int]]:
+    """The entries of a map that an entry of a map reads; both have the chunk's positions as rows and columns."""
+    chunk = window(depth, row)
+    match manner:
+        case Manner.POINTWISE:
+            return {(row, column)}
+        case Manner.TRANSPOSED:
+            return {(column, row)}
+        case Manner.CAUSAL:
+            return set(product(range(chunk[0], row + 1), range(chunk[0], column + 1)))
+        case Manner.ROW:
+            return {(row, other) for other in chunk}
+        case Manner.TRIANGULAR:
+            return set(product(range(chunk[0], row + 1), range(chunk[0], row + 1)))
+    return set(product(read_positions(manner, row, depth), chunk))
+
+
+def maps(depth: int) -> Iterator[tuple[int, int]]:
+    """The rows and columns of the maps of all chunks."""
+    for row in range(LENGTH):
+        yield from ((row, column) for column in window(depth, row))
+
+
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("manner", Manner)
+def test_a_map_depends_on_the_entries_that_the_block_reads(manner: Manner, depth: int) -> None:
+    for horizon in (*horizons(depth), PAIRED):
+        result = horizon.read(manner, depth)
+        for row, column in maps(depth):
+            entries = read_entries(manner, row, column, depth)
+            read = set[int]().union(*(meaning(horizon, i, depth, j) for i, j in entries))
+            assert read <= meaning(result, row, depth, column), (horizon, row, column)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_sequence_is_read_at_the_columns_of_a_map(depth: int) -> None:
+    for horizon in horizons(depth):
+        result = horizon.read(Manner.TRANSPOSED, depth)
+        assert result == PAIRED or not horizon.is_of_position or horizon == MIRRORED
+        for row, column in maps(depth):
+            assert meaning(horizon, column, depth) <= meaning(result, row, depth, column)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_join_of_maps_covers_both(depth: int) -> None:
+    for left, right in product((*horizons(depth), PAIRED), repeat=2):
+        joined = left.join(right, depth)
+        assert joined == right.join(left, depth)
+        for row, column in maps(depth):
+            both = meaning(left, row, depth, column) | meaning(right, row, depth, column)
+            assert both <= meaning(joined, row, depth, column)
+
+
+def test_a_causal_map_has_entries_up_to_the_row() -> None:
+    assert POINTWISE.join(POINTWISE.read(Manner.TRANSPOSED, 0), 0) == PAIRED
+    assert PAIRED.sees_future
+    assert PAIRED.read(Manner.TRIANGULAR, 0) == CAUSAL
+    assert CAUSAL.read(Manner.ROW, 0) == CAUSAL
+    assert PAIRED.read(Manner.ROW, 0) == within(0)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize(
+    "manner", [manner for manner in Manner if manner not in (Manner.TRANSPOSED, Manner.ROW, Manner.TRIANGULAR)]
+)
 def test_a_result_depends_on_the_argument_at_the_positions_that_the_block_reads(manner: Manner, depth: int) -> None:
     for horizon in horizons(depth):
         result = horizon.read(manner, depth)
@@ -119,6 +185,17 @@ def test_a_state_continues_in_the_next_chunk_and_after_the_last(depth: int) -> N
             assert moved <= meaning(inside.last(depth), position, depth)
             if position + size < LENGTH and position + size in window(depth, position):
                 assert moved <= meaning(inside.next_chunk(depth), position + size, depth + 1)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_map_is_carried_to_the_next_chunk_and_read_from_outside(depth: int) -> None:
+    size = SIZES[depth + 1]
+    for row, column in maps(depth + 1):
+        assert meaning(PAIRED, row, depth + 1, column) <= meaning(PAIRED.last(depth), row, depth)
+        if row + size < LENGTH and row + size in window(depth, row):
+            assert meaning(PAIRED, row, depth + 1, column) <= meaning(PAIRED.next_chunk(depth), row + size, depth + 1)
+    for row, column in maps(depth):
+        assert meaning(PAIRED, row, depth, column) <= meaning(PAIRED.enter(depth), row, depth + 1)
 
 
 def test_chunks_of_one_position_are_causal() -> None:

@@ -14,7 +14,8 @@ def vec(width: int | str) -> Type:
 
 
 NUMBER = Type("number")
-MAP = Type("map", (Dim.of("n"), Dim.of("m")))
+MAP = Type("map", (Dim.of("n"), Dim.of("m"), Dim.of("h")))
+ONE = Type("map", (Dim.of("n"), Dim.of("m"), Dim.of(1)))
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,10 @@ MAP = Type("map", (Dim.of("n"), Dim.of("m")))
         (NUMBER, NUMBER, NUMBER),
         (NUMBER, MAP, MAP),
         (MAP, MAP, MAP),
+        (MAP, ONE, MAP),
+        (MAP, vec("h"), MAP),
+        (ONE, vec("h"), MAP),
+        (MAP, vec(1), MAP),
         (seq("n", "d"), seq("n", 1), seq("n", "d")),
         (seq("n", "d"), vec("d"), seq("n", "d")),
         (seq("n", "d"), vec(1), seq("n", "d")),
@@ -42,6 +47,8 @@ def test_operands_broadcast_in_either_order(left: Type, right: Type, result: Typ
         (seq("n", 3), vec(2)),
         (vec("d"), vec("e")),
         (MAP, vec("m")),
+        (MAP, seq("n", "h")),
+        (MAP, MAP.substitute({"h": Dim.of(2)})),
         (MAP, MAP.substitute({"m": Dim.of(1)})),
     ],
 )

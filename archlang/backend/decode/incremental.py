@@ -255,7 +255,10 @@ class _Walk:
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
         if growth is Growth.FULL or instance.grows or _joint([*arguments, *masks.values()]) is Growth.FULL:
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
-            return Value(Growth.FULL, module(*data, **mask_data))
+            result = module(*data, **mask_data)
+            if growth is Growth.NEW and not instance.grows:  # such as what a causal map weighs
+                return Value(Growth.NEW, result[:, region_cache.seen :])
+            return Value(Growth.FULL, result)
         if getattr(module, "placeless", False) or (not instance.lengths and set(instance.reads) == {"pointwise"}):
             return Value(Growth.NEW, module(*data, **keywords))
         if hasattr(module, "extend"):

@@ -255,12 +255,14 @@ class _Writer:
             self._values[node.id] = self._parts[node.id][0]
 
     def _operand(self, node: Node, source: str) -> Value:
-        """An operand of arithmetic; a vector gets an axis of positions if the result has positions."""
+        """An operand of arithmetic; a vector gets an axis for each length of the result."""
         value = self._values[source]
-        if self._types[source].name != "vec" or not node.type.lengths:
+        if self._types[source].name != "vec":
             return value
         name = value.name if isinstance(value, fx.Node) else "vector"
-        return self._emit(node, torch.unsqueeze, [value, 1], f"{name}_per_position")
+        for _ in node.type.lengths:
+            value = self._emit(node, torch.unsqueeze, [value, 1], f"{name}_per_position")
+        return value
 
     def _call(self, node: Node, call: operations.Call, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
         instance = self._instances[call.instance]

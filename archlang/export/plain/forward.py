@@ -239,7 +239,7 @@ class Forward:
                     expression = call_of(_helper(DIVIDE), arguments, {})
                 else:
                     left, right = (
-                        _per_position(argument) if scope.types[source].name == "vec" and node.type.lengths else argument
+                        _per_position(argument, node.type) if scope.types[source].name == "vec" else argument
                         for source, argument in zip(node.inputs, arguments, strict=True)
                     )
                     expression = ast.BinOp(left, _OPERATORS[operation], right)
@@ -599,9 +599,11 @@ def _without_unused_masks(body: list[ast.stmt]) -> list[ast.stmt]:
     ]
 
 
-def _per_position(vector: ast.expr) -> ast.expr:
-    """A vector with an axis of positions, for arithmetic with a sequence."""
-    return call_of(ast.Attribute(vector, "unsqueeze", ast.Load()), [ast.Constant(1)], {})
+def _per_position(vector: ast.expr, result: Type) -> ast.expr:
+    """A vector with an axis for each length of the result, for arithmetic with a sequence or a map."""
+    for _ in result.lengths:
+        vector = call_of(ast.Attribute(vector, "unsqueeze", ast.Load()), [ast.Constant(1)], {})
+    return vector
 
 
 def _helper(name: Name) -> ast.expr:

@@ -51,6 +51,14 @@ DECODERS = {
     "GRU from zero": "z = gru_from_zero[d](y)",
     "attentive GRU": "z = attentive_gru[d](y, memory, last(memory))",
     "stack RNN": "z = stack_rnn[d, slots = 5, width = 3](y)",
+    "attention written with maps": "s = scores[2](y, y) + alibi_bias[2](y, y)\n"
+        "z = y + weigh[causal = true](softmax_keys[causal = true](s), y)",
+    "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
+        "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(y, s))) }\nz = y",
+    "maps of a memory": "s = scores(y, memory)\n"
+        "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory)",
+    "maps of a halting loop": "repeat 4 halting y by token_halt[0.8] {\n"
+        "y <- norm(y + weigh[causal = true](softmax_keys[causal = true](scores[2](y, y)), y)) }\nz = y",
     "pointers": "z = concat(y, dereference(pointer_unit[2, d](addresses[4](memory), y), memory))",
     "pointers of the paper": "p = dereference[paper](pointer_unit[3, d, paper](addresses[4](memory), y), memory)\n"
         "z = concat(y, p, relational_read[2, form = paper](p, memory))",

@@ -1,0 +1,224 @@
+"""Blocks of maps, entry by entry from their equations."""
+
+from collections.abc import Callable
+from itertools import product
+from math import sqrt
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.blocks.maps import (
+    AlibiBias,
+    ConvolveMap,
+    CumulativeSumKeys,
+    Distances,
+    Interpolate,
+    LowerTriangle,
+    MaskedSoftmaxKeys,
+    OuterSum,
+    RelativeBias,
+    Scores,
+    SoftmaxKeys,
+    SoftmaxQueries,
+    SumKeys,
+    TopKKeys,
+    TransposeMap,
+    Weigh,
+    slopes,
+)
+
+Agree = Callable[..., None]
+B, N, M, H, D = 2, 4, 5, 2, 6
+LENGTHS = [5, 3]
+MASK = torch.arange(M) < torch.tensor(LENGTHS)[:, None]
+
+
+def normal(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def entries(entry: Callable[[int, int, int, int], Tensor], n: int = N, m: int = M) -> Tensor:
+    """Returns the map of `entry(sample, row, column, head)`."""
+    values = [entry(b, i, j, h) for b, i, j, h in product(range(B), range(n), range(m), range(H))]
+    return torch.stack(values).reshape(B, n, m, H)
+
+
+def keys(sample: int, row: int, causal: bool) -> range:
+    """Returns the real keys of a row."""
+    return range(min(LENGTHS[sample], row + 1 if causal else M))
+
+
+def test_scores_are_scaled_dot_products_of_heads(agree: Agree) -> None:
+    def slow(q: Tensor, k: Tensor) -> Tensor:
+        c = D // H
+
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            return sum((q[b, i, h * c + x] * k[b, j, h * c + x] for x in range(c)), torch.zeros(())) / sqrt(c)
+
+        return entries(entry)
+
+    agree(Scores(heads=H, d=D), slow, normal(B, N, D), normal(B, M, D))
+
+
+def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
+    def slow(a: Tensor, b: Tensor) -> Tensor:
+        return entries(lambda s, i, j, h: a[s, i, h] + b[s, j, h])
+
+    agree(OuterSum(h=H), slow, normal(B, N, H), normal(B, M, H))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_softmax_over_keys_ignores_padding_and_if_causal_later_keys(causal: bool, agree: Agree) -> None:
+    def slow(x: Tensor, mask_m: Tensor) -> Tensor:
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            real = keys(b, i, causal)
+            total = sum((x[b, i, key, h].exp() for key in real), torch.zeros(()))
+            return x[b, i, j, h].exp() / total if j in real else x.new_zeros(())
+
+        return entries(entry)
+
+    agree(SoftmaxKeys(causal=causal, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("k", [1, H])
+def test_a_masked_softmax_keeps_what_the_other_map_keeps(causal: bool, k: int, agree: Agree) -> None:
+    keep = (torch.rand(B, N, M, k) < 0.5).double()
+    keep[0, 0] = 0  # a row without keys
+
+    def slow(x: Tensor, mask_m: Tensor) -> Tensor:
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            real = [key for key in keys(b, i, causal) if keep[b, i, key, h % k] > 0]
+            total = sum((x[b, i, key, h].exp() for key in real), torch.zeros(()))
+            return x[b, i, j, h].exp() / total if j in real else x.new_zeros(())
+
+        return entries(entry)
+
+    class Keeping(nn.Module):
+        def forward(self, x: Tensor, mask_m: Tensor) -> Tensor:
+            result: Tensor = MaskedSoftmaxKeys(causal=causal, h=H, k=k)(x, keep, mask_m=mask_m)
+            return result
+
+    agree(Keeping(), slow, normal(B, N, M, H), mask_m=MASK)
+
+
+def test_a_softmax_over_queries_is_that_over_keys_of_the_transpose() -> None:
+    x = normal(B, N, M, H)
+    mask = torch.arange(N) < torch.tensor([4, 2])[:, None]
+    transposed = TransposeMap(h=H)
+    expected = transposed(SoftmaxKeys(causal=False, h=H)(transposed(x), mask_m=mask))
+    torch.testing.assert_close(SoftmaxQueries(h=H)(x, mask_n=mask), expected)
+    assert torch.equal(transposed(x)[1, 3, 2], x[1, 2, 3])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_map_weighs_the_values_of_its_heads(causal: bool, agree: Agree) -> None:
+    def slow(a: Tensor, v: Tensor, mask_m: Tensor) -> Tensor:
+        rows = [
+            sum((a[b, i, j, e // (D // H)] * v[b, j, e] for j in keys(b, i, causal)), a.new_zeros(()))
+            for b, i, e in product(range(B), range(N), range(D))
+        ]
+        return torch.stack(rows).reshape(B, N, D)
+
+    agree(Weigh(causal=causal, h=H, d=D), slow, normal(B, N, M, H), normal(B, M, D), mask_m=MASK)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_sum_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool, agree: Agree) -> None:
+    def slow(x: Tensor, mask_m: Tensor) -> Tensor:
+        sums = [
+            sum((x[b, i, j, h] for j in keys(b, i, causal)), x.new_zeros(()))
+            for b, i, h in product(range(B), range(N), range(H))
+        ]
+        return torch.stack(sums).reshape(B, N, H)
+
+    agree(SumKeys(causal=causal, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+
+
+@pytest.mark.parametrize("diagonal", [-1, 0, 1])
+def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int, agree: Agree) -> None:
+    def slow(x: Tensor) -> Tensor:
+        return entries(lambda b, i, j, h: x[b, i, j, h] if j <= i + diagonal else x.new_zeros(()))
+
+    agree(LowerTriangle(diagonal=diagonal, h=H), slow, normal(B, N, M, H))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, agree: Agree) -> None:
+    def slow(x: Tensor, mask_m: Tensor) -> Tensor:
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            summed = [key for key in range(LENGTHS[b]) if (key >= j if backward else key <= j)]
+            return sum((x[b, i, key, h] for key in summed if not (exclusive and key == j)), x.new_zeros(()))
+
+        return entries(entry)
+
+    agree(CumulativeSumKeys(backward=backward, exclusive=exclusive, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+
+
+def test_a_convolution_is_the_identity_at_first_and_reads_earlier_queries_and_keys(agree: Agree) -> None:
+    block = ConvolveMap(width=3, h=H).double()
+    x = normal(B, N, M, H)
+    assert torch.equal(block(x), x)
+    nn.init.normal_(block.weight)
+
+    def slow(x: Tensor) -> Tensor:
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            places = [(s, t) for s, t in product(range(3), repeat=2) if s <= i and t <= j]
+            return sum((block.weight[h, s, t] * x[b, i - s, j - t, h] for s, t in places), x.new_zeros(()))
+
+        return entries(entry)
+
+    agree(block, slow, x)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_largest_keys_are_chosen_among_the_real_ones(causal: bool) -> None:
+    x = torch.randint(3, (B, N, M, H)).double()  # with ties
+
+    def entry(b: int, i: int, j: int, h: int) -> Tensor:
+        order = sorted(keys(b, i, causal), key=lambda key: -float(x[b, i, key, h]))
+        return torch.tensor(float(j in order[:2]), dtype=torch.float64)
+
+    assert torch.equal(TopKKeys(k=2, causal=causal, h=H)(x, mask_m=MASK), entries(entry))
+
+
+def test_distances_are_counted_from_the_query_back() -> None:
+    y = Distances(d=D, e=3)(normal(B, N, D), normal(B, M, 3))
+    assert y.shape == (B, N, M, 1)
+    assert [[int(y[1, i, j, 0]) for j in range(M)] for i in (0, 3)] == [[0, -1, -2, -3, -4], [3, 2, 1, 0, -1]]
+
+
+def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
+    assert slopes(8) == [2.0**-h for h in range(1, 9)]
+    assert slopes(1) == [2.0**-8]
+    assert slopes(6) == [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3]
+    bias = AlibiBias(heads=6, d=D, e=D)(normal(B, N, D), normal(B, M, D))
+    assert float(bias[0, 3, 1, 4]) == -2 * 0.5
+    assert float(bias[1, 0, 4, 0]) == -4 * 0.25
+
+
+def test_a_relative_bias_is_learned_for_distances_up_to_its_span(agree: Agree) -> None:
+    block = RelativeBias(heads=H, span=2, d=D, e=D).double()
+    nn.init.normal_(block.bias)
+
+    def slow(q: Tensor, k: Tensor) -> Tensor:
+        return entries(lambda b, i, j, h: block.bias[min(max(i - j, -2), 2) + 2, h])
+
+    agree(block, slow, normal(B, N, D), normal(B, M, D))
+
+
+def test_places_between_two_entries_are_interpolated(agree: Agree) -> None:
+    count = D // H
+
+    def slow(t: Tensor, p: Tensor) -> Tensor:
+        def entry(b: int, i: int, j: int, h: int) -> Tensor:
+            place = p[b, i, j, h].clamp(0, count - 1)
+            low = min(int(place), count - 2)
+            table = t[b, i, h * count : (h + 1) * count]
+            return table[low] + (place - low) * (table[low + 1] - table[low])
+
+        return entries(entry)
+
+    agree(Interpolate(e=D, h=H), slow, normal(B, N, D), 3 * torch.rand(B, N, M, H, dtype=torch.float64) - 0.5)
