@@ -132,7 +132,7 @@ def test_a_score_for_each_pair_fits_a_task_whose_answers_are_positions(tmp_path:
     file.write_text(PAIRS + model + recipe("argsort", "m"))
     graph = plan_recipe(file).graph
     assert {value.type for value in graph.region.nodes if value.id in graph.region.results} == {
-        Type("map", (Dim.of("t"), Dim.of("t")))
+        Type("map", (Dim.of("t"), Dim.of("t"), Dim.of(1)))
     }
 
 
