@@ -30,7 +30,8 @@ def report(
     ],
     name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page. Default: report.html in the folder of the runs.")
+        Path | None,
+        typer.Option("--out", "-o", help="The page, or its charts as .svg. Default: report.html in the folder of the runs."),
     ] = None,
     runs: Annotated[Path | None, typer.Option("--runs", help="The folder of a table's runs: its --out.")] = None,
     sets: Annotated[
@@ -69,5 +70,5 @@ def report(
         if out is None:
             out = write_inside(folder, "report.html", results.html())
         else:
-            write_file(out, results.html())
+            write_file(out, results.svg() if out.suffix == ".svg" else results.html())
         console.out.print(f"wrote {out}")

@@ -24,6 +24,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # These splits have the same colour in every chart.
 _SPLITS = ("train", "iid", "valid", "test")
 _SHADE = "#7f8c9b"
+# The ink of a file, which can be read on a light and on a dark ground.
+_LEGIBLE_INK = "#6e7781"
 _MOST_TICKS = 8
 _LONGEST_NAME = 20  # characters
 # From this ratio of the largest x to the smallest, the x axis is logarithmic.
@@ -116,6 +118,19 @@ def chart_svg(chart: Chart) -> Markup:
     names = ", ".join(curve.name for curve in chart.curves)
     description = f"{chart.title}: {chart.y} by {chart.x}; lines: {names}"
     return Markup('<svg role="img" aria-label="{}"').format(description) + Markup(svg.removeprefix("<svg"))
+
+
+def charts_svg(charts: Sequence[Chart]) -> str:
+    """Returns charts side by side as the content of an SVG file.
+
+    Raises:
+        PageError: matplotlib is not installed."""
+    with themed_figure((6.0 * max(1, len(charts)), 3.4)) as figure:
+        for axes, chart in zip(figure.subplots(1, max(1, len(charts)), squeeze=False)[0], charts, strict=False):
+            _draw(axes, chart)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return file.getvalue().replace(INK, _LEGIBLE_INK)
 
 
 def _draw(axes: Axes, chart: Chart) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
-from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
@@ -181,6 +181,13 @@ class RunReport:
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
         )
+
+    def svg(self) -> str:
+        """Returns the charts as an SVG file.
+
+        Raises:
+            PageError: matplotlib is not installed."""
+        return charts_svg(list(self.charts()))
 
     def _repr_html_(self) -> str | None:
         # A notebook falls back to the text where matplotlib is not installed.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -104,6 +105,16 @@ def test_the_page_is_self_contained(place: Path) -> None:
     assert len(ids) == len(set(ids))
     for text in ("somebody, Table 1", "train.lr", "Accuracy by length", "Mean steps by length"):
         assert text in page
+
+
+def test_the_charts_are_one_picture(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    for path in ("run", "tiny.arch"):
+        result = CliRunner().invoke(app, ["report", str(place / path), "-o", str(tmp_path / "charts.svg")])
+        assert result.exit_code == 0
+        svg = (tmp_path / "charts.svg").read_text()
+        ElementTree.fromstring(svg)
+        assert "Accuracy by length" in svg or path == "tiny.arch"
 
 
 def test_the_page_is_deterministic(place: Path) -> None:
