@@ -31,7 +31,9 @@ def report(
     name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The page, or its charts as .svg. Default: report.html in the folder of the runs."),
+        typer.Option(
+            "--out", "-o", help="The page, or its charts as .svg. Default: report.html in the folder of the runs."
+        ),
     ] = None,
     runs: Annotated[Path | None, typer.Option("--runs", help="The folder of a table's runs: its --out.")] = None,
     sets: Annotated[

@@ -7,11 +7,11 @@
 >>> _ = path.write_text("source,question,answer,rating\\nmine,S ##  ##G,So##oo##G,4\\n")
 >>> task = FileMaze(path=str(path), train_size=1, shuffles=True)
 >>> train = task.generate("train", seed=0)
->>> show(task, train.inputs["x"][0], train.targets[0])
+>>> print(show(task, train.inputs["x"][0], train.targets[0]))
 S.# So#
 #.. #oo
 ##G ##G
->>> show(task, train.inputs["x"][1], train.targets[1])
+>>> print(show(task, train.inputs["x"][1], train.targets[1]))
 #.G #oG
 ..# oo#
 S## S##

@@ -5,13 +5,13 @@ and ask for a shortest one; these are trees, which have one.
 
 >>> task = Maze(side=5, train=Interval(2, 4), test=Interval(6, 6), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> show(task, train.inputs["x"][0], train.targets[0])
+>>> print(show(task, train.inputs["x"][0], train.targets[0]))
 ##### #####
 #...# #...#
 #.### #.###
 #G.S# #GoS#
 ##### #####
->>> show(task, train.inputs["x"][1], train.targets[1])
+>>> print(show(task, train.inputs["x"][1], train.targets[1]))
 ##### #####
 #..G# #..G#
 ###.# ###o#
@@ -151,9 +151,11 @@ def maze_split(mazes: np.ndarray, solved: np.ndarray, step: int = 1) -> Split:
     return Split({"x": Ragged.table(mazes)}, Ragged.table(solved), groups={"length": lengths // step * step})
 
 
-def show(task: Task, maze: np.ndarray, solved: np.ndarray) -> None:
-    """Prints a maze, and beside it the same with the path drawn."""
+def show(task: Task, maze: np.ndarray, solved: np.ndarray) -> str:
+    """Returns the rows of a maze as text, and beside each the same with the path drawn."""
     side = round(len(maze) ** 0.5)
+    rows = []
     for row in range(0, len(maze), side):
         cells = spell(task, maze[row : row + side]).replace(" ", "")
-        print(cells, "".join(class_names(task)[cell] for cell in solved[row : row + side]))
+        rows.append(f"{cells} {''.join(class_names(task)[cell] for cell in solved[row : row + side])}")
+    return "\n".join(rows)
