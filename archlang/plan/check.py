@@ -1,6 +1,7 @@
 """All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,9 @@ from archlang.syntax.tree import Definition, Extern, Recipe, Table
 MOST_STEPS = 250_000
 MOST_STEPS_WITH_POINTS = 450_000
 
+# The codes of `use` lines whose file is not read.
+_UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0232", "E0233"})
+
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]
 
@@ -49,19 +53,28 @@ def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
 
-def _check(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Checks a loaded file; `diagnostics` are those of loading."""
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
         if not report.has("E0210"):  # blocks that contain themselves have no end
             _check_file(resolved, report)
-        if any(diagnostic.code.startswith("E01") for diagnostic in diagnostics):
-            # The missing part may stand where the text could not be parsed.
-            return tuple(diagnostic for diagnostic in report.sorted() if diagnostic.code != "E0214")
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
-    return report.sorted()
+    return tuple(diagnostic for diagnostic in report.sorted() if not _follows(diagnostic, diagnostics))
+
+
+def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
+    """Whether a name is unknown because of a mistake of `loading`: its definition may stand where the text could not be
+    parsed, or in a file that could not be used."""
+    if diagnostic.code not in ("E0202", "E0214"):
+        return False
+    unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
+    if any(mistake.code in _UNUSABLE_FILE for mistake in loading) or (unparsed and diagnostic.code == "E0214"):
+        return True
+    name = diagnostic.span.text.rpartition(".")[2]
+    return any(re.search(rf"\b(?:block|model)[ \t]+{re.escape(name)}\b", source.text) for source in unparsed)
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
