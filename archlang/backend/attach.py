@@ -15,7 +15,7 @@ from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, St
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
-from archlang.graph.loop_layout import has_halting_positions, takes_positions
+from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 
 
 def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
@@ -57,15 +57,17 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         "split": split,
     }
     match node.operation:
-        case operations.Repeat(count=count):
-            return Repeat(**common, states=len(node.types), count=count)
-        case operations.Stack(path=path):
-            return Stack(**common, states=len(node.types), path=relative_path(path, loop.scope))
+        case operations.Repeat(count=count, emits=emits, truncated=truncated):
+            states = loop_layout(node).states
+            return Repeat(**common, states=states, emits=emits, truncated=truncated, count=count)
+        case operations.Stack(path=path, emits=emits):
+            path = relative_path(path, loop.scope)
+            return Stack(**common, states=loop_layout(node).states, emits=emits, path=path)
         case operations.Experts(path=path):
             return Experts(**common, path=relative_path(path, loop.scope))
-        case operations.Scan(carried=carried, emits=emits):
+        case operations.Scan(carried=carried, emits=emits, truncated=truncated):
             scan = PositionScan if takes_positions(node) else ChunkScan
-            return scan(**common, carried=carried, emits=emits)
+            return scan(**common, carried=carried, emits=emits, truncated=truncated)
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

@@ -42,7 +42,12 @@ class Loops:
     def repeat(self, statement: Repeat | Stack, frame: Frame) -> None:
         """Elaborates `repeat` and `stack`."""
         word = "repeat" if isinstance(statement, Repeat) else "stack"
+        emits = statement.target is not None
         count = self._count(statement.count, word, frame)
+        if emits and count == 0:
+            self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", word))
+        truncated = statement.truncated if isinstance(statement, Repeat) else None
+        kept = None if truncated is None else self._count(truncated, "truncated", frame)
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
         if isinstance(statement, Stack):
@@ -52,18 +57,34 @@ class Loops:
         inner, initial = self._enter(frame, word, statement.span, states, paths)
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
+        emission = self._emission(statement, inner)
         if not states:
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
-            return
-        region = self._close(inner, tuple(states)) if len(initial) == len(states) else None
+        region = self._close(inner, tuple(states)) if states and len(initial) == len(states) else None
         flows = None
-        if region is not None:
-            steps = 1 if count is None else count
-            operation = operations.Stack(steps, stack_path) if stack_path else operations.Repeat(steps)
-            flows = self._add(operation, initial, [flow.type for flow in initial], statement.span, inner, region)
+        if region is not None and (emission is not None or not emits):
+            steps = int(emits) if not count and emits else 1 if count is None else count
+            types = [flow.type for flow in initial]
+            if emission is not None:
+                region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
+                types.append(emission.type)
+            operation = (
+                operations.Stack(steps, stack_path, emits) if stack_path else operations.Repeat(steps, kept, emits)
+            )
+            flows = self._add(operation, initial, types, statement.span, inner, region)
         self._leave(frame, tuple(states), flows)
+        self._bind_target(statement, frame, flows)
 
-    def _count(self, expression: Expression, word: str, frame: Frame) -> int | None:
+    def _bind_target(
+        self, statement: Repeat | Stack | Halting | Scan, frame: Frame, flows: Sequence[Flow] | None
+    ) -> None:
+        """Binds the name of what a loop emits, if it has one. `flows` is None after a mistake in the loop."""
+        if statement.target is not None and self._context.declare(
+            frame, statement.target, statement.target_span or statement.span
+        ):
+            frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+
+    def _count(self, expression: Expression, word: str, frame: Frame, least: int = 0) -> int | None:
         value = self._context.evaluator(frame).value(expression, "int")
         if isinstance(value, Unknown):
             self._context.require_known(expression, frame)
@@ -73,9 +94,9 @@ class Loops:
             number = value.constant
             if number is None:
                 self._context.require_known(expression, frame)
-            if number is None or 0 <= number <= MOST_STEPS_OF_A_LOOP:
+            if number is None or least <= number <= MOST_STEPS_OF_A_LOOP:
                 return number
-        self._report(name_mistakes.bad_count(expression.span, word, describe(value)))
+        self._report(name_mistakes.bad_count(expression.span, word, describe(value), least))
         return None
 
     # repeat halting
@@ -83,6 +104,8 @@ class Loops:
     def halting(self, statement: Halting, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
         limit = self._count(statement.count, "repeat", frame)
+        if statement.truncated is not None:
+            self._report(mistakes.truncated_halting(statement.truncated.span))
         states = updated_names(statement.body)
         halted, mixture = statement.state, statement.mixture
         if mixture in states:
@@ -180,6 +203,9 @@ class Loops:
         initial = self._carry(carried, updates, frame, inner)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(updates)
         self._run(statement.body.statements, inner)
+        kept = None
+        if statement.truncated is not None:
+            kept = self._count(statement.truncated, "truncated", frame, least=1)
         result = self._emission(statement, inner, part)
         flows: tuple[Flow, ...] | None = None
         region = self._close(inner, tuple(carried)) if parts is not None and len(initial) == len(carried) else None
@@ -192,13 +218,10 @@ class Loops:
                 assert result.type.feature is not None
                 types.append(Type("seq", (parts.type.dims[0], result.type.feature)))
             region = inner.builder.finish(results)
-            operation = operations.Scan(len(carried), emits)
+            operation = operations.Scan(len(carried), emits, kept)
             flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
         self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
-        if statement.target is not None and self._context.declare(
-            frame, statement.target, statement.target_span or statement.span
-        ):
-            frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+        self._bind_target(statement, frame, flows)
 
     def _chunk_length(self, variable: str) -> str:
         """Returns a name for the length of a scan's chunk that no other scan has."""
@@ -266,12 +289,21 @@ class Loops:
         if self._context.declare(frame, statement.target, statement.target_span):
             frame.names[statement.target] = named(flow, statement.target)
 
-    def _emission(self, statement: Scan | Experts, inner: Frame, part: Type | None) -> Flow | None:
+    def _emission(
+        self, statement: Repeat | Stack | Scan | Experts, inner: Frame, part: Type | None = None
+    ) -> Flow | None:
+        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan emits has the
+        positions of a part."""
         if inner.emitted is None:
             if statement.target is not None:
                 self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
             return None
         result, span = inner.emitted
+        if isinstance(statement, Repeat | Stack):
+            if result is not None and result.type.name in ("chunks", "number"):
+                self._report(mistakes.emitted_no_tensor(span, result.type))
+                return None
+            return result if statement.target is not None else None
         if result is None or part is None:
             return None
         if result.type.name != part.name or result.type.lengths != part.lengths:

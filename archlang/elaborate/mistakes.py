@@ -148,6 +148,22 @@ def cost_in_experts(span: Span, mnemonic: str, experts: Span) -> Diagnostic:
     return Diagnostic("E0432", message, span, what, labels, remedy)
 
 
+def emitted_no_tensor(span: Span, got: Type) -> Diagnostic:
+    message = f"`emit` expects a tensor, but this is `{got}`"
+    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `seq` or a `vec`")
+
+
+def nothing_emitted(span: Span, target: str, word: str) -> Diagnostic:
+    message = f"`{target}` is what the last step emits, but this `{word}` takes no steps"
+    return Diagnostic("E0433", message, span, "no steps", remedy="take at least one step, or bind the value by `if`")
+
+
+def truncated_halting(span: Span) -> Diagnostic:
+    message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
+    remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
+    return Diagnostic("E0434", message, span, "truncated", remedy=remedy)
+
+
 def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
     if part.name == "vec":
         message = f"`emit` expects a `vec` for the position `{part}`, but this is `{got}`"

@@ -22,7 +22,13 @@ def updated_names(body: Body) -> dict[str, Span]:
                     visit(then.statements)
                     if otherwise is not None:
                         visit(otherwise.statements)
-                case Repeat(body=inner) | Stack(body=inner) | Halting(body=inner):
+                case (
+                    Repeat(target=target, body=inner)
+                    | Stack(target=target, body=inner)
+                    | Halting(target=target, body=inner)
+                ):
+                    if target:
+                        bound.add(target)
                     add(updated_names(inner))
                 case (
                     Scan(target=target, variable=variable, body=inner)

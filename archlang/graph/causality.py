@@ -181,11 +181,16 @@ class _Analysis:
         return total if result.lengths else total.read(Manner.FULL, depth)
 
     def _repeat(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
-        count = len(node.types)
+        count = loop_layout(node).states
         if is_idle(node):
             return list(arguments[:count])
         states, captured = list(arguments[:count]), arguments[count:]
-        return _fixed(states, depth, lambda states: self._region(node.regions[0], [*states, *captured], depth))
+
+        def step(states: Sequence[Horizon]) -> list[Horizon]:
+            return self._region(node.regions[0], [*states, *captured], depth)
+
+        states = _fixed(states, depth, lambda states: step(states)[:count])
+        return [*states, *step(states)[count:]] if count < len(node.types) else states
 
     def _halting(self, node: Node, halting: Halting, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count, halted = len(node.types), halting.state

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from archlang.graph.graph import Node
-from archlang.graph.operations import Experts, Halting, Scan, step_limit
+from archlang.graph.operations import Experts, Halting, Scan, emits, step_limit
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LoopLayout:
 
 def loop_layout(node: Node) -> LoopLayout:
     """Returns the layout of a loop."""
-    states = len(node.types)
+    states = len(node.types) - emits(node.operation)
     match node.operation:
         case Scan(carried=carried):
             return LoopLayout(carried, 1, 1, 1 + carried, 1 + carried)

@@ -92,19 +92,25 @@ class Part:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A loop whose steps share one set of weights. Regions: (body,)."""
+    """A loop whose steps share one set of weights. Regions: (body,).
+
+    Gradients flow through the last `truncated` steps only; through all if that is None. `emits` says that each step
+    returns a result, of which the loop's is the last."""
 
     mnemonic: ClassVar = "repeat"
     count: int
+    truncated: int | None = None
+    emits: bool = False
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A loop with separate weights for each step, at `path`. Regions: (body,)."""
+    """A loop with separate weights for each step, at `path`. Regions: (body,). `emits` is as in `Repeat`."""
 
     mnemonic: ClassVar = "stack"
     count: int
     path: str
+    emits: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,11 +129,13 @@ class Halting:
 @dataclass(frozen=True)
 class Scan:
     """A loop over chunks, or over the positions of a sequence, that carries `carried` states. `emits` says that each
-    step returns a chunk, or a position, of a result. Regions: (body,)."""
+    step returns a chunk, or a position, of a result. The gradient of the carried states is cut after every `truncated`
+    parts; nowhere if that is None. Regions: (body,)."""
 
     mnemonic: ClassVar = "scan"
     carried: int
     emits: bool
+    truncated: int | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,11 @@ OwnWeights = Stack | Experts
 SharedLoop = Repeat | Halting | Scan
 """The loops whose steps share their weights."""
 Operation = Call | Join | Apply | Arithmetic | Literal | Charge | Part | Loop
+
+
+def emits(operation: Operation) -> bool:
+    """Returns whether each step of a loop returns a result beside the states."""
+    return isinstance(operation, Repeat | Stack | Scan) and operation.emits
 
 
 def step_limit(operation: Operation) -> int | None:

@@ -12,7 +12,7 @@ import networkx as nx
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
 from archlang.graph.loop_layout import is_idle, loop_layout
-from archlang.graph.operations import Charge, Experts, Halting, Join, Loop, Part, Scan
+from archlang.graph.operations import Charge, Experts, Halting, Join, Loop, Part, Repeat, Scan, Stack
 from archlang.graph.rename import rename, rename_inputs
 from archlang.types.statics import instances_in
 
@@ -106,7 +106,7 @@ def _without_charges(region: Region) -> Region:
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:
     """Returns a loop with only the values that its used results need, and the indices of its remaining results."""
     layout, body = loop_layout(loop), loop.regions[0]
-    emits = isinstance(operation, Scan | Experts) and layout.states in used
+    emits = layout.states in used
     live = {index for index in used if index < layout.states}
     if isinstance(operation, Halting):
         live.add(operation.state)
@@ -123,8 +123,10 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
     mixture = [value.id in read for value in body.inputs[layout.states : layout.inner_captured]]
     outside, inside = [*states, *captured], [*states, *mixture, *captured]
     match operation:
+        case Repeat() | Stack():
+            operation = replace(operation, emits=emits)
         case Scan():
-            operation = Scan(len(live), emits)
+            operation = replace(operation, carried=len(live), emits=emits)
             outside = inside = [True, *states, *captured]
         case Experts():
             outside, inside = [True, True, *captured], [True, *captured]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from archlang.graph.facts import POSITIONS
@@ -133,7 +133,10 @@ class _Counter:
             self.executions *= times
             inner = self.region(body, lengths)
             self.stacked, self.executions = before
-            return cost + inner.times(times)
+            kept = getattr(node.operation, "truncated", None)
+            # The other steps keep nothing until backward.
+            activations = inner.activations * (times if kept is None else min(times, kept))
+            return cost + replace(inner.times(times), activations=activations)
         positions = _size(inputs[0].dims[0], lengths)
         if takes_positions(node):
             size, name = 1, ""

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, get_origin, get_type_hints
 
@@ -136,7 +136,9 @@ def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
             return {"instance": instance, **({"given": products} if products else {})}
         case Join(maps=maps):
             return {"maps": tuple(map(str, maps))}
-    return {fact.name: getattr(operation, fact.name) for fact in fields(operation)}
+    # A fact that a graph of an earlier version lacks is written only where it has another value than its default.
+    facts = {fact.name: getattr(operation, fact.name) for fact in fields(operation)}
+    return {fact.name: facts[fact.name] for fact in fields(operation) if facts[fact.name] != fact.default}
 
 
 def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operation:
@@ -150,15 +152,17 @@ def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operatio
     facts = dict(attributes)
     if operation is Call:
         facts["products"] = facts.pop("given", ())
-    expected = [] if isinstance(operation, Arithmetic) else [fact.name for fact in fields(operation)]
-    if sorted(facts) != sorted(expected):
+    declared = [] if isinstance(operation, Arithmetic) else fields(operation)
+    expected = [fact.name for fact in declared]
+    required = {fact.name for fact in declared if fact.default is MISSING}
+    if not required <= set(facts) <= set(expected):
         raise ValueError(f"graph text: {mnemonic} has attributes {sorted(facts)}, not {sorted(expected)}")
     if isinstance(operation, Arithmetic):
         return operation
     types = get_type_hints(operation)
     for name, value in facts.items():
         kind = tuple if get_origin(types[name]) is tuple else types[name]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # `int | None` too
             raise ValueError(f"graph text: {mnemonic} has {name} = {value!r}")
     if isinstance(maps := facts.get("maps"), tuple):
         facts["maps"] = tuple(MapPath(*str(path).rpartition(".")[::2]) for path in maps)

@@ -176,14 +176,17 @@ class _Verification:
         inside, results = [value.type for value in body.inputs], node.types
         carried = len(node.types)
         steps = operations.step_limit(node.operation)
-        _require(steps is None or steps >= 0, f"{where} takes {steps} steps")
+        _require(steps is None or steps >= operations.emits(node.operation), f"{where} takes {steps} steps")
         match node.operation:
             case operations.Apply():
                 _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
-            case operations.Repeat():
-                self._states(where, node.types, types, inside)
-            case operations.Stack(path=path, count=count):
-                self._states(where, node.types, types, inside)
+            case operations.Repeat(truncated=truncated, emits=emits):
+                _require(truncated is None or truncated >= 0, f"{where} keeps {truncated} steps")
+                carried -= emits
+                self._states(where, node.types[:carried], types, inside)
+            case operations.Stack(path=path, count=count, emits=emits):
+                carried -= emits
+                self._states(where, node.types[:carried], types, inside)
                 scope = self._stack(where, path, count, scope)
             case operations.Halting():
                 self._halting(node, node.operation, types, inside, scope)
@@ -229,6 +232,7 @@ class _Verification:
 
     def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where, carried = _where(node), scan.carried
+        _require(scan.truncated is None or scan.truncated > 0, f"{where} cuts after {scan.truncated} parts")
         _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")
         _require(
             0 <= carried == len(node.types) - scan.emits, f"{where} carries {carried} but has {len(node.types)} results"

@@ -144,19 +144,19 @@ def return_in_loop(span: Span) -> Diagnostic:
     return Diagnostic("E0218", "`return` inside a loop", span, "in a loop", remedy=remedy)
 
 
-def emit_outside_scan(span: Span) -> Diagnostic:
-    remedy = "move it to the end of the body of `y = scan c in …`"
-    return Diagnostic("E0219", "`emit` outside a `scan`", span, "not directly in a `scan`", remedy=remedy)
+def emit_outside_loop(span: Span) -> Diagnostic:
+    remedy = "move it to the end of the body of a loop that binds it, as `y = repeat 4 { … }` or `y = scan c in …`"
+    return Diagnostic("E0219", "`emit` outside a loop", span, "not directly in a loop that can emit", remedy=remedy)
 
 
 def emit_missing(span: Span, name: str) -> Diagnostic:
-    message = f"this scan binds `{name}`, but its body has no `emit`"
+    message = f"this loop binds `{name}`, but its body has no `emit`"
     return Diagnostic("E0220", message, span, "no `emit`", remedy=f"end the body with `emit …`, or delete `{name} =`")
 
 
 def emit_twice(span: Span, first: Span) -> Diagnostic:
     remedy = "join the two values with `concat`"
-    return Diagnostic("E0221", "two `emit` in one scan", span, "second `emit`", (Label(first, "first `emit`"),), remedy)
+    return Diagnostic("E0221", "two `emit` in one loop", span, "second `emit`", (Label(first, "first `emit`"),), remedy)
 
 
 def loop_without_state(span: Span, word: str) -> Diagnostic:
@@ -302,8 +302,8 @@ def size_too_large(span: Span) -> Diagnostic:
     return not_evaluable(span, reason, "make the size a static of the block")
 
 
-def bad_count(span: Span, word: str, value: str) -> Diagnostic:
-    message = f"`{word}` takes from 0 to 10000 steps, not {value}"
+def bad_count(span: Span, word: str, value: str, least: int = 0) -> Diagnostic:
+    message = f"`{word}` takes from {least} to 10000 steps, not {value}"
     remedy = "write an integer or a static of kind `int`"
     return Diagnostic("E0308", message, span, "invalid number of steps", remedy=remedy)
 

@@ -4,23 +4,24 @@ from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes
-from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Name, Scan, Update
+from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Name, Repeat, Scan, Stack, Update
 from archlang.syntax.walk import walk
 
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     """Yields a warning for each value or instance that a definition binds and does not mention elsewhere."""
     mentioned: set[str] = set()
-    binders: list[Assign | Let | Scan | Experts] = []
+    binders: list[Assign | Let | Repeat | Stack | Halting | Scan | Experts] = []
     for node in walk(definition):
         match node:
             case Name(parts=parts):
                 mentioned.add(parts[0])
             case Halting(state=state):
                 mentioned.add(state)
+                binders.append(node)
             case Update(name=name):
                 mentioned.add(name)
-            case Assign() | Let() | Scan() | Experts():
+            case Assign() | Let() | Repeat() | Stack() | Scan() | Experts():
                 binders.append(node)
     for binder in binders:
         if isinstance(binder, Assign | Let):

@@ -12,7 +12,22 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
         "a value",
         frozenset(("NUMBER", "STRING", "NAME")),
         frozenset(
-            ("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR", "SCAN", "EXPERTS")
+            (
+                "NUMBER",
+                "STRING",
+                "NAME",
+                "DOTTED",
+                "TRUE",
+                "FALSE",
+                "NOT",
+                "MINUS",
+                "LSQB",
+                "LPAR",
+                "SCAN",
+                "EXPERTS",
+                "REPEAT",
+                "STACK",
+            )
         ),
     ),
     (

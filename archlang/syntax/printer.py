@@ -262,9 +262,17 @@ def _headed(head: str, value: tree.Expression, indent: int, room: int = 0) -> st
 
 
 def _scan_head(scan: tree.Scan, indent: int) -> str:
-    target = f"{scan.target} = " if scan.target else ""
     carry = f" carry {', '.join(name.text for name in scan.carry)}" if scan.carry else ""
-    return _headed(f"{target}scan {scan.variable} in ", scan.over, indent, len(carry) + 2) + carry
+    carry += _truncation(scan)
+    return _headed(f"{_target(scan)}scan {scan.variable} in ", scan.over, indent, len(carry) + 2) + carry
+
+
+def _target(loop: tree.Repeat | tree.Stack | tree.Halting | tree.Scan) -> str:
+    return f"{loop.target} = " if loop.target else ""
+
+
+def _truncation(loop: tree.Repeat | tree.Halting | tree.Scan) -> str:
+    return "" if loop.truncated is None else f" truncated {expression_text(loop.truncated)}"
 
 
 def _experts_head(experts: tree.Experts, indent: int) -> str:
@@ -274,12 +282,16 @@ def _experts_head(experts: tree.Experts, indent: int) -> str:
 
 def _loop_head(loop: tree.Repeat | tree.Stack | tree.Halting, indent: int) -> str:
     if isinstance(loop, tree.Stack):
-        return _headed("stack ", loop.count, indent, 2)
+        return _headed(f"{_target(loop)}stack ", loop.count, indent, 2)
+    truncation = _truncation(loop)
     if isinstance(loop, tree.Repeat):
-        return _headed("repeat ", loop.count, indent, 2)
+        return _headed(f"{_target(loop)}repeat ", loop.count, indent, len(truncation) + 2) + truncation
+    return _headed(_halting_head(loop), loop.by, indent, len(truncation) + 2) + truncation
+
+
+def _halting_head(loop: tree.Halting) -> str:
     mixture = f" as {loop.mixture}" if loop.mixture else ""
-    head = f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by "
-    return _headed(head, loop.by, indent, 2)
+    return f"{_target(loop)}repeat {expression_text(loop.count)} halting {loop.state}{mixture} by "
 
 
 def _compound(statement: tree.If | tree.Repeat | tree.Stack | tree.Halting, indent: int) -> str:
@@ -316,10 +328,11 @@ def _on_one_line(statement: tree.If | tree.Repeat | tree.Stack | tree.Halting) -
 
 
 def _flat_head(loop: tree.Repeat | tree.Stack | tree.Halting) -> str:
-    if not isinstance(loop, tree.Halting):
-        return f"{'stack' if isinstance(loop, tree.Stack) else 'repeat'} {expression_text(loop.count)}"
-    mixture = f" as {loop.mixture}" if loop.mixture else ""
-    return f"repeat {expression_text(loop.count)} halting {loop.state}{mixture} by {expression_text(loop.by)}"
+    if isinstance(loop, tree.Stack):
+        return f"{_target(loop)}stack {expression_text(loop.count)}"
+    if isinstance(loop, tree.Repeat):
+        return f"{_target(loop)}repeat {expression_text(loop.count)}{_truncation(loop)}"
+    return f"{_halting_head(loop)}{expression_text(loop.by)}{_truncation(loop)}"
 
 
 def _body_on_one_line(body: tree.Body) -> str | None:

@@ -303,36 +303,47 @@ class If(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Commented):
-    """`repeat 14 { … }`: all steps share their weights."""
+    """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
+    number of the last steps through which gradients flow; both can be None."""
 
+    target: str | None = None
+    target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
+    truncated: Expression | None = None
     body: Body
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(Commented):
-    """`stack 6 { … }`: each step has its own weights."""
+    """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
 
+    target: str | None = None
+    target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
     body: Body
 
 
 @dataclass(frozen=True, kw_only=True)
 class Halting(Commented):
-    """`repeat 20 halting h as s by token_halt[0.999] { … }`; `mixture` is the `s`, or None."""
+    """`y = repeat 20 halting h as s by token_halt[0.999] { … emit e }`. `target` is the `y` and `mixture` the `s`, or
+    None. `truncated` is an expression that this loop cannot have."""
 
+    target: str | None = None
+    target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
     state: str
     state_span: Span = field(compare=False, repr=False)
     mixture: str | None = None
     mixture_span: Span | None = field(default=None, compare=False, repr=False)
     by: Name | Call
+    truncated: Expression | None = None
     body: Body
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(Commented):
-    """`y = scan c in chunks[10](h) carry m { … emit c }`; `target` is the `y`, or None."""
+    """`y = scan c in chunks[10](h) carry m truncated 4 { … emit c }`. `target` is the `y`, or None; `truncated` is the
+    number of parts after which the gradient of the carried states is cut, or None."""
 
     target: str | None
     target_span: Span | None = field(default=None, compare=False, repr=False)
@@ -340,6 +351,7 @@ class Scan(Commented):
     variable_span: Span = field(compare=False, repr=False)
     over: Expression
     carry: tuple[Name, ...] = ()
+    truncated: Expression | None = None
     body: Body
 
 

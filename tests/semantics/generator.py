@@ -695,7 +695,16 @@ class Writer:
             return self.assign()
         inner = self.inner(tuple(self.values.values()), states)
         self.body(inner, states)
-        self.close(f"{word} {self.chance.choice(('0', '1', '2', '2', '3', 'times', 'times - 1'))}", inner)
+        counts: tuple[str, ...] = ("0", "1", "2", "2", "3", "times", "times - 1")
+        target, emission = "", None
+        if self.chance.happens(0.3):
+            target, emission, counts = self.names.fresh("y"), inner.data(self.kind()), ("1", "2", "3", "times")
+            inner.write(f"emit {_bare(emission.text)}")
+        truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
+        head = f"{f'{target} = ' if target else ''}{word} {self.chance.choice(counts)}{truncated}"
+        self.close(head, inner)
+        if emission is not None:
+            self.bind(target, emission)
         return None
 
     def halting(self) -> None:
@@ -766,6 +775,7 @@ class Writer:
             emission = inner.data(replace(part, width=chance.choice(("d", over.width))))
             inner.write(f"emit {_bare(emission.text)}")
         carry = f" carry {', '.join(carried)}" if carried else ""
+        carry += f" truncated {chance.choice('123')}" if carried and chance.happens(0.2) else ""
         target = self.names.fresh("y") if emission is not None else ""
         self.close(f"{f'{target} = ' if target else ''}scan {variable} in {scanned}{carry}", inner)
         for name in carried:

@@ -137,15 +137,21 @@ class _Interpreter:
     def _repeat(
         self, node: Node, loop: Repeat | Stack, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
-        """s⁰ = the states before the loop, sᵗ = body(sᵗ⁻¹)."""
-        states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
+        """s⁰ = the states before the loop, (sᵗ, eᵗ) = body(sᵗ⁻¹)."""
+        count = len(node.types) - loop.emits
+        results, captured = list(inputs[:count]), inputs[count:]
         totals = []
         for t in range(loop.count):
             inner = (*steps, t) if isinstance(loop, Stack) else steps
-            states, costs = self.region(node.regions[0], [*states, *captured], inner)
-            totals.append(self.total(costs))
+            results, costs = self.region(node.regions[0], [*results[:count], *captured], inner)
+            total = self.total(costs)
+            if isinstance(loop, Repeat) and loop.truncated is not None and t < loop.count - loop.truncated:
+                results = [_detached(value) for value in results]
+                charges = {name: charge.detach() for name, charge in total.charges.items()}
+                total = replace(total, ponder=total.ponder.detach(), charges=charges)
+            totals.append(total)
         depth = _mean([total.depth for total in totals])
-        return states, _Cost(frozenset(), _sum([total.ponder for total in totals]), depth, _sums(totals))
+        return results, _Cost(frozenset(), _sum([total.ponder for total in totals]), depth, _sums(totals))
 
     def _halting(
         self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
@@ -185,7 +191,9 @@ class _Interpreter:
         assert isinstance(parts, list | Tensor)
         emitted: list[Tensor] = []
         totals = []
-        for part in parts:
+        for t, part in enumerate(parts):
+            if scan.truncated is not None and t > 0 and t % scan.truncated == 0:
+                states = [_detached(state) for state in states]
             results, costs = self.region(node.regions[0], [part, *states, *captured], steps)
             states, emission = results[:count], results[count:]
             emitted += [value for value in emission if isinstance(value, Tensor)]
@@ -247,6 +255,10 @@ class _Interpreter:
     def _zero(self) -> Tensor:
         weight = next(self._module.parameters(), None)
         return torch.zeros((), dtype=torch.float64 if weight is None else weight.dtype)
+
+
+def _detached(value: Value) -> Value:
+    return value.detach() if isinstance(value, Tensor) else value
 
 
 def _arithmetic(operation: Arithmetic, inputs: Sequence[Value]) -> Value:

@@ -134,7 +134,9 @@ def state_count(loop: Node) -> int:
     """Returns the number of states of a loop."""
     if isinstance(loop.operation, Experts):
         return 0
-    return loop.operation.carried if isinstance(loop.operation, Scan) else len(loop.types)
+    if isinstance(loop.operation, Scan):
+        return loop.operation.carried
+    return len(loop.types) - (isinstance(loop.operation, Repeat | Stack) and loop.operation.emits)
 
 
 def is_idle(node: Node) -> bool:

@@ -162,6 +162,14 @@ def test_a_table_that_is_used_before_its_embedding_is_reported_in_the_program() 
     assert [str(failure) for failure in failures(text, 1)] == []
 
 
+def test_earlier_positions_that_halt_later_in_a_longer_sequence_are_decoded_again() -> None:
+    text = model(
+        "repeat 4 halting h by token_halt { scan v in learned[1, d]() carry h { h <- h } h <- sigmoid(h) } "
+        "y = scan c in chunks[4](h) { emit gru_from_zero[d](c) } return linear[vocab](y)"
+    )
+    assert [str(failure) for failure in failures(text, 72, ("decoding",))] == []
+
+
 def test_updating_the_mixture_of_an_outer_loop_names_the_mixture() -> None:
     errors = errors_of(model(EITHER["mixture of an outer loop"]))
     assert errors

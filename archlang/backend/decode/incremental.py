@@ -28,6 +28,7 @@ from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mas
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
+from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Join
 from archlang.types import Dim
 from archlang.types.causality import Horizon
@@ -307,6 +308,9 @@ class _Walk:
         ):
             results = self._scan(name, loop, runtime, arguments, region_cache)
         if results is None:
+            if isinstance(runtime, Halting) and hasattr(runtime.block, "regime"):
+                # Earlier positions may take more steps in a longer sequence.
+                _check_regime(region_cache, name, runtime.block.regime(region_cache.total, runtime.limit))
             # The caches of its steps are incomplete.
             if name not in region_cache.full_loops:
                 region_cache.full_loops.add(name)
@@ -329,11 +333,13 @@ class _Walk:
         region_cache: RegionCache,
     ) -> list[Value]:
         """Runs a loop with a known number of steps."""
-        count = len(loop.node.types)
+        count, results = loop_layout(loop.node).states, len(loop.node.types)
         states, captured = list(arguments[:count]), arguments[count:]
         for index, owner in enumerate(owners):
             inner = region_cache.step(name, index)
-            states = self.region(loop.body, owner, [*states, *captured], inner, range(count), region_cache.total)
+            # Only the last step emits a result.
+            needed = range(results if index + 1 == len(owners) else count)
+            states = self.region(loop.body, owner, [*states, *captured], inner, needed, region_cache.total)
         return states
 
     def _halting(

@@ -37,10 +37,11 @@ def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Pro
     return result
 
 
-JoinedWeights = dict[str, Tensor | None]
-"""The concatenated `weight` [k d] and `bias` [k] of joined maps, filled when they are first needed in a call of the
-model. Each call has its own: weights may have changed since the last one, and gradients flow through them. (A
-dictionary, because loops treat tensors, also those in tuples, as values of the batch.)"""
+JoinedWeights = dict[bool, tuple[Tensor, Tensor | None]]
+"""The concatenated weight [k d] and bias [k] of joined maps, filled when they are first needed in a call of the model;
+those that were computed with gradients enabled are at True. Each call has its own: weights may have changed since the
+last one, and gradients flow through them. (A dictionary, because loops treat tensors, also those in tuples, as values
+of the batch.)"""
 
 
 @dataclass(eq=False)
@@ -82,11 +83,10 @@ class JoinedLinear(Attached):
         if weights is None or not _is_faster(x, self._rows):
             return self._no_products
         maps = [linear for linear in self._maps() if isinstance(linear, Joinable)]
-        if not weights:
-            weights.update(_concatenate(maps))
-        weight = weights["weight"]
-        assert weight is not None
-        return torch.split(maps[0].product(x, weight, weights["bias"]), list(self.sizes), -1)
+        has_gradients = torch.is_grad_enabled()
+        if has_gradients not in weights:
+            weights[has_gradients] = _concatenate(maps)
+        return torch.split(maps[0].product(x, *weights[has_gradients]), list(self.sizes), -1)
 
     def all_products(self, x: Float[Tensor, "*b d"], weights: JoinedWeights | None) -> Sequence[Tensor]:
         """Returns the product of each map. The steps of a loop share them."""
@@ -100,14 +100,14 @@ def _is_faster(x: Tensor, rows: int) -> bool:
     return x.device.type != "cpu" or x.numel() * rows <= _MOST_MULTIPLICATIONS
 
 
-def _concatenate(maps: Sequence[Joinable]) -> JoinedWeights:
+def _concatenate(maps: Sequence[Joinable]) -> tuple[Tensor, Tensor | None]:
     weight = torch.cat([linear.weight for linear in maps])
     bias = torch.cat([_bias(linear) for linear in maps]) if any(linear.bias is not None for linear in maps) else None
     device = weight.device.type
     if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):  # once, not in each step
         dtype = torch.get_autocast_dtype(device)
         weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
-    return {"weight": weight, "bias": bias}
+    return weight, bias
 
 
 def _has_hooks(module: nn.Module) -> bool:

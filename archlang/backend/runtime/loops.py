@@ -86,23 +86,34 @@ class Loop(Attached):
 
 @dataclass(eq=False, kw_only=True)
 class _CountedLoop(Loop):
-    """A loop over a known number of steps. `states` counts the states."""
+    """A loop over a known number of steps. `states` counts the states; with `emits`, each step returns a result beside
+    them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all."""
 
     states: int
+    emits: bool = False
+    truncated: int | None = None
 
     def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
         states, captured = values[: self.states], values[self.states :]
         steps = self._steps(*self._bodies(head_results))
-        if not self.extras:
-            for step in steps:
-                states = step(*states, *captured)
-            return states if len(states) > 1 else states[0]
+        detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
+        emitted: tuple[Any, ...] = ()
         extras: list[Costs] = []
-        for step in steps:
-            results = step(*states, *captured)
+        for index, step in enumerate(steps):
+            if index < detached:
+                with torch.no_grad():
+                    results = step(*states, *captured)
+                # A step may return a value from outside as it is.
+                results = tuple(map(_detached, results))
+            else:
+                results = step(*states, *captured)
             states = results[: self.states]
-            extras.append(results[self.states :])
-        return (*states, *_over_steps(self.extras, extras))
+            emitted = results[self.states : self.states + self.emits]
+            extras.append(results[self.states + self.emits :])
+        outputs = (*states, *emitted)
+        if self.extras:
+            return (*outputs, *_over_steps(self.extras, extras))
+        return outputs if len(outputs) > 1 else outputs[0]
 
     def _steps(self, first: Body, body: Body) -> Sequence[Body]:
         """The steps as functions of the states and the captured values."""
@@ -318,6 +329,10 @@ def _is_masked() -> bool:
     """Whether halting loops compute all samples in all steps: torch.compile and vmap cannot trace a check of what has
     halted."""
     return torch.compiler.is_compiling() or needs_plain_form()
+
+
+def _detached(value: Any) -> Any:  # Any: as in `Body`
+    return value.detach() if isinstance(value, Tensor) else value
 
 
 def halting_loops(module: nn.Module) -> Iterator[Halting]:

@@ -31,10 +31,16 @@ class StackedChunks:
 @dataclass(eq=False, kw_only=True)
 class Scan(Loop):
     """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
-    carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit."""
+    carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
+    gradient of the carried states is cut after every `truncated` parts, or nowhere."""
 
     carried: int
     emits: bool
+    truncated: int | None = None
+
+    def _is_cut(self, index: int) -> bool:
+        """Whether the carried states lose their gradient before the part of this index."""
+        return self.truncated is not None and index > 0 and index % self.truncated == 0
 
     def _run(
         self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
@@ -51,6 +57,10 @@ class Scan(Loop):
                 if index == len(head_results):
                     head_results += self._run_heads(self.split, parts[index:], captured)
                 body = self.split.with_head_results(head_results[index])
+            if self._is_cut(index):
+                cut_states = [state.detach() for state in states]
+                # A sample that has ended keeps the gradient of its last states.
+                states = cut_states if real is None else _where_real(real, cut_states, states)
             results = body(owner, *part, *states, *captured)
             states = results[:count] if real is None else _where_real(real, results[:count], states)
             if self.emits:
@@ -68,13 +78,19 @@ class Scan(Loop):
         states, captured = values[:count], values[count:]
         # torch needs a carried state.
         carried = states or (parts[0].new_zeros(()),)
+        index = torch.arange(len(reals), device=reals.device)
+        cuts = torch.zeros_like(index, dtype=torch.bool)
+        if self.truncated is not None:
+            cuts = (index > 0) & (index % self.truncated == 0)
 
         def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-            *part, real = inputs
+            *part, real, cut = inputs
+            if self.truncated is not None:
+                states = _where_real(real & cut, [state.detach() for state in states], states)
             results = body(owner, *part, *states[:count], *captured)
             return _where_real(real, results[:count], states[:count]) or states, results[count:]
 
-        last, outputs = scan_steps(step, carried, [*parts, reals])
+        last, outputs = scan_steps(step, carried, [*parts, reals, cuts])
         extras = outputs[int(self.emits) :]
         means = [value.masked_fill(~reals, 0).sum(0) / reals.sum(0).clamp(min=1) for value in extras]
         return [*last[:count], *outputs[: int(self.emits)]], means

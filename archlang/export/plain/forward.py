@@ -331,9 +331,13 @@ class Forward:
             values[inner.id] = ast.Name(states[-1], ast.Load())
         taken = set(self._taken)
         match node.operation:
-            case operations.Repeat(count=count):
-                loop: ast.For = for_loop("_", f"range({count})")
+            case operations.Repeat(count=count, truncated=truncated):
+                detached = 0 if truncated is None else max(0, count - truncated)
+                step = self._name("step") if detached else "_"
+                loop: ast.For = for_loop(step, f"range({count})")
                 self._counted(scope, node, loop, states, values, count)
+                if detached:
+                    _stop_gradients(loop, step, detached, _tensors(states, node))
             case operations.Stack(count=count, path=path):
                 loop = for_loop(step_name(path), attribute_of(path))
                 self._counted(scope, node, loop, states, values, count)
@@ -350,7 +354,7 @@ class Forward:
         self._taken = taken | self._lasting
         for index in range(shape.states):
             scope.parts[node.id, index] = ast.Name(states[index], ast.Load())
-        if len(node.types) == 1:
+        if len(node.types) == 1 and states:
             scope.values[node.id] = scope.parts[node.id, 0]
 
     def _state(self, scope: _Scope, node: Node, source: str, initial: Mapping[str, ast.expr], preferred: str) -> str:
@@ -376,10 +380,16 @@ class Forward:
         body = self._region(region, values, scope.masks, scope.is_outermost, own)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
+        lasting: set[str] = set()
+        if operations.emits(node.operation):
+            emitted = self._lasting_name(node.name or "result", lasting)
+            body.body.append(assignment(emitted, results.pop()))
+            scope.parts[node.id, len(states)] = ast.Name(emitted, ast.Load())
+            if len(node.types) == 1:
+                scope.values[node.id] = ast.Name(emitted, ast.Load())
         body.body += updates(states, results)
         sums: list[tuple[str, ast.expr]] = []
         ponder = self._ponder(body)
-        lasting: set[str] = set()
         if ponder is not None:
             name = self._lasting_name("ponder", lasting)
             sums.append((name, ponder))
@@ -546,6 +556,8 @@ class Forward:
             mask = self._mask(scope, scope.types[node.inputs[0]].lengths[0]) or ast.Constant(None)
             parts = call_of(parsed_expression("positions"), [parts, mask], {})
         loop.iter, loop.body = parts, body.body
+        if operation.truncated is not None and states:
+            self._cut_gradients(loop, operation.truncated, states, mask_name)
         scope.body.append(_described(loop, node))
         if emitted:
             joined = "torch.stack" if by_position else "torch.cat"
@@ -563,6 +575,15 @@ class Forward:
             if len(extras) > 1:
                 scope.depths.append(ast.Name(extras[1], ast.Load()))
         self._lasting = lasting
+
+    def _cut_gradients(self, loop: ast.For, parts: int, states: Sequence[str], mask: str) -> None:
+        """Detaches the carried states of a scan before every part that begins a new group of `parts`, except those of
+        samples that have ended."""
+        index = self._name("index")
+        loop.target = ast.Tuple([ast.Name(index, ast.Store()), loop.target], ast.Store())
+        loop.iter = call_of(parsed_expression("enumerate"), [loop.iter], {})
+        detached = "".join(f"\n    {state} = where_real({mask}, {state}.detach(), {state})" for state in states)
+        loop.body.insert(0, parsed_statement(f"if {index} and {index} % {parts} == 0:{detached}"))
 
     def _add_ponder(self, scope: _Scope, node: Node, ponder: ast.expr) -> None:
         """Adds what a loop adds to the loss. Loops that halt by the same weights count once."""
@@ -631,6 +652,22 @@ def _described(statement: ast.stmt, node: Node) -> ast.stmt:
         first = node.span.text.split("\n", 1)[0].strip().removesuffix("{").strip()
         statement.comments = [f"# {path}:{node.span.line}: {first}"]  # type: ignore[attr-defined]
     return statement
+
+
+def _tensors(states: Sequence[str], node: Node) -> list[str]:
+    """The states of a loop that are no numbers."""
+    return [state for state, kind in zip(states, node.types, strict=False) if kind.name != "number"]
+
+
+def _stop_gradients(loop: ast.For, step: str, detached: int, states: Sequence[str]) -> None:
+    """Lets the first steps of a loop compute no gradients."""
+    block = parsed_statement(
+        f"with torch.set_grad_enabled(torch.is_grad_enabled() and {step} >= {detached}):\n    pass"
+    )
+    assert isinstance(block, ast.With)
+    block.body = loop.body
+    detach = "".join(f"\n    {state} = {state}.detach()" for state in states)
+    loop.body = [block, parsed_statement(f"if {step} < {detached}:{detach}")] if states else [block]
 
 
 def _words(length: Dim) -> str:

@@ -176,7 +176,7 @@ def _with_results(
             title = f"next {state.name}".strip()
             result_edges.append(Edge(id, state.id, back=True))
         else:
-            title = "emit" if isinstance(node.operation, Scan | Experts) else "result"
+            title = "result" if applied else "emit"
         result_boxes.append(Box(id, "result", title))
     return (*boxes, *result_boxes), (*edges, *result_edges)
 
@@ -186,8 +186,9 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
     match node.operation:
         case Apply(block=block):
             return block, ()
-        case Repeat(count=count):
-            return f"repeat × {count}", ("one set of weights",)
+        case Repeat(count=count, truncated=truncated):
+            notes = ("one set of weights",)
+            return f"repeat × {count}", notes if truncated is None else (*notes, f"gradient of the last {truncated}")
         case Stack(count=count):
             return f"stack × {count}", ("own weights each step",)
         case Experts(count=count):
@@ -196,7 +197,9 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
             return f"repeat ≤ {limit}", (rule, *_static_lines(instance))
-    return "scan", ("position after position" if takes_positions(node) else "chunk after chunk",)
+    assert isinstance(node.operation, Scan)
+    order, cut = "position after position" if takes_positions(node) else "chunk after chunk", node.operation.truncated
+    return "scan", (order,) if cut is None else (order, f"gradient cut after every {cut}")
 
 
 def _location(span: Span | None) -> tuple[str, str]:

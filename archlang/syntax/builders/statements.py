@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from lark import Token
 
+    from archlang.source import Span
+
 
 class Statements(Section):
     """Bodies and their statements."""
@@ -62,39 +64,44 @@ class Statements(Section):
         return self._context.nested(tree.Body(statements=(node,), span=span), node)
 
     def repeat(self, parts: Parts) -> tree.Repeat:
-        _, count, body = parts
-        return self._context.nested(self._commented(tree.Repeat, parts, count=count, body=body), body)
+        target, _, _, count, truncated, body = parts
+        node = self._commented(tree.Repeat, parts, **self._target(target), count=count, truncated=truncated, body=body)
+        return self._context.nested(node, body)
 
     def stack(self, parts: Parts) -> tree.Stack:
-        _, count, body = parts
-        return self._context.nested(self._commented(tree.Stack, parts, count=count, body=body), body)
+        target, _, _, count, body = parts
+        return self._context.nested(
+            self._commented(tree.Stack, parts, **self._target(target), count=count, body=body), body
+        )
 
     def halting(self, parts: Parts) -> tree.Halting:
-        _, count, _, state, _, mixture, _, by, body = parts
+        target, _, _, count, _, state, _, mixture, _, by, truncated, body = parts
         node = self._commented(
             tree.Halting,
             parts,
+            **self._target(target),
             count=count,
             state=str(state),
             state_span=self._context.token_span(state),
             mixture=None if mixture is None else str(mixture),
             mixture_span=None if mixture is None else self._context.token_span(mixture),
             by=by,
+            truncated=truncated,
             body=body,
         )
         return self._context.nested(node, body)
 
     def scan(self, parts: Parts) -> tree.Scan:
-        target, _, _, variable, _, over, carry, body = parts
+        target, _, _, variable, _, over, carry, truncated, body = parts
         node = self._commented(
             tree.Scan,
             parts,
-            target=None if target is None else str(target),
-            target_span=None if target is None else self._context.token_span(target),
+            **self._target(target),
             variable=str(variable),
             variable_span=self._context.token_span(variable),
             over=over,
             carry=carry or (),
+            truncated=truncated,
             body=body,
         )
         return self._context.nested(node, body)
@@ -113,6 +120,16 @@ class Statements(Section):
             body=body,
         )
         return self._context.nested(node, body)
+
+    def _target(self, name: Token | None) -> dict[str, str | Span | None]:
+        """The name that a loop binds to what it emits, and its place."""
+        if name is None:
+            return {"target": None, "target_span": None}
+        return {"target": str(name), "target_span": self._context.token_span(name)}
+
+    def truncated(self, parts: Parts) -> tree.Node:
+        expression: tree.Node = parts[1]
+        return expression
 
     def carry(self, parts: Parts) -> tuple[tree.Node, ...]:
         return nodes_of(parts)

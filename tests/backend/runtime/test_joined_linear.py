@@ -42,9 +42,9 @@ def test_weights_are_concatenated_once_a_call() -> None:
     assert weights == {}
     join(x, weights)
     assert weights is not None
-    weight = weights["weight"]
+    weight, _ = weights[True]
     join(x, weights)
-    assert weights["weight"] is weight
+    assert weights[True][0] is weight
     with torch.no_grad():
         owner.get_parameter("one.weight").zero_()
         owner.get_parameter("one.bias").zero_()
