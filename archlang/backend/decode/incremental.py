@@ -308,9 +308,10 @@ class _Walk:
         ):
             results = self._scan(name, loop, runtime, arguments, region_cache)
         if results is None:
-            if isinstance(runtime, Halting) and hasattr(runtime.block, "regime"):
+            block: Any = runtime.block if isinstance(runtime, Halting) else None
+            if hasattr(block, "regime"):
                 # Earlier positions may take more steps in a longer sequence.
-                _check_regime(region_cache, name, runtime.block.regime(region_cache.total, runtime.limit))
+                _check_regime(region_cache, name, block.regime(region_cache.total, runtime.limit))
             # The caches of its steps are incomplete.
             if name not in region_cache.full_loops:
                 region_cache.full_loops.add(name)
