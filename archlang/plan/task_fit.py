@@ -105,7 +105,7 @@ def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str
     sizes = list(_scored_sizes(task, scored, lengths))
     last = scored.dimensions[-1]
     if isinstance(last, Name) and last.text in lengths:
-        fits = result.name == "map" and result.lengths == tuple(sizes) and result.feature in (None, Dim.of(1))
+        fits = result.name == "map" and result.lengths == tuple(sizes) and result.feature == Dim.of(1)
     else:
         fits = result.name == ("vec" if len(sizes) == 1 else "seq") and all(
             size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)

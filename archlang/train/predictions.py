@@ -18,7 +18,7 @@ def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"
     if choices is None:
         return logits
     # Finite, because an item without positions would become NaN.
-    logits = (logits.squeeze(-1) if logits.dim() == 4 else logits).float()
+    logits = logits.squeeze(-1).float()
     return logits.masked_fill(~choices[:, None], torch.finfo(logits.dtype).min)
 
 

@@ -41,6 +41,10 @@ NUMBERS = """model m(source: tokens[n], priority: seq[n, 1], target: tokens[m]) 
     return embed[8](target) |> attention[2](memory) |> linear[vocab]
 }"""
 SPANS = "model m(x: tokens[n]) -> logits[n, 2] { return embed[8](x) |> attention[2] |> linear[2] }"
+POINTER = """model m(x: tokens[n]) -> logits[n, n] {
+    h = embed[8](x) |> attention[2]
+    return scores(linear[8](h), linear[8](h))
+}"""
 SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 
 
@@ -275,6 +279,23 @@ def test_spans_are_words_of_the_paragraph_and_right_at_their_positions(
     assert hit.right is True
     with pytest.raises(RunError, match="a typed text does not mark where the answer may be"):
         run.predict(["what do cats do ?"])
+
+
+def test_a_pointer_names_the_position_and_the_word_that_it_points_at(tmp_path: Path) -> None:
+    run = trained(tmp_path, POINTER, f"argsort[numbers = 9, train = 2..4, test = [6], {SIZES}]")
+    (prediction,) = run.predict(["7 3 5"])
+    with torch.no_grad():
+        chosen = run.module(torch.tensor([[7, 3, 5]]))[0, :, :, 0].argmax(-1).tolist()
+    words = [("7", "3", "5")[position] for position in chosen]
+    assert [part.predicted for part in prediction.parts] == [
+        f"{position} {word}" for position, word in zip(chosen, words, strict=True)
+    ]
+    assert prediction.answer == " ".join(words)
+    agree_in_a_batch(run, ["7 3 5", "1 2", [8, 0, 1, 2, 4]])
+    samples = run.samples("test")
+    (sample,) = run.predict(samples.select([0]))
+    assert sample.target == " ".join(sorted(sample.fields["x"].split()))
+    assert run.inspect("7 3 5").answers[0].predicted == prediction.parts[0].predicted
 
 
 # Mistakes

@@ -66,7 +66,7 @@ def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothin
     scores = torch.randn(2, 3, 3, requires_grad=True)
 
     def loss_of_second(logits: torch.Tensor, rows: Batch, places: slice) -> torch.Tensor:
-        masked = forward(lambda *fields, lengths: logits, rows)
+        masked = forward(lambda *fields, lengths: logits[..., None], rows)
         return position_losses(masked, rows, smoothing=smoothing)[-1, places].sum()
 
     padded = loss_of_second(scores, batch, slice(2))

@@ -183,9 +183,16 @@ def test_spans_are_scored_at_allowed_positions_with_the_loss_of_both_ends() -> N
 POINTERS = Split({"x": Ragged.of([[1, 2, 0], [2, 1]])}, Ragged.of([[2, 0, 1], [1, 0]]), points_at="x")
 
 
+class FixedScores(FixedLogits):
+    """A map: a feature for each pair."""
+
+    def forward(self, x: Tensor, *, lengths: Tensor) -> Tensor:
+        return self.logits[x][..., None]
+
+
 def test_no_answer_points_at_padding() -> None:
     # Column 2 is padding of the second item.
-    module = FixedLogits([[0.0, 1.0, 0.0], [0.0, 1.0, 9.0], [1.0, 2.0, 9.0]])
+    module = FixedScores([[0.0, 1.0, 0.0], [0.0, 1.0, 9.0], [1.0, 2.0, 9.0]])
     task = FakeTask(kind=Kind.POINTING, unit=Unit.POSITION, metrics=("accuracy", "sequence_accuracy"))
     measured = evaluate(module, Data(POINTERS, CPU), POINTERS, "test", task)
     assert measured.metrics == {"accuracy": 3 / 5, "sequence_accuracy": 0.0}
