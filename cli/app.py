@@ -30,6 +30,7 @@ from archlang.cli import (
     train,
     tune,
     viz,
+    watch,
 )
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ app = typer.Typer(
 
 app.command("new")(new.new)
 app.command("check")(check.check)
+app.command("watch")(watch.watch)
 app.command("fmt")(fmt.fmt)
 app.command("show")(show.show)
 app.command("viz")(viz.viz)
