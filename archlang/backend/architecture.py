@@ -16,9 +16,10 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.runtime.loops import DEPTH, PONDER, Group
+from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Repeat, Stack
 from archlang.backend.runtime.masks import make_masks
 from archlang.graph.operations import CHARGES
+from archlang.graph.step_results import loop_of_results
 
 
 class Architecture(Group):
@@ -34,6 +35,8 @@ class Architecture(Group):
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
     that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
+    With `keeps_steps`, `step_results` has the result of each step of the loop whose emission the model returns, except
+    for steps without gradients.
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
     it compiles again; bodies that torch.compile has compiled run eagerly in it."""
@@ -42,6 +45,8 @@ class Architecture(Group):
     mean_depth: Float[Tensor, ""] | None
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
+    step_results: Sequence[Float[Tensor, "b *classes"]]
+    keeps_steps: bool
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -50,6 +55,8 @@ class Architecture(Group):
         self.mean_depth = None
         self.sample_depth = None
         self.charges = {}
+        self.step_results = ()
+        self.keeps_steps = False
 
     def forward(
         self, *fields: Shaped[Tensor, "b *_"], lengths: Lengths | Mapping[str, Lengths] | None = None
@@ -75,12 +82,17 @@ class Architecture(Group):
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         masks = make_masks(program, fields, lengths)
+        loop = self._loop_of_results() if self.keeps_steps else None
+        if loop is not None:
+            loop.step_results = []
         with call_scope():
             try:
                 results = program.code.function(self, *fields, *masks)
             except (Exception, SystemExit) as error:
                 add_source_notes(error, program.code)
                 raise
+        if loop is not None:
+            self.step_results, loop.step_results = loop.step_results or (), None
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
             return result
@@ -95,6 +107,12 @@ class Architecture(Group):
             self.mean_depth = self.sample_depth.mean()
         self.charges = {name.removeprefix(CHARGES): cost.mean() for name, cost in costs.items()}
         return result
+
+    def _loop_of_results(self) -> Repeat | Stack | None:
+        """The loop whose emission is the result; None if the result is another value."""
+        node = loop_of_results(self.program.graph)
+        names = [loop.name for loop in self.program.code.loops if node is not None and loop.node.id == node.id]
+        return self.__dict__[names[0]] if names else None
 
     def decode(
         self,
@@ -135,7 +153,7 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}}
+        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}, "step_results": ()}
         return {**state, "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above

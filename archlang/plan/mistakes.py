@@ -113,6 +113,14 @@ def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str]) -
     return Diagnostic("E0617", message, span, "weight of no charge", remedy=suggest(name, possible, charges))
 
 
+def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
+    message = (
+        f"`supervise = {supervise}` scores the result of each step, but `{model}` does not return what a loop emits"
+    )
+    remedy = "return `y` of `y = repeat … { … emit … }` as it is, or delete `supervise`"
+    return Diagnostic("E0619", message, span, "no results of steps", remedy=remedy)
+
+
 def no_search(span: Span, recipe: str) -> Diagnostic:
     remedy = "add a line such as `search train.lr in 1e-4..1e-2 log`"
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)

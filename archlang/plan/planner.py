@@ -26,6 +26,7 @@ from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
+from archlang.plan.supervision import check_supervision
 from archlang.plan.task_instance import task_measures
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
@@ -123,6 +124,7 @@ class Planner:
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
         check_weights(weights, graph, model.name, train.call, recipe.report)
+        check_supervision(train.statics, graph, model.name, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.architecture import Architecture
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch
@@ -16,11 +18,26 @@ from archlang.train.settings import Settings
 from archlang.train.setup import Workload
 
 
-def training_loss(model: Callable[..., Tensor], batch: Batch, workload: Workload) -> Float[Tensor, ""]:
+def training_loss(
+    model: Callable[..., Tensor], batch: Batch, workload: Workload, module: Architecture
+) -> Float[Tensor, ""]:
     """Returns the mean loss of a model on a batch, with the rule of the task and the smoothing of the recipe, or with
-    the recipe's own loss."""
-    logits = forward(model, batch)
-    return mean_loss(logits, batch, workload.rule, workload.settings.label_smoothing, workload.functions)
+    the recipe's own loss. `module` is the module that `model` calls; it has the results of the steps that the recipe
+    supervises."""
+    settings = workload.settings
+    module.keeps_steps = settings.supervise != "last"
+    try:
+        logits = forward(model, batch)
+        steps = module.step_results or [logits]
+    finally:
+        # Later calls keep no steps, and the results belong to the graph of this one.
+        module.keeps_steps, module.step_results = False, ()
+    if settings.supervise == "mean":
+        steps = [torch.stack([*steps]).mean(0)]
+    elif settings.supervise == "last":
+        steps = [logits]
+    losses = [mean_loss(step, batch, workload.rule, settings.label_smoothing, workload.functions) for step in steps]
+    return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
 
 
 def add_costs(

@@ -32,6 +32,7 @@ class Settings:
     cooldown: float
     ponder: float
     label_smoothing: float
+    supervise: str
     select: str
     every: int
     ema: float

@@ -16,6 +16,7 @@ SETTINGS = Settings(
     cooldown=0.2,
     ponder=0.0,
     label_smoothing=0.0,
+    supervise="last",
     select="valid.accuracy",
     every=0,
     ema=0.0,

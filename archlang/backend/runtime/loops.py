@@ -87,11 +87,13 @@ class Loop(Attached):
 @dataclass(eq=False, kw_only=True)
 class _CountedLoop(Loop):
     """A loop over a known number of steps. `states` counts the states; with `emits`, each step returns a result beside
-    them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all."""
+    them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all.
+    `step_results` gathers what the steps with gradients emit, if it is a list."""
 
     states: int
     emits: bool = False
     truncated: int | None = None
+    step_results: list[Tensor] | None = None
 
     def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
         states, captured = values[: self.states], values[self.states :]
@@ -109,6 +111,8 @@ class _CountedLoop(Loop):
                 results = step(*states, *captured)
             states = results[: self.states]
             emitted = results[self.states : self.states + self.emits]
+            if self.step_results is not None and index >= detached:
+                self.step_results += emitted
             extras.append(results[self.states + self.emits :])
         outputs = (*states, *emitted)
         if self.extras:

@@ -77,7 +77,7 @@ class EagerStep:
         """Adds the gradients of a part, which has these shares of its batch's losses and samples. Returns its share of
         the loss."""
         run = self.run
-        loss = training_loss(run.model, batch, run.workload) * loss_share
+        loss = training_loss(run.model, batch, run.workload, run.module) * loss_share
         run.fabric.backward(add_costs(loss, run.module.ponder, run.module.charges, run.settings, sample_share))
         return loss.detach()
 

@@ -229,7 +229,7 @@ class StackedStep:
                 logits: Tensor = functional_call(module, weights, fields, {"lengths": lengths})
                 return logits
 
-            loss = training_loss(model, replace(batch, **rows), workload)
+            loss = training_loss(model, replace(batch, **rows), workload, module)
             results = {"loss": loss, **{f"{CHARGES}{name}": charge for name, charge in module.charges.items()}}
             if module.mean_depth is None:
                 return {**results, "ponder": torch.zeros_like(loss)}
@@ -289,7 +289,7 @@ class StackedStep:
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
             with fixed_randomness(device):
-                loss = training_loss(module, run.data.batch(run_items), run.workload)
+                loss = training_loss(module, run.data.batch(run_items), run.workload, module)
                 objective = add_costs(loss, module.ponder, module.charges, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
             differences = [
