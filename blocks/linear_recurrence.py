@@ -21,13 +21,14 @@ class _FromZero(nn.Module):
         raise NotImplementedError
 
     def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n e"]:
-        y, _ = linear_recurrence(self._terms(*inputs), mask=mask_n)
+        y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
         return join_heads(y)
 
     def extend(
         self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n e"]:
-        y, cache.tensors["state"] = linear_recurrence(self._terms(*inputs), cache.tensors.get("state"), mask_n)
+        state = cache.tensors.get("state")
+        y, cache.tensors["state"] = linear_recurrence(*self._terms(*inputs), state=state, mask=mask_n)
         return join_heads(y)
 
 
@@ -45,7 +46,7 @@ class LinearAttention(_FromZero):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return Terms(self.scale * q, k, v, log_decay)
+        return self.scale * q, k, v, log_decay, None, None
 
     def forward(
         self,
@@ -72,7 +73,7 @@ class DeltaRule(_FromZero):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta = (split_heads(x, self.heads) for x in inputs)
-        return Terms(self.scale * q, k, beta * v, None, k, -beta)
+        return self.scale * q, k, beta * v, None, k, -beta
 
     def forward(
         self,
@@ -95,7 +96,7 @@ class GatedDeltaRule(DeltaRule):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return Terms(self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp())
+        return self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp()
 
     def forward(  # type: ignore[override]  # another rule, with an input more
         self,
@@ -133,15 +134,16 @@ class LinearRecurrence(nn.Module):
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:
-        terms = Terms(*(split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b)))
-        y, _ = linear_recurrence(terms, split_heads(state, self.heads), mask_n)
+        q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b, state))
+        y, _ = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(y)
 
     def extend(
         self, cache: BlockCache, *inputs: Float[Tensor, "b _n _d"], mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n e"]:
-        *terms, state = (split_heads(x, self.heads) for x in inputs)
-        y, cache.tensors["state"] = linear_recurrence(Terms(*terms), cache.tensors.get("state", state), mask_n)
+        q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in inputs)
+        state = cache.tensors.get("state", state)
+        y, cache.tensors["state"] = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(y)
 
 
@@ -164,5 +166,5 @@ class LinearRecurrenceState(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b _k e"]:
         k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (k, v, log_decay, a, b, state))
-        _, last = linear_recurrence(Terms(k, k, v, log_decay, a, b), state, mask_n)
+        _, last = linear_recurrence(k, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(last)

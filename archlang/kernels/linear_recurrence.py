@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -38,49 +37,57 @@ LARGEST_EXPONENT = 20.0
 """exp of it and of its negative are far from the limits of float32, and rounding changes them by less than 1e-6"""
 
 
-class Terms(NamedTuple):
-    """What a recurrence reads at each position. `log_decay` is g ≤ 0, for each feature of the keys or one for all of
-    them, by default 0; a `b` with one feature is a multiple of k."""
-
-    q: Float[Tensor, "b h n k"]
-    k: Float[Tensor, "b h n k"]
-    v: Float[Tensor, "b h n v"]
-    log_decay: Float[Tensor, "b h n _g"] | None = None
-    a: Float[Tensor, "b h n k"] | None = None
-    b: Float[Tensor, "b h n _k"] | None = None
+Terms = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
+"""q, k, v, g, a and b"""
 
 
 def linear_recurrence(
-    terms: Terms, state: Float[Tensor, "b h k v"] | None = None, mask: Bool[Tensor, "b n"] | None = None
+    q: Float[Tensor, "b h n k"],
+    k: Float[Tensor, "b h n k"],
+    v: Float[Tensor, "b h n v"],
+    log_decay: Float[Tensor, "b h n _g"] | None = None,
+    a: Float[Tensor, "b h n k"] | None = None,
+    b: Float[Tensor, "b h n _k"] | None = None,
+    *,
+    state: Float[Tensor, "b h k v"] | None = None,
+    mask: Bool[Tensor, "b n"] | None = None,
 ) -> tuple[Float[Tensor, "b h n v"], Float[Tensor, "b h k v"]]:
     """Returns o and the state after the last position.
 
     Args:
-        terms: a and b are both given, or none
+        log_decay: g ≤ 0, for each feature of the keys or one for all of them, by default 0
+        a, b: both or none; a `b` with one feature is a multiple of k
         state: the state before the first position, by default 0
         mask: true at real positions; padding leaves the state as it is, and its results are 0
 
     Results have the dtype of v; half precision is computed in float32."""
-    v = terms.v
+    dtype = v.dtype
     if state is None:
-        state = v.new_zeros(*v.shape[:2], terms.k.shape[-1], v.shape[-1])
-    names = [name for name, value in terms._asdict().items() if value is not None]
+        state = v.new_zeros(*v.shape[:2], k.shape[-1], v.shape[-1])
 
     def of_batch(state: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
-        wide = torch.float64 if v.dtype == torch.float64 else torch.float32
-        values, masks = values[: len(names)], values[len(names) :]
-        values = tuple(value.to(wide) for value in values)
-        for real in masks:
-            values = tuple(value.masked_fill(~real[:, None, :, None], 0.0) for value in values)
-        filled = Terms(**dict(zip(names, values, strict=True)))
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        remaining = iter(values)
+        terms: list[Tensor | None] = []
+        for is_given in given:
+            terms.append(next(remaining).to(wide) if is_given else None)
+        for real in remaining:  # the mask, if there is one
+            padding = ~real[:, None, :, None]
+            terms = [None if term is None else term.masked_fill(padding, 0.0) for term in terms]
+        q, k, v, g, a, b = terms
+        assert q is not None
+        assert k is not None
+        assert v is not None
         if is_exporting():
-            return _position_by_position(filled, state.to(wide))
+            return _position_by_position((q, k, v, g, a, b), state.to(wide))
         with torch.autocast(v.device.type, enabled=False):
-            return _in_chunks(filled, state.to(wide))
+            return _in_chunks((q, k, v, g, a, b), state.to(wide))
 
-    values = [value for value in terms if value is not None]
-    o, last = in_one_batch(of_batch, state, *values, *(() if mask is None else (mask,)))
-    return o.to(v.dtype), last.to(v.dtype)
+    terms = (q, k, v, log_decay, a, b)
+    given = [term is not None for term in terms]
+    values = [value for value in (*terms, mask) if value is not None]
+    o, last = in_one_batch(of_batch, state, *values)
+    return o.to(dtype), last.to(dtype)
 
 
 def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:

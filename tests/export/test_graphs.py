@@ -65,6 +65,18 @@ POINTERS = """model small(x: tokens[n]) -> logits[n, vocab] {
     c = relational_read[1, causal = true, dropout = 0.0](p, memory)
     return concat(p, c, stack_rnn[4, 6, 3](concat(p, c, memory))) |> linear[vocab]
 }"""
+RECURRENCES = """model small(x: tokens[n]) -> logits[n, vocab] {
+    h = embed[8](x)
+    k = unit_norm[2](linear[6](h))
+    v = linear[4](h)
+    g = -exp(linear[2](h))
+    s = constant[3, 4]()
+    a = linear_attention[2](k, k, v, g) + linear_attention[2](k, k, v, -exp(linear[6](h)))
+    b = delta_rule[2](k, k, v, sigmoid(g)) + gated_delta_rule[2](k, k, v, sigmoid(g), g)
+    c = linear_recurrence[2](k, k, v, -exp(linear[6](h)), -k, 0.5 * k, s)
+    d = sum(linear_recurrence_state[2](k, v, -exp(linear[6](h)), -k, 0.5 * k, s))
+    return linear[vocab](group_norm[2](a) + rms_norm[2](b) + c + d)
+}"""
 TOLERANCE = 2e-5
 
 
@@ -109,9 +121,9 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
     "program",
     [
         HALTING,
-        *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING, POINTERS)),
+        *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING, POINTERS, RECURRENCES)),
     ],
-    ids=["halting", "chunked", "positions", "selecting", "pointers"],
+    ids=["halting", "chunked", "positions", "selecting", "pointers", "recurrences"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import archlang
 from archlang.kernels import linear_recurrence as kernel
-from archlang.kernels.linear_recurrence import Terms, linear_recurrence
+from archlang.kernels.linear_recurrence import linear_recurrence
 from tests.goldens.golden import Golden, close, relatively_close
 
 TOLERANCE = 2e-5
@@ -60,11 +60,11 @@ def run(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Monkey
             return by_position(folder, block, *inputs, state=state)
         q, k, v, *others = inputs
         if block == "delta_rule":
-            return linear_recurrence(Terms(q, k, others[0] * v, None, k, -others[0]), state)
+            return linear_recurrence(q, k, others[0] * v, None, k, -others[0], state=state)
         if block == "gated_delta_rule":
             beta, g = others
-            return linear_recurrence(Terms(q, k, beta * v, g, k, -beta * g.exp()), state)
-        return linear_recurrence(Terms(q, k, v, *others), state)
+            return linear_recurrence(q, k, beta * v, g, k, -beta * g.exp(), state=state)
+        return linear_recurrence(q, k, v, *others, state=state)
 
     return compute
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.kernels import linear_recurrence as kernel
-from archlang.kernels.linear_recurrence import Terms
+from archlang.kernels.linear_recurrence import linear_recurrence
 
 HALVED = 2
 Arguments = dict[str, Tensor]
@@ -25,16 +25,11 @@ def arguments(
     return result | ({"a": a, "b": -a * torch.rand(b, h, n, 1, dtype=dtype)} if erases else {})
 
 
-def run(**inputs: Tensor) -> tuple[Tensor, Tensor]:
-    state = inputs.pop("state")
-    return kernel.linear_recurrence(Terms(**inputs), state)
-
-
 def step_by_step(**inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Calls the kernel for one position at a time."""
     state, results = inputs.pop("state"), []
     for i in range(inputs["q"].shape[2]):
-        o, state = run(**{name: x[:, :, i : i + 1] for name, x in inputs.items()}, state=state)
+        o, state = linear_recurrence(**{name: x[:, :, i : i + 1] for name, x in inputs.items()}, state=state)
         results.append(o)
     return torch.cat(results, 2), state
 
@@ -47,7 +42,7 @@ def test_float32_is_precise_for_weak_and_strong_decays(strength: float, width: i
     single = {name: x.float().requires_grad_() for name, x in exact.items()}
     exact = {name: x.detach().double().requires_grad_() for name, x in single.items()}
     probes = [torch.randn_like(x) for x in (exact["v"], exact["state"])]
-    expected, actual = step_by_step(**exact), run(**single)
+    expected, actual = step_by_step(**exact), linear_recurrence(**single)
     torch.autograd.backward(expected, probes)
     torch.autograd.backward(actual, [probe.float() for probe in probes])
     pairs = [*zip(expected, actual, strict=True), *((exact[name].grad, single[name].grad) for name in exact)]
@@ -68,27 +63,27 @@ def test_second_derivatives_are_those_of_the_equations(
     names = list(inputs)
 
     def results(*values: Tensor) -> tuple[Tensor, Tensor]:
-        return run(**dict(zip(names, values, strict=True)))
+        return linear_recurrence(**dict(zip(names, values, strict=True)))
 
     assert torch.autograd.gradgradcheck(results, tuple(inputs.values()), fast_mode=True)
 
 
 def test_a_sequence_without_positions_keeps_the_state() -> None:
     inputs = arguments(0, 1.0, 4, True)
-    o, last = run(**inputs)
+    o, last = linear_recurrence(**inputs)
     assert o.shape == (2, 2, 0, 3)
     assert last.equal(inputs["state"])
 
 
 def test_half_precision_is_computed_in_single_precision() -> None:
     inputs = {name: x.bfloat16() for name, x in arguments(70, 0.1, 4, True).items()}
-    o, last = run(**inputs)
-    exact, exact_last = run(**{name: x.float() for name, x in inputs.items()})
+    o, last = linear_recurrence(**inputs)
+    exact, exact_last = linear_recurrence(**{name: x.float() for name, x in inputs.items()})
     assert o.equal(exact.bfloat16())
     assert last.equal(exact_last.bfloat16())
     with torch.autocast("cpu", torch.bfloat16):
         single = arguments(70, 0.1, 4, True, torch.float32)
-        assert run(**single)[0].dtype == torch.float32
+        assert linear_recurrence(**single)[0].dtype == torch.float32
 
 
 @pytest.mark.parametrize("strength", [0.1, 200.0])
@@ -97,7 +92,7 @@ def test_vmap_computes_what_single_calls_compute(strength: float) -> None:
     names, values = list(inputs), [torch.stack((x, x / HALVED)) for x in inputs.values()]
 
     def results(*values: Tensor) -> Tensor:
-        return run(**dict(zip(names, values, strict=True)))[0]
+        return linear_recurrence(**dict(zip(names, values, strict=True)))[0]
 
     expected = torch.stack([results(*(value[model] for value in values)) for model in range(2)])
     torch.testing.assert_close(torch.func.vmap(results)(*values), expected, atol=1e-12, rtol=1e-12)
