@@ -3,6 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.blocks.group_norms import grouped
+
 
 class FeatureReduction(nn.Module):
     """A reduction that ignores the number of features."""
@@ -12,10 +14,14 @@ class FeatureReduction(nn.Module):
 
 
 class SumFeatures(FeatureReduction):
-    """y = Σ_c x_c"""
+    """y_j = Σ_c x_{j · d / groups + c}"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        return x.sum(-1, keepdim=True)
+    def __init__(self, *, groups: int, d: int) -> None:
+        super().__init__(d=d)
+        self.groups = groups
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).sum(-1)
 
 
 class MaxFeatures(FeatureReduction):

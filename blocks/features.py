@@ -28,6 +28,17 @@ class RepeatFeatures(nn.Module):
         return x[..., None].expand(*x.shape, self.times).flatten(-2)
 
 
+class TileFeatures(nn.Module):
+    """y_{j · d + c} = x_c, j < times"""
+
+    def __init__(self, *, times: int, d: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _tiled"]:
+        return torch.cat([x] * self.times, -1)
+
+
 class HeadColumns(nn.Module):
     """y_{i, h} = x_{h · d / heads + i}"""
 

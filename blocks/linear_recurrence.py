@@ -2,6 +2,7 @@
 
 from math import sqrt
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -58,6 +59,37 @@ class LinearAttention(_FromZero):
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n e"]:
         return self._run(q, k, v, log_decay, mask_n=mask_n)
+
+
+class Retention(_FromZero):
+    """Linear attention whose memory decays by a fixed factor for each head.
+
+        S_i = γ_h S_{i-1} + k_i v_iᵀ,    S_0 = 0,    y_i = scale · S_iᵀ q_i,    γ_h = 1 - 2^(-5 - h)
+
+    Sun et al., "Retentive network", 2023, Eqs. 6 and 8."""
+
+    log_decay: Tensor
+
+    def __init__(self, *, heads: int, scale: float, d: int, e: int) -> None:
+        super().__init__(heads=heads)
+        self.scale = scale or sqrt(heads / d)
+        log_decay = torch.log1p(-(2.0 ** (-5 - torch.arange(heads, dtype=torch.float64))))
+        self.register_buffer("log_decay", log_decay, persistent=False)
+
+    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+        q, k, v = (split_heads(x, self.heads) for x in inputs)
+        log_decay = self.log_decay.to(q.dtype)[:, None, None].expand(*q.shape[:3], 1)
+        return self.scale * q, k, v, log_decay, None, None
+
+    def forward(
+        self,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b n d"],
+        v: Float[Tensor, "b n e"],
+        *,
+        mask_n: Bool[Tensor, "b n"] | None = None,
+    ) -> Float[Tensor, "b n e"]:
+        return self._run(q, k, v, mask_n=mask_n)
 
 
 class DeltaRule(_FromZero):

@@ -79,6 +79,8 @@ BODIES = {
     "cumulative_sum": ["cumulative_sum(h)"],
     "head_columns": ["h * sum(sum_features(head_columns[2](v)))"],
     "linear_attention": [f"linear_attention[2](h, h, h, {g})" for g in ("-exp(h)", "-exp(linear[2](h))")],
+    "retention": ["retention[2](h, h, h)"],
+    "rotary": ["rotary[2](h)"],
     "delta_rule": ["delta_rule[2](h, h, h, linear[2](h))"],
     "gated_delta_rule": ["gated_delta_rule[2](h, h, h, linear[2](h), -exp(linear[2](h)))"],
     "linear_recurrence": ["linear_recurrence[2](h, h, h, -exp(h), h, h, constant[4, 8]())"],
@@ -117,7 +119,8 @@ BODIES = {
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
-    "top_k", "detach", "noise", "slice_features", "repeat_features", "group_norm", "rms_norm", "unit_norm",
+    "top_k", "detach", "noise", "slice_features", "repeat_features",
+    "tile_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip
 OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}

@@ -20,4 +20,12 @@ def test_features_are_reduced_to_one(
     def slow(x: Tensor) -> Tensor:
         return torch.stack([reduce(list(row)) for row in x.reshape(-1, 3)]).reshape(*shape[:-1], 1)
 
-    agree(kind(d=3), slow, torch.randn(shape, dtype=torch.float64))
+    block = SumFeatures(groups=1, d=3) if kind is SumFeatures else kind(d=3)
+    agree(block, slow, torch.randn(shape, dtype=torch.float64))
+
+
+def test_groups_of_features_have_sums_of_their_own(agree: Callable[..., None]) -> None:
+    def slow(x: Tensor) -> Tensor:
+        return torch.stack((x[..., 0] + x[..., 1] + x[..., 2], x[..., 3] + x[..., 4] + x[..., 5]), -1)
+
+    agree(SumFeatures(groups=2, d=6), slow, torch.randn(2, 4, 6, dtype=torch.float64))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, SliceFeatures
+from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, SliceFeatures, TileFeatures
 
 
 def test_a_slice_has_the_features_from_its_start(agree: Callable[..., None]) -> None:
@@ -20,6 +20,13 @@ def test_each_feature_is_repeated_beside_itself(agree: Callable[..., None]) -> N
         return torch.stack([x[..., c // 3] for c in range(6)], -1)
 
     agree(RepeatFeatures(times=3, d=2), slow, torch.randn(2, 4, 2, dtype=torch.float64))
+
+
+def test_tiles_have_all_features_in_their_order(agree: Callable[..., None]) -> None:
+    def slow(x: Tensor) -> Tensor:
+        return torch.stack([x[..., c % 2] for c in range(6)], -1)
+
+    agree(TileFeatures(times=3, d=2), slow, torch.randn(2, 4, 2, dtype=torch.float64))
 
 
 def test_row_i_of_columns_has_the_ith_feature_of_each_head(agree: Callable[..., None]) -> None:

@@ -15,12 +15,17 @@ from archlang.kernels import linear_recurrence as kernel
 HEADS, D, E = 2, 6, 4
 K, V = D // HEADS, E // HEADS
 RAGGED = torch.arange(7) < torch.tensor([7, 4, 1])[:, None]
-Step = Callable[[Tensor, list[Tensor]], Tensor]
+Step = Callable[..., Tensor]
 
 
 def attention_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
     _, k, v, g = inputs
     return torch.diag(g.exp().expand(K)) @ s + torch.outer(k, v)
+
+
+def retention_step(s: Tensor, inputs: list[Tensor], head: int) -> Tensor:
+    _, k, v = inputs
+    return (1 - 2.0 ** (-5 - head)) * s + torch.outer(k, v)
 
 
 def delta_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
@@ -56,7 +61,7 @@ def slow(
                     ys.append(torch.zeros(V, dtype=s.dtype))
                     continue
                 own = [x[row, i].chunk(HEADS)[head] for x in inputs]
-                s = step(s, own)
+                s = step(s, own, head) if step is retention_step else step(s, own)
                 ys.append(scale * s.T @ own[0])
             heads.append(torch.stack(ys))
             ends.append(s)
@@ -88,6 +93,10 @@ def from_zero() -> list[tuple[str, nn.Module, Step, float, Callable[[int], list[
         (
             "strong decays", blocks.LinearAttention(heads=HEADS, scale=0.7, d=D, e=E, g=D),
             attention_step, 0.7, lambda n: [*drawn(D, D, E, n=n), decays(D, 200.0, n)],
+        ),
+        (
+            "retention", blocks.Retention(heads=HEADS, scale=0.0, d=D, e=E),
+            retention_step, usual, lambda n: drawn(D, D, E, n=n),
         ),
         (
             "the delta rule", blocks.DeltaRule(heads=HEADS, scale=0.0, d=D, e=E),

@@ -121,7 +121,10 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
     "program",
     [
         HALTING,
-        *(pytest.param(program, marks=pytest.mark.slow) for program in (CHUNKED, POSITIONS, SELECTING, POINTERS, RECURRENCES)),
+        *(
+            pytest.param(program, marks=pytest.mark.slow)
+            for program in (CHUNKED, POSITIONS, SELECTING, POINTERS, RECURRENCES)
+        ),
     ],
     ids=["halting", "chunked", "positions", "selecting", "pointers", "recurrences"],
 )

@@ -35,7 +35,6 @@ AWAITED = {
     "modern/moeut_padded_bidir",
     "modern/perceiver_io",
     "modern/pondernet",
-    "modern/rwkv7_blocks",
     "modern/sinkhorn_attention",
     "modern/stack_nondeterministic",
     "modern/stack_superposition",
