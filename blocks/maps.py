@@ -356,7 +356,7 @@ class Interpolate(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
         place = p.clamp(0, self.entries - 1).transpose(2, 3)
-        table = t.reshape(*t.shape[:2], -1, self.entries)
+        table = t.unflatten(2, (p.shape[3], self.entries))
         below, above = place.detach().floor(), place.detach().ceil()
         part = place - below
         lower, upper = table.gather(3, below.long()), table.gather(3, above.long())

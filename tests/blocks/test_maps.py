@@ -222,3 +222,7 @@ def test_places_between_two_entries_are_interpolated(agree: Agree) -> None:
         return entries(entry)
 
     agree(Interpolate(e=D, h=H), slow, normal(B, N, D), 3 * torch.rand(B, N, M, H, dtype=torch.float64) - 0.5)
+
+
+def test_a_map_without_rows_is_interpolated() -> None:
+    assert Interpolate(e=D, h=H)(normal(B, 0, D), normal(B, 0, M, H)).shape == (B, 0, M, H)
