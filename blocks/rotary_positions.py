@@ -21,7 +21,8 @@ class RotaryPositions(nn.Module):
     def __init__(self, *, heads: int, rotated: int, start: int, first: float, base: float, d: int) -> None:
         super().__init__()
         self.heads = heads
-        self.rotated = rotated or d // heads
+        self.size = d // heads
+        self.rotated = rotated or self.size
         self.start = start
         self.first = first
         self.base = base
@@ -42,6 +43,6 @@ class RotaryPositions(nn.Module):
         frequency = self.first * self.base ** (-torch.arange(half, dtype=places.dtype, device=x.device) / half)
         angle = (places[:, None] * frequency)[:, None]
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        heads = x.reshape(*x.shape[:2], self.heads, -1)
+        heads = x.reshape(*x.shape[:2], self.heads, self.size)
         left, right, rest = heads[..., :half], heads[..., half : 2 * half], heads[..., 2 * half :]
         return torch.cat((left * cos - right * sin, right * cos + left * sin, rest), -1).flatten(2)
