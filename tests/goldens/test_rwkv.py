@@ -91,8 +91,8 @@ def test_the_layers_of_rwkv_7(golden: Golden, folder: Path, by_position: bool) -
     x, expected_layers = golden["in.x"].requires_grad_(), golden["out.layers"]
     d, attention = x.shape[-1], "p.layer1.att"
     (folder / "layers.arch").write_text(library(by_position) + LAYERS, encoding="utf-8")
-    statics: dict[str, Any] = {name: golden[f"{attention}.{letter}1"].shape[1]
-               for letter, name in zip("wavg", ("decay", "rate", "value", "gate"), strict=True)}  # fmt: skip  # Any: as statics are
+    ranks = {"decay": "w", "rate": "a", "value": "v", "gate": "g"}
+    statics: dict[str, Any] = {name: golden[f"{attention}.{ranks[name]}1"].shape[1] for name in ranks}  # Any: statics
     statics |= {"heads": d // golden.number("cfg.head_size"), "hidden": len(golden["p.layer0.ffn.key.weight"])}
 
     def run(layers: int) -> tuple[Tensor, dict[str, Tensor]]:
