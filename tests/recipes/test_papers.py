@@ -8,6 +8,7 @@ import torch
 
 import archlang
 from archlang.compile import build
+from archlang.graph.summary import summarize
 from archlang.names.load import load_file
 from archlang.names.resolve import ResolvedFile
 from archlang.plan.check import check
@@ -25,7 +26,8 @@ RECIPES = [(page, item.name) for page in PAGES for item in parse(read(page)).ite
 
 SMALL_MODEL = {
     "d": "16", "heads": "2", "ff": "16", "layers": "2", "hidden": "8", "width": "4", "slots": "6", "depth": "2",
-    "steps": "2", "embedding": "8",
+    "steps": "2", "embedding": "8", "group": "1", "ff_experts": "3", "ff_k": "2", "att_experts": "2", "att_k": "1",
+    "window": "4", "states": "3", "before": "1", "after": "1",
 }  # fmt: skip
 SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
 FEW = {"task.train_size": "20", "task.valid_size": "5", "task.test_size": "3"}
@@ -178,3 +180,9 @@ def test_encoders_of_dynamic_halt_are_as_large_as_their_program_counts(recipe: s
         sum(weight.numel() for key, weight in module.named_parameters() if not key.startswith(outside))
         == ENCODERS[recipe]
     )
+
+
+@pytest.mark.parametrize(("recipe", "published"), [("moeut_244m", 244e6), ("moeut_1b", 1e9)])
+def test_models_of_moeut_are_as_large_as_published(recipe: str, published: float) -> None:
+    unique = summarize(full(PAPERS / "field" / "moeut.arch", recipe).graph, 1).unique
+    assert abs(unique - published) < 0.05 * published
