@@ -1,0 +1,62 @@
+"""Claims about the models of loops: their steps, what they see, and where their gradients flow."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.names.library import library_file
+
+HUGINN = {"vocab": 5, "d": 8, "heads": 2, "ff": 6, "steps": 3, "kept": 1, "core": 1}
+REASONING = {"vocab": 5, "classes": 4, "d": 8, "heads": 2, "ff": 6, "layers": 1, "turns": 2}
+
+
+def huginn(**statics: int) -> Architecture:
+    return archlang.load(library_file("archlang.models.recurrent_depth"), "huginn", **{**HUGINN, **statics})  # type: ignore[arg-type]  # statics
+
+
+def reasoning(model: str, **statics: int) -> Architecture:
+    return archlang.load(library_file("archlang.models.recursive_reasoning"), model, **{**REASONING, **statics})  # type: ignore[arg-type]  # statics
+
+
+def gradients(module: nn.Module, result: Tensor) -> dict[str, Tensor | None]:
+    weights = dict(module.named_parameters())
+    found = torch.autograd.grad(result.square().sum(), list(weights.values()), allow_unused=True)
+    return dict(zip(weights, found, strict=True))
+
+
+def test_huginn_is_causal_and_has_the_same_weights_at_every_depth() -> None:
+    module = huginn().eval()
+    x = torch.randint(5, (2, 6))
+    changed = torch.cat([x[:, :4], (x[:, 4:] + 1) % 5], 1)
+    torch.testing.assert_close(module(x)[:, :4], module(changed)[:, :4])
+    deeper = huginn(steps=7).eval()
+    deeper.load_state_dict(module.state_dict())
+    assert not torch.allclose(deeper(x), module(x))
+
+
+def test_the_prelude_of_huginn_has_no_gradient_without_kept_steps() -> None:
+    x = torch.randint(5, (2, 6))
+    for kept in (0, 1):
+        module = huginn(kept=kept)
+        found = gradients(module, module(x))
+        prelude = [found[name] for name in found if name.startswith("recurrent_depth.stack.")]
+        assert prelude
+        assert all((gradient is None) is (kept == 0) for gradient in prelude)
+
+
+@pytest.mark.parametrize("model", ["tiny_recursive_model", "hierarchical_reasoning_model"])
+def test_a_turn_does_not_pass_its_gradient_to_the_turn_before(model: str) -> None:
+    x = torch.randint(5, (2, 6))
+    module = reasoning(model).eval()
+    module.keeps_steps = True
+    module(x)
+    first, second = module.step_results
+    shorter = reasoning(model, turns=1).eval()
+    shorter.load_state_dict(module.state_dict())
+    torch.testing.assert_close(shorter(x), first)
+    # The first state is drawn once, and not trained.
+    assert [name for name, gradient in gradients(module, second).items() if gradient is None] == [
+        name for name, _ in module.named_parameters() if "fixed_state" in name
+    ]

@@ -1,0 +1,231 @@
+"""Models of loops against the arrays of the authors' programs: looped transformers, Huginn, TRM and HRM.
+
+Each program runs with weights that are functions of the golden arrays, so that gradients are those of the arrays."""
+
+from collections.abc import Mapping
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call
+
+import archlang
+from archlang.backend.architecture import Architecture
+from tests.goldens.golden import Golden, close, relatively_close
+
+TOLERANCE = 2e-5
+Weights = dict[str, Tensor]
+
+
+def load(folder: Path, text: str, weights: Mapping[str, Tensor], **sizes: Any) -> Architecture:
+    """Returns a module that needs exactly these weights; `sizes` are those of a task."""
+    path = folder / "program.arch"
+    path.write_text(text, encoding="utf-8")
+    module = archlang.load(path, **sizes)
+    shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
+    assert {name: weight.shape for name, weight in weights.items()} == shapes
+    return module.to(next(iter(weights.values())).dtype)
+
+
+def run(module: Architecture, weights: Mapping[str, Tensor], *fields: Tensor) -> Tensor:
+    """Returns the result of a module with other weights than its own."""
+    result: Tensor = functional_call(module, dict(weights), fields)
+    return result
+
+
+def leaves_of(golden: Golden) -> Weights:
+    return {name: golden[f"p.{name}"].requires_grad_() for name in golden.names("p.")}
+
+
+def compare_gradients(golden: Golden, objective: Tensor, leaves: Weights, prefix: str = "grad.") -> None:
+    """Compares the gradients of an objective in leaves with those of the file, which has none outside of the graph."""
+    names = [name for name in golden.names(prefix) if name in leaves]
+    assert names
+    gradients = torch.autograd.grad(objective, [leaves[name] for name in names], allow_unused=True, retain_graph=True)
+    for name, gradient in zip(names, gradients, strict=True):
+        assert gradient is not None, name
+        relatively_close(golden, gradient, f"{prefix}{name}", TOLERANCE)
+
+
+# Looped transformers
+
+
+def layer_of_gpt(p: Weights, layer: str, to: str) -> Weights:
+    d = p[f"{layer}.o.w"].shape[0]
+    weights = {f"{to}.norm.weight": p[f"{layer}.ln_1.g"], f"{to}.norm.bias": p[f"{layer}.ln_1.b"]}
+    for index, name in enumerate(("linear", "linear_2", "linear_3")):
+        rows = slice(index * d, (index + 1) * d)
+        weights |= {f"{to}.{name}.weight": p[f"{layer}.qkv.w"][rows], f"{to}.{name}.bias": p[f"{layer}.qkv.b"][rows]}
+    for name, source in (("linear_4", "o"), ("linear_5", "ff1"), ("linear_6", "ff2")):
+        weights |= {f"{to}.{name}.weight": p[f"{layer}.{source}.w"], f"{to}.{name}.bias": p[f"{layer}.{source}.b"]}
+    return weights | {f"{to}.norm_2.weight": p[f"{layer}.ln_2.g"], f"{to}.norm_2.bias": p[f"{layer}.ln_2.b"]}
+
+
+@pytest.mark.goldens("modern", "looped_*")
+def test_looped_transformer(golden: Golden, folder: Path) -> None:
+    p, block = leaves_of(golden), "looped_transformer"
+    slots, d = p["pos"].shape
+    weights = {"linear.weight": p["read_in.w"], "linear.bias": p["read_in.b"], f"{block}.positions.weight": p["pos"]}
+    for layer in range(golden.number("cfg.layers")):
+        weights |= layer_of_gpt(p, f"layer{layer}", f"{block}.stack.{layer}.gpt_layer")
+    weights |= {f"{block}.final.weight": p["ln_f.g"], f"{block}.final.bias": p["ln_f.b"]}
+    weights |= {f"{block}.readout.weight": p["read_out.w"], f"{block}.readout.bias": p["read_out.b"]}
+    injection = "product" if golden.name.endswith("mul") else "sum"
+    settings = (
+        f"1, {golden.number('cfg.heads')}, {p['layer0.ff1.b'].numel()}, {slots}, {golden.number('cfg.loops')}, "
+        f"{golden.number('cfg.window')}, {golden.number('cfg.layers')}, {injection}"
+    )
+    xs, ys = golden["in.xs"], golden["in.ys"]
+    text = (
+        f"use archlang.models.looped_transformer\nmodel m(x: seq[n, {xs.shape[-1]}]) -> seq[n, 1] {{\n"
+        f"    return looped_transformer[{settings}](linear[{d}](x))\n}}\n"
+    )
+    prompt = torch.stack([xs, F.pad(ys[..., None], (0, xs.shape[-1] - 1))], 2).flatten(1, 2)
+    module = load(folder, text, weights)
+    module.keeps_steps = True
+    last = run(module, weights, prompt)[:, 0::2, 0]
+    predictions = torch.stack([result[:, 0::2, 0] for result in module.step_results])
+    close(golden, predictions, "out.pred", TOLERANCE)
+    torch.testing.assert_close(last, predictions[-1])
+    loss = (predictions - ys).square().mean()
+    close(golden, loss, "obj.value", TOLERANCE)
+    compare_gradients(golden, loss, p)
+
+
+# Huginn
+
+
+def sandwich(p: Weights, layer: str, to: str) -> Weights:
+    query, key, value = p[f"{layer}.qkv"].chunk(3)
+    query_bias, key_bias = p[f"{layer}.qk_bias"].flatten(1)
+    gate, up = p[f"{layer}.gate_up"].chunk(2)
+    weights = {f"{to}.rms_norm{'' if i == 1 else f'_{i}'}.weight": p[f"{layer}.norm{i}.g"] for i in range(1, 5)}
+    linears = (query, key, value, p[f"{layer}.o"], gate, up, p[f"{layer}.down"])
+    weights |= {f"{to}.linear{'' if i == 0 else f'_{i + 1}'}.weight": weight for i, weight in enumerate(linears)}
+    return weights | {f"{to}.linear.bias": query_bias, f"{to}.linear_2.bias": key_bias}
+
+
+@pytest.mark.goldens("modern", "huginn")
+def test_huginn(golden: Golden, folder: Path) -> None:
+    p, block, d = leaves_of(golden), "recurrent_depth", golden.number("cfg.d")
+    counts = {name: golden.number(f"cfg.{name}_layers") for name in ("prelude", "core", "coda")}
+    weights = {"table.weight": p["embed"], f"{block}.adapter.weight": p["adapter"]}
+    weights[f"{block}.final.weight"] = p["ln_f.g"]
+    for (name, count), stack in zip(counts.items(), ("stack", "stack_2", "stack_3"), strict=True):
+        for layer in range(count):
+            weights |= sandwich(p, f"{name}{layer}", f"{block}.{stack}.{layer}.sandwich_layer")
+    ff = p["core0.down"].shape[1]
+
+    def logits_after(steps: int, kept: int) -> Tensor:
+        settings = f"{golden.number('cfg.heads')}, {ff}, {steps}, {kept}, {', '.join(map(str, counts.values()))}"
+        text = (
+            f"use archlang.models.recurrent_depth\nmodel m(x: tokens[n], s: seq[n, {d}]) -> logits[n, vocab] {{\n"
+            f"    let table = embed[{d}, scaling = token_upscaling]\n    return unembed[table, bias = false]("
+            f"recurrent_depth[{settings}, base = {float(golden.arrays['cfg.rope_base'])}](table(x), s))\n}}\n"
+        )
+        return run(load(folder, text, weights, vocab=len(p["embed"])), weights, golden["in.ids"], golden["in.s0"])
+
+    kept = golden.number("cfg.steps_grad")
+    logits = logits_after(golden.number("cfg.steps_no_grad") + kept, kept)
+    close(golden, logits, "out.logits", TOLERANCE)
+    loss = F.cross_entropy(logits.flatten(0, 1), golden["in.labels"].flatten(), ignore_index=-100)
+    close(golden, loss, "out.loss", TOLERANCE)
+    compare_gradients(golden, loss, p)
+    for name in golden.names("eval.r"):
+        close(golden, logits_after(int(name.partition(".")[0]), 0), f"eval.r{name}", TOLERANCE)
+
+
+# TRM and HRM
+
+
+def interleaved(rows: Tensor, heads: int) -> Tensor:
+    """The rows of queries or keys, with the pairs of their rotation next to each other."""
+    width, d = rows.shape
+    return rows.view(heads, 2, width // heads // 2, d).transpose(1, 2).reshape(width, d)
+
+
+def reasoning(p: Weights, layer: str, to: str, heads: int) -> Weights:
+    query, key, value = p[f"{layer}.qkv"].chunk(3)
+    gate, up = p[f"{layer}.gate_up"].chunk(2)
+    return {
+        f"{to}.attention.query.weight": interleaved(query, heads),
+        f"{to}.attention.key.weight": interleaved(key, heads),
+        f"{to}.attention.value.weight": value,
+        f"{to}.attention.output.weight": p[f"{layer}.o"],
+        f"{to}.linear.weight": gate,
+        f"{to}.linear_2.weight": up,
+        f"{to}.linear_3.weight": p[f"{layer}.down"],
+    }
+
+
+def stablemax_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean loss of each row over its labelled positions."""
+    wide = logits.double()
+    s = torch.where(wide >= 0, wide + 1, 1 / (1 - wide.clamp(max=0)))
+    labelled = labels != -100
+    p = (s / s.sum(-1, keepdim=True)).gather(-1, labels.clamp(min=0)[..., None].long())[..., 0]
+    return (-p.log() * labelled).sum(-1) / labelled.sum(-1).clamp(min=1)
+
+
+@pytest.mark.goldens("modern", "trm_att", "hrm", "hrm_learned_pos")
+def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
+    p, heads, d = leaves_of(golden), golden.number("cfg.heads"), golden.number("cfg.d")
+    is_hrm = golden.name.startswith("hrm")
+    block = "hierarchical_recursion" if is_hrm else "tiny_recursion"
+    networks = {"low": "L.", "high": "H."} if is_hrm else {"f": ""}
+    counts, weights = [], Weights()
+    for network, source in networks.items():
+        counts.append(sum(name.startswith(f"{source}layer") and name.endswith(".down") for name in p))
+        for layer in range(counts[-1]):
+            place = f"{block}.{network}.stack.{layer}.reasoning_layer"
+            weights |= reasoning(p, f"{source}layer{layer}", place, heads)
+    ff = next(value.shape[1] for name, value in p.items() if name.endswith(".down"))
+    cycles, inner = golden.number("cfg.H_cycles"), golden.number("cfg.L_cycles")
+    position = {"rope": "rotary", "learned": "none"}[str(golden.arrays["cfg.pos"])]
+    settings = f"{cycles}, {inner}, {', '.join(map(str, counts))}, {heads}, {ff}, {position}"
+    text = (
+        f"use archlang.models.recursive_reasoning\n"
+        f"model m(x: seq[n, {d}], state: seq[n, {2 * d}]) -> seq[n, {2 * d}] {{\n"
+        f"    return {block}[{settings}](x, state)\n}}\n"
+    )
+    module = load(folder, text, weights)
+    slots, most = golden.number("cfg.plen"), golden.number("cfg.max")
+
+    def embedded(tokens: Tensor, puzzle_rows: Tensor) -> Tensor:
+        rows = F.pad(puzzle_rows, (0, slots * d - puzzle_rows.shape[1])).view(-1, slots, d)
+        x = torch.cat([rows, p["embed"][tokens.long()]], 1)
+        return sqrt(d) * (0.707106781 * (x + p["pos"]) if "pos" in p else x)
+
+    def heads_of(state: Tensor) -> tuple[Tensor, Tensor]:
+        y = state[..., :d]
+        return y[:, slots:] @ p["lm"].T, y[:, 0] @ p["q.w"].T + p["q.b"]
+
+    for t in range(3):
+        step = f"step{t}."
+        puzzle_rows = p["puzzle"][golden[f"{step}cur.puzzle_identifiers"].long()].detach().requires_grad_()
+        x = embedded(golden[f"{step}cur.inputs"], puzzle_rows)
+        state = run(module, weights, x, torch.cat([golden[f"{step}zH_in"], golden[f"{step}zL_in"]], -1))
+        close(golden, state[..., :d], f"{step}zH", TOLERANCE)
+        close(golden, state[..., d:], f"{step}zL", TOLERANCE)
+        logits, q = heads_of(state)
+        close(golden, logits, f"{step}logits", TOLERANCE)
+        close(golden, q[:, 0], f"{step}q_halt", TOLERANCE)
+        labels = golden[f"{step}cur.labels"]
+        correct = ((logits.argmax(-1) == labels) | (labels == -100)).all(-1)
+        answer_loss = stablemax_losses(logits, labels).sum()
+        close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * len(labels))
+        loss = answer_loss + 0.5 * F.binary_cross_entropy_with_logits(q[:, 0], correct.to(q.dtype), reduction="sum")
+        if is_hrm:
+            with torch.no_grad():
+                _, next_q = heads_of(run(module, weights, x, state))
+                is_last = golden[f"{step}steps"] >= most
+                target = torch.where(is_last, next_q[:, 0], next_q.amax(-1)).sigmoid()
+            close(golden, target, f"{step}target_q_continue", TOLERANCE)
+            loss = loss + 0.5 * F.binary_cross_entropy_with_logits(q[:, 1], target, reduction="sum")
+        close(golden, loss, f"{step}loss", TOLERANCE * len(labels))
+        if t != 1:
+            compare_gradients(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
